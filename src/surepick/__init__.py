@@ -1,0 +1,1 @@
+"""surepick: find the best of many candidates from noisy measurements, with a certificate."""

@@ -1,0 +1,67 @@
+"""Every error that surepick raises on purpose.
+
+    SurepickError
+    ├── InvalidInput      (also ValueError)    an argument, a table or a reward is wrong
+    ├── OutOfTurn         (also RuntimeError)  tell before ask, ask of a broken study, ...
+    ├── ContractError                          a premise of the theorem fails: no certificate could be true
+    ├── NotConverged                           an iteration stopped short; carries the best design and its gap
+    ├── StorageError                           a log is corrupt, foreign, or written by a newer version
+    └── DatasetMissing                         a file that surepick may not ship; carries the recipe to obtain it
+
+A message says what was wrong, with the numbers; why it matters; and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surepick.records import Design
+
+
+class SurepickError(Exception):
+    """Base of every error that surepick raises on purpose."""
+
+
+class InvalidInput(SurepickError, ValueError):
+    """An argument, a table or a reward is wrong."""
+
+
+class OutOfTurn(SurepickError, RuntimeError):
+    """A call came when the protocol ask -> measure -> tell does not allow it."""
+
+
+class ContractError(SurepickError):
+    """A premise of the theorem behind the certificate does not hold."""
+
+
+class NotConverged(SurepickError):
+    """An iteration stopped before its tolerance was met.
+
+    Args:
+        message: what was not met, with the numbers.
+        best: the best design found; its `lower_bound` and `value` still bracket the optimum.
+        gap: its certified relative gap, value / lower_bound - 1.
+    """
+
+    def __init__(self, message: str, *, best: Design, gap: float) -> None:
+        super().__init__(message)
+        self.best = best
+        self.gap = gap
+
+
+class StorageError(SurepickError):
+    """A stored study is corrupt, foreign, or newer than this version."""
+
+
+class DatasetMissing(SurepickError):
+    """A data file is absent and may not be shipped.
+
+    Args:
+        message: which file, and where it was looked for.
+        recipe: how to obtain it.
+    """
+
+    def __init__(self, message: str, *, recipe: str) -> None:
+        super().__init__(f"{message} {recipe}")
+        self.recipe = recipe

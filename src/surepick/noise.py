@@ -1,0 +1,162 @@
+"""What is assumed of a reward: one record per assumption, each with its sub-Gaussian scale.
+
+A reward with mean mu is sigma-sub-Gaussian when E exp(s (X - mu)) <= exp(s^2 sigma^2 / 2) for every s. A reward in
+[low, high] is so with sigma = (high - low) / 2 (Hoeffding's lemma), a 0/1 reward with sigma = 1/2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.records import FloatArray
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """What a policy may assume of every single reward."""
+
+    @property
+    def sigma(self) -> float | tuple[float, ...]:
+        """The sub-Gaussian scale, in reward units: one number, or one per arm."""
+        ...
+
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """(low, high) when every reward lies there, else None."""
+        ...
+
+    @property
+    def spec(self) -> str:
+        """The one-line text from which `parse_noise` gives an equal noise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubGaussian:
+    """Rewards are sigma-sub-Gaussian around their mean.
+
+    Args:
+        sigma: the scale in reward units, positive and finite: one number, or a sequence with one per arm.
+
+    Raises:
+        InvalidInput: a scale is not a positive finite number.
+    """
+
+    sigma: float | tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        scales = np.asarray(self.sigma, dtype=np.float64)
+        if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
+            raise InvalidInput(
+                f"sigma is {self.sigma!r}; a sub-Gaussian scale must be a positive finite number, or one per arm. "
+                "Every width of a certificate is proportional to it."
+            )
+        frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
+        object.__setattr__(self, "sigma", frozen)
+
+    @property
+    def support(self) -> None:
+        return None
+
+    @property
+    def spec(self) -> str:
+        scales = (self.sigma,) if isinstance(self.sigma, float) else self.sigma
+        return "subgaussian:" + ",".join(repr(scale) for scale in scales)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Every reward lies in [low, high].
+
+    Args:
+        low, high: the bounds in reward units, finite, low < high.
+
+    Raises:
+        InvalidInput: the bounds are not finite or not in order.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+            raise InvalidInput(f"the bounds are [{self.low!r}, {self.high!r}]; low must be below high, both finite.")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+
+    @property
+    def sigma(self) -> float:
+        return (self.high - self.low) / 2.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (self.low, self.high)
+
+    @property
+    def spec(self) -> str:
+        return f"bounded:{self.low!r}:{self.high!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bernoulli:
+    """Every reward is 0 or 1."""
+
+    @property
+    def sigma(self) -> float:
+        return 0.5
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
+    @property
+    def spec(self) -> str:
+        return "bernoulli"
+
+
+def scales(noise: Noise, num_arms: int) -> FloatArray:
+    """The sub-Gaussian scale of each arm, shape (K,), in reward units.
+
+    Raises:
+        InvalidInput: the noise has one scale per arm and their number is not K.
+    """
+    if isinstance(noise.sigma, tuple) and len(noise.sigma) != num_arms:
+        raise InvalidInput(
+            f"the noise has {len(noise.sigma)} scales for {num_arms} arms; give one number or one per arm."
+        )
+    return np.broadcast_to(np.asarray(noise.sigma, dtype=np.float64), (num_arms,))
+
+
+def largest_scale(noise: Noise) -> float:
+    """The largest sub-Gaussian scale over the arms: valid for all of them."""
+    return float(np.max(noise.sigma))
+
+
+def parse_noise(text: str) -> Noise:
+    """The noise that a text names: "bernoulli", "bounded:0:1", "subgaussian:0.5", "subgaussian:0.5,0.2,0.3".
+
+    Raises:
+        InvalidInput: the text is none of these.
+    """
+    kind, _, rest = text.strip().partition(":")
+    try:
+        if kind == "bernoulli" and not rest:
+            return Bernoulli()
+        if kind == "bounded":
+            low, high = rest.split(":")
+            return Bounded(float(low), float(high))
+        if kind == "subgaussian":
+            parts = [float(part) for part in rest.split(",")]
+            return SubGaussian(parts[0]) if len(parts) == 1 else SubGaussian(tuple(parts))
+    except InvalidInput:
+        raise
+    except ValueError:
+        pass
+    raise InvalidInput(
+        f"noise {text!r} is not understood. Write bernoulli (rewards 0 or 1), bounded:LOW:HIGH (rewards in that range), "
+        "or subgaussian:SIGMA (e.g. a standard deviation of normal noise)."
+    )

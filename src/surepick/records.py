@@ -1,0 +1,456 @@
+"""The records that flow between the parts, and the one JSON codec.
+
+    Arms -embedding-> Embedding -design-> Design -rounding-> Plan -someone pulls-> Observations -policy-> Step, Certificate
+
+Every record is frozen. Arrays inside are read-only copies, so that a record can be shared without fear; two records
+are equal when their fields are, arrays compared element by element.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Generic, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick.errors import InvalidInput, StorageError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+T = TypeVar("T")
+
+
+def _equal(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and bool(np.array_equal(left, right))
+    return bool(left == right)
+
+
+@dataclass_transform(frozen_default=True)
+def record(cls: type[T]) -> type[T]:
+    """A frozen dataclass with slots whose equality compares arrays element by element."""
+
+    def equal(self: Any, other: object) -> Any:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+    cls.__eq__ = equal  # type: ignore[method-assign]
+    cls.__hash__ = None  # type: ignore[assignment]
+    return dataclass(frozen=True, slots=True, eq=False)(cls)
+
+
+def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
+    """Replace the named array fields of a frozen record by read-only copies of the given dtype."""
+    for name, dtype in arrays.items():
+        value = getattr(instance, name)
+        if value is None:
+            continue
+        if not (isinstance(value, np.ndarray) and value.dtype == dtype and not value.flags.writeable):
+            value = np.array(value, dtype=dtype)
+            value.flags.writeable = False
+        object.__setattr__(instance, name, value)
+
+
+def _named(rows: IntArray, ids: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(repr(ids[row]) for row in rows[:most])
+    return shown + (f" and {len(rows) - most} more" if len(rows) > most else "")
+
+
+def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
+    """The arms' ids as unique strings; "0".."K-1" when none are given.
+
+    Raises:
+        InvalidInput: their number is not K, or two are equal.
+    """
+    if ids is None:
+        return tuple(str(row) for row in range(num_arms))
+    names = tuple(str(name) for name in ids)
+    if len(names) != num_arms:
+        raise InvalidInput(f"there are {len(names)} ids for {num_arms} arms; give one id per arm.")
+    if len(set(names)) != num_arms:
+        seen: set[str] = set()
+        repeated = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        raise InvalidInput(
+            f"{len(repeated)} ids are repeated (the first is {repeated[0]!r}); an id must name one arm. "
+            "If the rows are repeated measurements of the same arm, load them as a table of measurements."
+        )
+    return names
+
+
+@record
+class Arms:
+    """What is chosen among.
+
+    Args:
+        features: shape (K, D), finite floats, one row an arm; None or (K, 0) when the arms have no features.
+        ids: K unique strings; "0".."K-1" when None.
+        columns: names of the D feature columns, for messages; may be None.
+        preparation: what was done to the features ("standardize", "intercept"), in order; a norm bound refers to
+            the result.
+
+    Raises:
+        InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids.
+    """
+
+    features: FloatArray
+    ids: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    preparation: tuple[str, ...]
+
+    def __init__(
+        self,
+        features: ArrayLike | None = None,
+        ids: Sequence[object] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        preparation: Sequence[str] = (),
+    ) -> None:
+        if features is None:
+            if ids is None:
+                raise InvalidInput("arms need features, or ids, or both.")
+            features = np.empty((len(ids), 0))
+        try:
+            matrix = np.array(features, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
+        if matrix.ndim != 2:
+            raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, D), one row an arm.")
+        if matrix.shape[0] == 0:
+            raise InvalidInput("there is no arm (K = 0); nothing can be chosen.")
+        names = checked_ids(ids, matrix.shape[0])
+        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        if bad.size:
+            raise InvalidInput(
+                f"{bad.size} of {len(names)} arms have NaN or infinite features: {_named(bad, names)}. "
+                "Fill or drop these rows."
+            )
+        matrix.flags.writeable = False
+        object.__setattr__(self, "features", matrix)
+        object.__setattr__(self, "ids", names)
+        object.__setattr__(self, "columns", None if columns is None else tuple(columns))
+        object.__setattr__(self, "preparation", tuple(preparation))
+
+    @property
+    def num_arms(self) -> int:
+        return len(self.ids)
+
+
+@record
+class Embedding:
+    """Arms as vectors of which the mean reward is nearly a linear function.
+
+    Args:
+        features: psi_d, shape (K, d).
+        misspecification: gamma-tilde(d) >= |h(x) - <psi_d(x), theta_d>| for every arm, in reward units.
+    """
+
+    features: FloatArray
+    misspecification: float
+
+    def __post_init__(self) -> None:
+        freeze(self, features=np.float64)
+
+    @property
+    def num_arms(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def dim(self) -> int:
+        return int(self.features.shape[1])
+
+
+@record
+class IndependentArms:
+    """Arms without structure: one parameter an arm, misspecification 0.
+
+    The features are the K x K identity, formed only when somebody asks for them; design and estimation use the
+    diagonal form.
+    """
+
+    num_arms: int
+
+    @property
+    def misspecification(self) -> float:
+        return 0.0
+
+    @property
+    def dim(self) -> int:
+        return self.num_arms
+
+    @property
+    def features(self) -> FloatArray:
+        return np.eye(self.num_arms)
+
+
+@record
+class Design:
+    """Weights over the arms that say where to measure, with a certificate of their quality.
+
+    Args:
+        weights: lambda, shape (K,), non-negative, sum 1.
+        value: max over pairs of active arms of ||x_a - x_b||^2 in A(weights)^-1, of *these* weights.
+        lower_bound: no design has a smaller value.
+        rank: dimension of the span of the arms' features, as the solver saw it.
+    """
+
+    weights: FloatArray
+    value: float
+    lower_bound: float
+    rank: int
+
+    def __post_init__(self) -> None:
+        freeze(self, weights=np.float64)
+
+    @property
+    def gap(self) -> float:
+        """value / lower_bound - 1: how far from optimal these weights can be at most."""
+        return 0.0 if self.value == self.lower_bound else self.value / self.lower_bound - 1.0
+
+
+@record
+class Allocation:
+    """A design rounded to whole pulls.
+
+    Args:
+        counts: n, shape (K,), non-negative integers.
+        total: N, their sum (it may exceed what was asked, to keep the rounding promise).
+        value: N times the largest ||x_a - x_b||^2 in A(n)^-1 over pairs of active arms: comparable to the design's.
+    """
+
+    counts: IntArray
+    total: int
+    value: float
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64)
+
+
+@record
+class Plan:
+    """What to measure next.
+
+    Args:
+        round: 1, 2, ...
+        counts: pulls asked of each arm, shape (K,).
+        look: which look inside the round this is, 1 .. looks.
+        looks: looks in the round; results are judged after each, with the error probability divided among them.
+        allocation: pulls of the whole round, shape (K,); fixed when the round opens.
+        dim: dimension of the embedding used, 0 for policies without one.
+        value: tau, the design's value; None without a design.
+        lower_bound: certified lower bound on the best possible tau; None without a design.
+        misspecification: gamma-tilde of the embedding, in reward units.
+        ids: ids of the arms, for `table`; None inside a policy.
+    """
+
+    round: int
+    counts: IntArray
+    look: int = 1
+    looks: int = 1
+    allocation: IntArray | None = None
+    dim: int = 0
+    value: float | None = None
+    lower_bound: float | None = None
+    misspecification: float = 0.0
+    ids: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, allocation=np.int64)
+
+    @property
+    def total(self) -> int:
+        """Pulls asked, all arms together."""
+        return int(self.counts.sum())
+
+    def table(self) -> list[tuple[str, int]]:
+        """[(id, pulls)] of the arms to be pulled."""
+        return [
+            (str(arm) if self.ids is None else self.ids[arm], int(self.counts[arm]))
+            for arm in np.flatnonzero(self.counts)
+        ]
+
+
+@record
+class Observations:
+    """Sufficient statistics of what was measured.
+
+    Args:
+        counts: pulls received of each arm, shape (K,).
+        sums: sum of the rewards of each arm, shape (K,), in reward units.
+        squares: sum of the squared rewards, shape (K,); None when only totals were reported.
+    """
+
+    counts: IntArray
+    sums: FloatArray
+    squares: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
+
+    @property
+    def total(self) -> int:
+        """Pulls received, all arms together."""
+        return int(self.counts.sum())
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean reward of each arm, shape (K,); 0 where nothing was measured."""
+        return np.divide(self.sums, self.counts, out=np.zeros_like(self.sums), where=self.counts > 0)
+
+    @staticmethod
+    def nothing(num_arms: int) -> Observations:
+        """No pull of any arm yet."""
+        return Observations(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
+
+    def plus(self, other: Observations) -> Observations:
+        """Both together."""
+        both = self.squares is not None and other.squares is not None
+        return Observations(
+            self.counts + other.counts,
+            self.sums + other.sums,
+            self.squares + other.squares if both else None,  # type: ignore[operator]
+        )
+
+
+@record
+class RoundRecord:
+    """What a human wants to know of a round: a row of the trace.
+
+    Args:
+        round, look, looks, dim, value, lower_bound, misspecification: as in the plan.
+        pulls: pulls received in this round so far.
+        total_pulls: pulls received since the start.
+        active: indices of the arms not ruled out.
+        leader: the arm that would be recommended now.
+        certified_gap: with the stated confidence the leader is at most this much worse than the best arm, in reward
+            units; None when nothing can be said yet.
+    """
+
+    round: int
+    look: int
+    looks: int
+    dim: int
+    value: float | None
+    lower_bound: float | None
+    misspecification: float
+    pulls: int
+    total_pulls: int
+    active: IntArray
+    leader: int
+    certified_gap: float | None
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[S]):
+    """One transition of a policy: the next state, and the trace row."""
+
+    state: S
+    record: RoundRecord
+
+
+VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
+
+
+@record
+class Certificate:
+    """The answer, and what it rests on.
+
+    Args:
+        best_arm: id of the recommended arm.
+        arm: its index.
+        epsilon: the arm is at most this much worse than the best one, in reward units ...
+        delta: ... except with this probability, under the assumptions.
+        pulls: measurements spent.
+        verdict: "certified", "heuristic", "not-yet" or "budget-exhausted".
+        reason: why the verdict is what it is, in words.
+        assumptions: sentences that the certificate rests on.
+        certified_gap: the smallest epsilon that the data support, None when nothing can be said.
+        minimize: small rewards are good.
+        rounds: the trace.
+    """
+
+    best_arm: str
+    arm: int
+    epsilon: float
+    delta: float
+    pulls: int
+    verdict: str
+    reason: str
+    assumptions: tuple[str, ...]
+    certified_gap: float | None = None
+    minimize: bool = False
+    rounds: tuple[RoundRecord, ...] = ()
+
+
+def encode(value: object) -> Any:
+    """Plain JSON data for a record, an array, or plain data."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def to_json(value: object) -> str:
+    """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
+
+    Raises:
+        InvalidInput: a number is not finite.
+    """
+    try:
+        return json.dumps(encode(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except ValueError as error:
+        raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
+
+
+def _decode(hint: Any, data: Any) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        if data is None:
+            return None
+        return _decode(next(part for part in get_args(hint) if part is not type(None)), data)
+    if origin is np.ndarray:
+        return np.array(data, dtype=get_args(get_args(hint)[1])[0])
+    if origin is tuple:
+        return tuple(_decode(get_args(hint)[0], item) for item in data)
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        names = [field.name for field in fields(hint)]
+        if not isinstance(data, dict) or set(data) != set(names):
+            raise StorageError(
+                f"stored {getattr(hint, '__name__', hint)} has fields {sorted(data)}, expected {sorted(names)}."
+            )
+        return hint(**{name: _decode(hints[name], data[name]) for name in names})  # type: ignore[operator]
+    return data
+
+
+def from_json(kind: type[T], text: str) -> T:
+    """The record of the given kind that `to_json` wrote.
+
+    Raises:
+        StorageError: the text is not JSON, or its fields are not those of the record.
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StorageError(f"stored {kind.__name__} is not JSON: {error}.") from error
+    decoded: T = _decode(kind, data)
+    return decoded

@@ -1,1 +1,101 @@
-"""surepick: find the best of many candidates from noisy measurements, with a certificate."""
+"""surepick: find the best of many candidates from noisy measurements, with a certificate.
+
+import surepick as sp
+
+arms = sp.read_arms("arms.csv", id="sku")
+policy = sp.make_policy("linear-embedding", arms, epsilon=0.1, delta=0.05, noise=sp.Bernoulli(), norm_bound=1.0)
+study = sp.Study(arms, policy)
+while (plan := study.ask()) is not None:
+    ids, rewards = measure(plan.table())          # yours
+    study.tell(ids, rewards)
+print(study.certificate())
+"""
+
+from surepick import environments
+from surepick.complexity import effective_dimension
+from surepick.designs import allocate, design_value, round_design, solve_design
+from surepick.embeddings import IndependentEmbedding, LinearEmbedding
+from surepick.errors import (
+    ContractError,
+    DatasetMissing,
+    InvalidInput,
+    NotConverged,
+    OutOfTurn,
+    StorageError,
+    SurepickError,
+)
+from surepick.experiments import Run, simulate
+from surepick.noise import Bernoulli, Bounded, Noise, SubGaussian, parse_noise
+from surepick.policies import (
+    RAGE,
+    ActionElimination,
+    AdaptiveElimination,
+    FixedElimination,
+    Policy,
+    make_policy,
+    paper_settings,
+    policy_names,
+)
+from surepick.records import (
+    Allocation,
+    Arms,
+    Certificate,
+    Design,
+    Embedding,
+    Observations,
+    Plan,
+    RoundRecord,
+    Step,
+    from_json,
+    to_json,
+)
+from surepick.studies import Study
+from surepick.tables import read_arms
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "RAGE",
+    "ActionElimination",
+    "AdaptiveElimination",
+    "Allocation",
+    "Arms",
+    "Bernoulli",
+    "Bounded",
+    "Certificate",
+    "ContractError",
+    "DatasetMissing",
+    "Design",
+    "Embedding",
+    "FixedElimination",
+    "IndependentEmbedding",
+    "InvalidInput",
+    "LinearEmbedding",
+    "Noise",
+    "NotConverged",
+    "Observations",
+    "OutOfTurn",
+    "Plan",
+    "Policy",
+    "RoundRecord",
+    "Run",
+    "Step",
+    "StorageError",
+    "Study",
+    "SubGaussian",
+    "SurepickError",
+    "allocate",
+    "design_value",
+    "effective_dimension",
+    "environments",
+    "from_json",
+    "make_policy",
+    "paper_settings",
+    "parse_noise",
+    "policy_names",
+    "read_arms",
+    "round_design",
+    "simulate",
+    "solve_design",
+    "to_json",
+]

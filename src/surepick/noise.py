@@ -157,6 +157,6 @@ def parse_noise(text: str) -> Noise:
     except ValueError:
         pass
     raise InvalidInput(
-        f"noise {text!r} is not understood. Write bernoulli (rewards 0 or 1), bounded:LOW:HIGH (rewards in that range), "
-        "or subgaussian:SIGMA (e.g. a standard deviation of normal noise)."
+        f"noise {text!r} is not understood. Write bernoulli (rewards 0 or 1), bounded:LOW:HIGH (rewards in that "
+        "range), or subgaussian:SIGMA (e.g. a standard deviation of normal noise)."
     )

@@ -1,6 +1,7 @@
 """The records that flow between the parts, and the one JSON codec.
 
-    Arms -embedding-> Embedding -design-> Design -rounding-> Plan -someone pulls-> Observations -policy-> Step, Certificate
+    Arms -embedding-> Embedding -design-> Design -rounding-> Plan
+         -someone pulls-> Observations -policy-> Step, Certificate
 
 Every record is frozen. Arrays inside are read-only copies, so that a record can be shared without fear; two records
 are equal when their fields are, arrays compared element by element.
@@ -27,8 +28,8 @@ T = TypeVar("T")
 
 
 def _equal(left: object, right: object) -> bool:
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and bool(np.array_equal(left, right))
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return bool(np.array_equal(left, right))
     return bool(left == right)
 
 
@@ -36,7 +37,7 @@ def _equal(left: object, right: object) -> bool:
 def record(cls: type[T]) -> type[T]:
     """A frozen dataclass with slots whose equality compares arrays element by element."""
 
-    def equal(self: Any, other: object) -> Any:
+    def equal(self: Any, other: Any) -> Any:
         if type(self) is not type(other):
             return NotImplemented
         return all(_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))

@@ -1,0 +1,27 @@
+"""Observations -> estimates with widths."""
+
+from __future__ import annotations
+
+from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
+from surepick.estimators.boundaries import anytime_radius, noise_multiplier
+from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
+from surepick.estimators.protocol import Estimate
+from surepick.records import Embedding, IndependentArms, Observations
+
+__all__ = [
+    "ArmMeansEstimate",
+    "Estimate",
+    "LeastSquaresEstimate",
+    "anytime_radius",
+    "arm_means",
+    "estimate",
+    "least_squares",
+    "noise_multiplier",
+]
+
+
+def estimate(embedding: Embedding | IndependentArms, seen: Observations, *, reference: int = 0) -> Estimate:
+    """The estimator that fits the structure: least squares, or arm means when there is none."""
+    if isinstance(embedding, IndependentArms):
+        return arm_means(seen)
+    return least_squares(embedding, seen, reference=reference)

@@ -1,0 +1,20 @@
+"""The algorithms, one file each. Never see an environment, a clock, a file or a random generator."""
+
+from surepick.policies.action_elimination import ActionElimination
+from surepick.policies.adaptive_elimination import AdaptiveElimination
+from surepick.policies.fixed_elimination import FixedElimination
+from surepick.policies.protocol import Policy
+from surepick.policies.rage import RAGE
+from surepick.policies.registry import make_policy, paper_settings, policy_names, policy_summary
+
+__all__ = [
+    "RAGE",
+    "ActionElimination",
+    "AdaptiveElimination",
+    "FixedElimination",
+    "Policy",
+    "make_policy",
+    "paper_settings",
+    "policy_names",
+    "policy_summary",
+]

@@ -1,0 +1,156 @@
+"""How hard an instance is: the effective dimension, and what a round at a given accuracy costs.
+
+g(d, zeta) = (1 + zeta) min over designs of max over pairs of ||y||^2_{A_d^-1}  <=  4 (1 + zeta) d
+gamma(d)   = (16 + 8 sqrt(g(d, zeta))) gamma-tilde(d)
+d_eff(eps) = min {d : gamma(d) <= eps}                                             (Definition 1)
+"""
+
+from __future__ import annotations
+
+import math
+
+from surepick.designs import independent_design, solve_design
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError, NotConverged
+from surepick.records import Design, Embedding, IndependentArms, IntArray, record
+
+SCREEN_TOLERANCE = 0.05
+
+
+def embedding_design(
+    embedding: Embedding | IndependentArms, active: IntArray | None = None, *, tolerance: float = 0.01
+) -> Design:
+    """The transductive design of an embedding: closed form for independent arms, the solver otherwise."""
+    if isinstance(embedding, IndependentArms):
+        return independent_design(embedding.num_arms, active)
+    return solve_design(embedding.features, active, tolerance=tolerance)
+
+
+def bias(misspecification: float, value: float, slack: float) -> float:
+    """eps_k = 2 gamma-tilde + gamma-tilde sqrt((1 + zeta) tau): how far misspecification can move a difference.
+
+    Source: Algorithm 1, line 6.
+    """
+    return misspecification * (2.0 + math.sqrt((1.0 + slack) * value))
+
+
+def worst_gap(misspecification: float, value: float, slack: float) -> float:
+    """gamma(d) = (16 + 8 sqrt((1 + zeta) tau)) gamma-tilde(d): the shortfall that misspecification can force.
+
+    Source: section 3, definition of gamma(d).
+    """
+    return misspecification * (16.0 + 8.0 * math.sqrt((1.0 + slack) * value))
+
+
+def effective_dimension(embedding: ArmEmbedding, epsilon: float, *, slack: float = 0.1) -> int:
+    """d_eff(epsilon), with 4 d in place of the optimal design value (an upper bound by Kiefer-Wolfowitz).
+
+    Args:
+        embedding: the family psi_d.
+        epsilon: the shortfall that is tolerated, in reward units.
+        slack: zeta.
+
+    Returns:
+        The smallest d with (16 + 8 sqrt(4 (1 + zeta) d)) gamma-tilde(d) <= epsilon.
+
+    Raises:
+        ContractError: no dimension of the embedding reaches epsilon.
+
+    Source: Definition 1, and the paper's implementation details (g(d, zeta) replaced by 4 (1 + zeta) d).
+    """
+    best = math.inf
+    for dim in range(1, embedding.max_dim + 1):
+        reached = worst_gap(embedding.misspecification(dim), 4.0 * dim, slack)
+        if reached <= epsilon:
+            return dim
+        best = min(best, reached)
+    raise ContractError(
+        f"no dimension of this embedding keeps the misspecification's shortfall below {epsilon:g}; the smallest is "
+        f"{best:g}. An arm that good cannot be certified: raise epsilon, or give a smaller valid norm bound."
+    )
+
+
+@record
+class DimensionChoice:
+    """A dimension of an embedding, and the design at that dimension."""
+
+    dim: int
+    design: Design
+
+
+def round_cost(misspecification: float, value: float, accuracy: float, slack: float) -> float:
+    """(1 + zeta) tau / (t - eps_k)^2, the pulls of a round up to 2 sigma^2 L; infinite when the bias leaves no room."""
+    room = accuracy - bias(misspecification, value, slack)
+    return (1.0 + slack) * value / room**2 if room > 0 else math.inf
+
+
+def cheapest_dimension(
+    embedding: ArmEmbedding,
+    active: IntArray,
+    accuracy: float,
+    *,
+    slack: float = 0.1,
+    tolerance: float = 0.01,
+    screen_tolerance: float = SCREEN_TOLERANCE,
+) -> DimensionChoice:
+    """The dimension whose round is predicted to cost the fewest pulls.
+
+        minimise over d   (1 + zeta) tau(d) / (t - gamma-tilde(d) (2 + sqrt((1 + zeta) tau(d))))^2
+
+    Any d whose bias stays below t keeps the guarantee; the smallest such d may leave hardly any room and cost many
+    times the best. tau(d) does not decrease in d, because psi_d is the beginning of psi_{d+1}: so a design solved at d
+    bounds the cost of every larger d from below, and most dimensions are never solved.
+
+    Args:
+        embedding: the family psi_d, nested.
+        active: S, indices of the active arms.
+        accuracy: t, the half-width that the round must reach, in reward units.
+        slack: zeta.
+        tolerance: relative gap of the returned design.
+        screen_tolerance: relative gap of the designs that are only compared.
+
+    Raises:
+        ContractError: the bias exceeds t at every dimension.
+
+    Source: ours; Algorithm 1 takes d_eff(4 t) instead (`effective_dimension`).
+    Cost: one design per dimension that could still win.
+    """
+    lower = 0.0
+    best: tuple[float, int] | None = None
+    for dim in range(1, embedding.max_dim + 1):
+        gamma = embedding.misspecification(dim)
+        if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
+            continue
+        design = _screen(embedding.at(dim), active, screen_tolerance)
+        lower = max(lower, design.lower_bound)
+        cost = round_cost(gamma, design.value, accuracy, slack)
+        if cost < (math.inf if best is None else best[0]):
+            best = (cost, dim)
+        if gamma == 0.0:
+            break
+    if best is None:
+        raise ContractError(
+            f"at every dimension the bias that misspecification can cause exceeds the accuracy {accuracy:g} of this "
+            "round; no number of pulls would help. Raise epsilon, or give a smaller valid norm bound."
+        )
+    dim = best[1]
+    return DimensionChoice(dim, embedding_design(embedding.at(dim), active, tolerance=tolerance))
+
+
+def _screen(embedded: Embedding | IndependentArms, active: IntArray, tolerance: float) -> Design:
+    """A design good enough to compare dimensions; one that did not converge is still a valid bracket."""
+    try:
+        return embedding_design(embedded, active, tolerance=tolerance)
+    except NotConverged as unfinished:
+        return unfinished.best
+
+
+__all__ = [
+    "DimensionChoice",
+    "bias",
+    "cheapest_dimension",
+    "effective_dimension",
+    "embedding_design",
+    "round_cost",
+    "worst_gap",
+]

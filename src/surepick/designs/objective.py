@@ -1,0 +1,198 @@
+"""The exact objective: the farthest pair of active arms, and what a design is worth.
+
+    value(lambda) = max over active a, b of ||z_a - z_b||^2 in A(lambda)^-1,   A(lambda) = sum_i lambda_i z_i z_i'
+
+With A = L L' this is the squared diameter of the points L^-1 z_a, found without an array of all pairs.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.designs.problem import Problem, checked_weights, pose
+from surepick.linalg import cholesky, solve_lower, thin_svd
+from surepick.records import FloatArray, IntArray, record
+
+FIRST_TILE = 128
+TILE = 1024
+SAFE_PIVOT_RATIO = 1e-10
+RANGE_CUT = 1e-7
+RANGE_TOLERANCE = 1e-10
+RANGE_TOLERANCE_MOST = 1e-4
+
+
+def row_norms(rows: FloatArray) -> FloatArray:
+    """Euclidean norm of each row."""
+    return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+
+@record
+class Pairs:
+    """Far pairs of points, the farthest first.
+
+    Args:
+        first, second: positions of the two points, shape (n,).
+        squares: their squared distances, shape (n,); the first is the squared diameter.
+    """
+
+    first: IntArray
+    second: IntArray
+    squares: FloatArray
+
+
+def _largest(squares: FloatArray, most: int) -> IntArray:
+    """Positions of the entries to look at: the `most` largest, spread evenly over exact ties at the cut."""
+    if len(squares) <= most:
+        return np.arange(len(squares), dtype=np.int64)
+    cut = np.partition(squares, len(squares) - most)[len(squares) - most]
+    above, ties = np.flatnonzero(squares > cut), np.flatnonzero(squares == cut)
+    room = most - len(above)
+    return np.concatenate([above, ties[np.arange(room) * len(ties) // room]])
+
+
+def _far_entries(tile: FloatArray, floor: float, most: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows, columns and values of the `most` largest entries of a tile, of those not below the floor."""
+    if most < len(tile):  # the k-th largest row maximum never exceeds the k-th largest entry
+        floor = max(floor, float(np.partition(tile.max(axis=1), len(tile) - most)[len(tile) - most]))
+    rows, columns = np.nonzero(tile >= max(floor, 0.0))
+    squares = tile[rows, columns]
+    keep = _largest(squares, most)
+    return rows[keep], columns[keep], squares[keep]
+
+
+def _tiles(count: int) -> list[slice]:
+    """Consecutive blocks of positions: small ones first, whose far pairs often make the others superfluous."""
+    edges, size = [0], FIRST_TILE
+    while edges[-1] < count:
+        edges.append(min(edges[-1] + size, count))
+        size = min(2 * size, TILE)
+    return [slice(*ends) for ends in pairwise(edges)]
+
+
+def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> tuple[IntArray, IntArray]:
+    """Pairs of centred points in order of decreasing radius, by tiles, stopping where no pair can still matter."""
+    first, second, squares = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    norms, floor = radii * radii, 0.0
+    tiles = _tiles(len(ordered))
+    for number, rows in enumerate(tiles):
+        if (2.0 * radii[rows.start]) ** 2 < floor:
+            break
+        for columns in tiles[number:]:
+            if (radii[rows.start] + radii[columns.start]) ** 2 < floor:
+                break
+            tile = ordered[rows] @ (-2.0 * ordered[columns].T)
+            tile += norms[rows, None]
+            tile += norms[None, columns]
+            if columns is rows:
+                tile[np.tri(len(tile), dtype=bool)] = -1.0
+            a, b, values = _far_entries(tile, floor, most)
+            squares = np.concatenate([squares, values])
+            keep = _largest(squares, most)
+            first = np.concatenate([first, a + rows.start])[keep]
+            second = np.concatenate([second, b + columns.start])[keep]
+            squares = squares[keep]
+            if len(squares) >= most:
+                floor = float(squares.min())
+    return first, second
+
+
+def farthest_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
+    """The squared diameter of a set of points, exactly, and other far pairs.
+
+        ||u_a - u_b|| <= r_a + r_b,   r_i = ||u_i - centre||
+
+    so pairs of small radii need not be looked at. Distances come from products of centred points; those of the pairs
+    returned are computed again from their differences.
+
+    Args:
+        points: u, shape (s, r), s >= 2.
+        most: how many pairs to return at most.
+
+    Source: ours.
+    Cost: O(s r) and O(m^2 r) for the m points whose radius does not exclude them; blocks of at most 1024 x 1024.
+    """
+    centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
+    radii = row_norms(centred)
+    order = np.argsort(-radii, kind="stable")
+    first, second = _candidates(centred[order], radii[order], max(most, 4))
+    first, second = order[first], order[second]
+    difference = points[first] - points[second]
+    squares = np.einsum("ij,ij->i", difference, difference)
+    best = np.argsort(-squares, kind="stable")[:most]
+    return Pairs(first[best], second[best], squares[best])
+
+
+def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
+    """A(lambda) = sum_i lambda_i z_i z_i', shape (r, r)."""
+    support = np.flatnonzero(weights)
+    rows = basis[support]
+    matrix: FloatArray = rows.T @ (weights[support, None] * rows)
+    return matrix
+
+
+def whitened_active(problem: Problem, weights: FloatArray) -> FloatArray | None:
+    """Points u_a, a active, with ||u_a - u_b||^2 = ||z_a - z_b||^2 in A(weights)^-1; None when one is infinite.
+
+    A regular A is factored. Where that is not clearly safe, the singular vectors of sqrt(lambda) Z decide what lies in
+    the range: a difference that leaves it by more than rounding can explain makes the value infinite.
+
+    Args:
+        weights: lambda of the distinct arms, shape (k,).
+    """
+    factor = cholesky(information(problem.basis, weights))
+    if factor is not None:
+        pivots = np.diag(factor) ** 2
+        if pivots.min() > SAFE_PIVOT_RATIO * pivots.max():
+            return solve_lower(factor, problem.basis[problem.active].T).T
+    support = np.flatnonzero(weights)
+    _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
+    seen = vt[: int(np.count_nonzero(s > RANGE_CUT * s[0]))]
+    offsets = problem.basis[problem.active] - problem.basis[problem.active[0]]
+    inside = offsets @ seen.T
+    leak = row_norms(offsets - inside @ seen)
+    lengths = row_norms(offsets)
+    noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(problem.basis).max())
+    allowed = np.maximum(RANGE_TOLERANCE * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
+    if (leak > allowed).any():
+        return None
+    points: FloatArray = inside / s[: len(seen)]
+    return points
+
+
+def worth(problem: Problem, weights: FloatArray) -> float:
+    """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured."""
+    if len(problem.active) == 1:
+        return 0.0
+    total = float(weights.sum())
+    points = whitened_active(problem, weights / total)
+    return np.inf if points is None else float(farthest_pairs(points).squares[0]) / total
+
+
+def design_value(
+    features: ArrayLike, weights: ArrayLike, active: ArrayLike | None = None, *, rank_tolerance: float | None = None
+) -> float:
+    """How well a design measures the differences of the active arms: the exact objective.
+
+        max over a, b in active of ||x_a - x_b||^2 in A^-1,   A = sum_i weights_i x_i x_i'
+
+    Args:
+        features: x, shape (K, d), finite, any scale and rank.
+        weights: shape (K,), non-negative; they are not normalised: twice the weights have half the value, and counts
+            of pulls are welcome.
+        active: arms that are compared, as indices or a mask of length K; None means all.
+        rank_tolerance: see `solve_design`.
+
+    Returns:
+        The maximum; 0 when the active arms coincide, infinity when some difference is outside the range of A.
+
+    Raises:
+        InvalidInput: non-finite features or weights, wrong shapes, an empty or wrong active set.
+
+    Source: Algorithm 1, line 5; appendix "Matrix inversion and rounding" for the range.
+    Cost: O(K d^2) and the pair search of `farthest_pairs`.
+    """
+    problem = pose(features, active, rank_tolerance=rank_tolerance)
+    return worth(problem, problem.merged(checked_weights(weights, len(problem.group))))

@@ -1,0 +1,144 @@
+"""The design problem as the solver sees it: distinct arms, in whitened coordinates.
+
+Every exact simplification happens here, once: equal rows are merged, columns rescaled, redundant directions removed.
+The value of a design is invariant under all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.errors import InvalidInput
+from surepick.linalg import whitened
+from surepick.records import FloatArray, IntArray, record
+
+
+@record
+class Problem:
+    """Distinct arms in whitened coordinates.
+
+    Args:
+        basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I.
+        active: rows of `basis` that are compared with each other, sorted, unique.
+        group: for each of the K arms, its row in `basis`, shape (K,).
+        first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
+        condition: of the whitening; the coordinates are exact to about condition * machine epsilon.
+    """
+
+    basis: FloatArray
+    active: IntArray
+    group: IntArray
+    first: IntArray
+    condition: float
+
+    @property
+    def rank(self) -> int:
+        return int(self.basis.shape[1])
+
+    def spread(self, weights: FloatArray) -> FloatArray:
+        """Weights of the distinct arms as weights of all K arms: the first of equal arms carries the weight."""
+        full = np.zeros(len(self.group))
+        full[self.first] = weights
+        return full
+
+    def merged(self, weights: FloatArray) -> FloatArray:
+        """Weights of the K arms as weights of the distinct ones: those of equal arms are added."""
+        return np.bincount(self.group, weights=weights, minlength=len(self.first))
+
+
+def checked_features(features: ArrayLike) -> FloatArray:
+    """Features as a (K, d) array of finite floats.
+
+    Raises:
+        InvalidInput: wrong shape, no arm, or entries that are NaN or infinite (the rows are named).
+    """
+    try:
+        matrix = np.asarray(features, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"features are not a numeric (K, d) array: {error}.") from error
+    if matrix.ndim != 2:
+        raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, d), one row an arm.")
+    if matrix.shape[0] == 0:
+        raise InvalidInput("there is no arm (K = 0); no design exists.")
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if bad.size:
+        rows = ", ".join(str(row) for row in bad[:5]) + (f" and {bad.size - 5} more" if bad.size > 5 else "")
+        raise InvalidInput(
+            f"{bad.size} of {matrix.shape[0]} rows have NaN or infinite features: rows {rows}. Fill or drop them."
+        )
+    return matrix
+
+
+def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
+    """Active arms as sorted indices, from indices, a boolean mask or None (all).
+
+    Raises:
+        InvalidInput: none is active, an index is out of range or repeated, or the mask has the wrong length.
+    """
+    if active is None:
+        return np.arange(num_arms, dtype=np.int64)
+    chosen = np.asarray(active)
+    if chosen.ndim != 1:
+        raise InvalidInput(f"active has shape {chosen.shape}; it must be a list of indices or a mask of length K.")
+    if chosen.size == 0:
+        raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
+    if chosen.dtype == np.bool_:
+        if len(chosen) != num_arms:
+            raise InvalidInput(f"the active mask has {len(chosen)} entries for {num_arms} arms.")
+        chosen = np.flatnonzero(chosen)
+        if chosen.size == 0:
+            raise InvalidInput("no arm is active; a design compares at least one arm with the others.")
+    if not np.issubdtype(chosen.dtype, np.integer):
+        raise InvalidInput(f"active holds {chosen.dtype} values; give integer indices or a boolean mask.")
+    indices = np.sort(chosen.astype(np.int64))
+    if indices[0] < 0 or indices[-1] >= num_arms:
+        wrong = indices[0] if indices[0] < 0 else indices[-1]
+        raise InvalidInput(f"active arm {wrong} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
+    repeated = indices[1:][indices[1:] == indices[:-1]]
+    if repeated.size:
+        raise InvalidInput(f"active arm {repeated[0]} is given more than once; each arm is active once or not at all.")
+    return indices
+
+
+def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
+    """Weights as a (K,) array of finite non-negative floats that are not all zero.
+
+    Raises:
+        InvalidInput: they are not.
+    """
+    lam = np.asarray(weights, dtype=np.float64)
+    if lam.shape != (num_arms,):
+        raise InvalidInput(f"weights have shape {lam.shape}; they must be ({num_arms},), one weight an arm.")
+    if not np.isfinite(lam).all() or lam.min() < 0:
+        arm = int(np.flatnonzero(~(np.isfinite(lam) & (lam >= 0)))[0])
+        raise InvalidInput(f"the weight of arm {arm} is {lam[arm]}; weights must be finite and non-negative.")
+    if not lam.any():
+        raise InvalidInput("all weights are zero; a design measures at least one arm.")
+    return lam
+
+
+def distinct_rows(matrix: FloatArray) -> tuple[IntArray, IntArray]:
+    """First index of each distinct row, in order of appearance, and the number of each row's class."""
+    rows = np.ascontiguousarray(matrix + 0.0)  # -0.0 becomes 0.0: equal rows get equal bytes
+    if rows.shape[1] == 0:
+        return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    return first[order].astype(np.int64), position[inverse].astype(np.int64)
+
+
+def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> Problem:
+    """The problem of measuring the differences of the active arms by pulls of any arm.
+
+    Raises:
+        InvalidInput: as `checked_features` and `checked_active`.
+    """
+    matrix = checked_features(features)
+    chosen = checked_active(active, matrix.shape[0])
+    first, group = distinct_rows(matrix)
+    white = whitened(matrix if len(first) == len(matrix) else matrix[first], rank_tolerance=rank_tolerance)
+    return Problem(white.basis, np.unique(group[chosen]), group, first, white.condition)

@@ -1,0 +1,61 @@
+"""No structure: every arm has its own parameter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.records import IndependentArms, record
+
+
+@record
+class IndependentEmbedding:
+    """One coordinate per arm; nothing about one arm tells anything about another.
+
+        psi(x_i) = e_i,   gamma-tilde(K) = 0,   gamma-tilde(d) = infinity for d < K
+
+    Args:
+        num_arms: K >= 1.
+
+    Raises:
+        InvalidInput: K < 1.
+
+    Source: ours. Design and estimation use the diagonal form; no K x K matrix is formed.
+    """
+
+    num_arms: int
+
+    def __post_init__(self) -> None:
+        if self.num_arms < 1:
+            raise InvalidInput(f"there are {self.num_arms} arms; at least one is needed.")
+
+    @property
+    def max_dim(self) -> int:
+        return self.num_arms
+
+    def misspecification(self, dim: int) -> float:
+        return 0.0 if dim == self.num_arms else np.inf
+
+    def at(self, dim: int) -> IndependentArms:
+        if dim != self.num_arms:
+            raise InvalidInput(
+                f"dimension {dim} was asked of {self.num_arms} independent arms, which cannot be compressed; "
+                f"use {self.num_arms}."
+            )
+        return IndependentArms(self.num_arms)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def family(self) -> str:
+        return "independent"
+
+    @property
+    def spec(self) -> None:
+        return None

@@ -1,0 +1,165 @@
+"""How rewards are drawn: one record per law, each giving sufficient statistics exactly and at once.
+
+The sum and the sum of squares of n rewards of an arm are drawn from their joint law, never reward by reward, so that
+a call costs the same for one pull and for a million.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, scales
+from surepick.records import FloatArray, IntArray, Observations, freeze, record
+
+
+class RewardLaw(Protocol):
+    """What decides the rewards of a simulated pull."""
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean reward of each arm, shape (K,), in the user's sign and unit."""
+        ...
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times."""
+        ...
+
+
+@record
+class NormalRewards:
+    """Rewards N(means, scales^2).
+
+        sum = n mu + sigma sqrt(n) Z,    squares = sum^2 / n + sigma^2 W,    Z ~ N(0, 1), W ~ chi2(n - 1), independent
+
+    Args:
+        means: mu, shape (K,).
+        scales: sigma, shape (K,), the standard deviation of each arm's rewards.
+
+    Source: Cochran's theorem. Cost: O(K) whatever the counts.
+    """
+
+    means: FloatArray
+    scales: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, means=np.float64, scales=np.float64)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times: sums and squares, jointly exact in law, with squares >= sum^2 / n."""
+        pulled = np.flatnonzero(counts)
+        n, sigma = counts[pulled].astype(np.float64), self.scales[pulled]
+        sums = n * self.means[pulled] + sigma * np.sqrt(n) * rng.standard_normal(len(pulled))
+        chi_squared = 2.0 * rng.standard_gamma((n - 1.0) / 2.0)  # 0 for n = 1
+        return _scattered(counts, pulled, sums, sums**2 / n + sigma**2 * chi_squared)
+
+
+@record
+class TwoPointRewards:
+    """Every reward is `low` or `high`, with the given means: the law of largest variance in [low, high].
+
+    Args:
+        means: shape (K,), in [low, high].
+        low, high: the two rewards.
+
+    Cost: O(K) whatever the counts.
+    """
+
+    means: FloatArray
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        freeze(self, means=np.float64)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times: the number of `high` rewards is binomial."""
+        pulled = np.flatnonzero(counts)
+        n = counts[pulled]
+        chance = np.clip((self.means[pulled] - self.low) / (self.high - self.low), 0.0, 1.0)
+        highs = rng.binomial(n, chance)
+        sums = self.low * (n - highs) + self.high * highs
+        return _scattered(counts, pulled, sums, self.low**2 * (n - highs) + self.high**2 * highs)
+
+
+@record
+class RecordedRewards:
+    """A pull of an arm draws one of its recorded rewards, each equally likely, with replacement.
+
+    Args:
+        rewards: every recorded reward, shape (rows,).
+        arm_of_row: the arm that each belongs to, shape (rows,); every arm 0 .. K-1 has at least one.
+
+    Cost: O(rows) whatever the counts.
+    """
+
+    rewards: FloatArray
+    arm_of_row: IntArray
+
+    def __post_init__(self) -> None:
+        order = np.argsort(self.arm_of_row, kind="stable")
+        object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=np.float64)[order])
+        object.__setattr__(self, "arm_of_row", np.asarray(self.arm_of_row, dtype=np.int64)[order])
+        freeze(self, rewards=np.float64, arm_of_row=np.int64)
+
+    @property
+    def repeats(self) -> IntArray:
+        """Recorded rewards of each arm, shape (K,)."""
+        counts: IntArray = np.bincount(self.arm_of_row).astype(np.int64)
+        return counts
+
+    @property
+    def means(self) -> FloatArray:
+        means: FloatArray = np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
+        return means
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times: how often each of its rewards comes is multinomial.
+
+        Arms pulled less often than they have rewards are drawn pull by pull; for the others the multinomial counts
+        are drawn reward by reward, each binomial given the earlier ones, for all arms at once.
+        """
+        repeats, left = self.repeats, counts.copy()
+        first = np.concatenate([[0], np.cumsum(repeats)[:-1]])
+        rarely = np.where(left < repeats, left, 0)
+        arm_of_pull = np.repeat(np.arange(len(counts)), rarely)
+        drawn_rows = first[arm_of_pull] + rng.integers(repeats[arm_of_pull])
+        times = np.bincount(drawn_rows, minlength=len(self.rewards))
+        left -= rarely
+        arms, step = np.flatnonzero(left), 0
+        while arms.size:
+            drawn = rng.binomial(left[arms], 1.0 / (repeats[arms] - step))
+            times[first[arms] + step] = drawn
+            left[arms] -= drawn
+            step += 1
+            arms = arms[left[arms] > 0]
+        sums: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards).astype(np.float64)
+        squares: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards**2).astype(np.float64)
+        return Observations(counts, sums, squares)
+
+
+def law_of(means: FloatArray, noise: Noise) -> RewardLaw:
+    """The law that an assumed noise is simulated by: normal for sub-Gaussian, two-point for bounded rewards.
+
+    Raises:
+        InvalidInput: a mean lies outside the noise's range, or the noise has scales for another number of arms.
+    """
+    if noise.support is None:
+        return NormalRewards(means, scales(noise, len(means)))
+    low, high = noise.support
+    outside = np.flatnonzero((means < low) | (means > high))
+    if outside.size:
+        raise InvalidInput(
+            f"{outside.size} of {len(means)} mean rewards lie outside [{low:g}, {high:g}], the range of the noise "
+            f"{noise.spec!r} (the first is {means[outside[0]]:g}, arm {outside[0]}). No such rewards exist: correct "
+            "the means or declare another noise."
+        )
+    return TwoPointRewards(means, low, high)
+
+
+def _scattered(counts: IntArray, pulled: IntArray, sums: FloatArray, squares: FloatArray) -> Observations:
+    all_sums, all_squares = np.zeros(len(counts)), np.zeros(len(counts))
+    all_sums[pulled], all_squares[pulled] = sums, squares
+    return Observations(counts, all_sums, all_squares)

@@ -1,0 +1,223 @@
+"""Synthetic instances: the paper's two clusters and its high-dimensional example, and two classics of the field."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from surepick.environments.environment import Environment
+from surepick.errors import InvalidInput
+from surepick.noise import Bernoulli, SubGaussian
+from surepick.randomness import stream
+from surepick.records import Arms, FloatArray, IntArray
+
+LINEAR_CENTRES = (0.8, 0.5)  # squared norms of x1 and x2
+LINEAR_PRODUCT = (0.395, 0.405)  # the product of x1 and x2 lies strictly between
+NORM_CENTRES = (0.8, 0.4)  # norms of x1 and x2
+
+
+def two_clusters(
+    *,
+    num_arms: int = 250,
+    dim: int = 20,
+    reward: Literal["linear", "norm"] = "linear",
+    perturbation: float = 1e-5,
+    seed: int = 0,
+) -> Environment:
+    """Two tight clusters of arms that span all of R^D, with Bernoulli rewards.
+
+        linear: <x, x1>, |x1|^2 = .8, |x2|^2 = .5, .395 < <x1, x2> < .405        norm: |x|, |x1| = .8, |x2| = .4
+
+    The arms are x1, x2, then (K - 2)/2 copies of each, every copy moved along one random axis by N(0, perturbation^2).
+    The centres are uniform directions of the positive orthant; x2 is redrawn until the product fits.
+
+    Args:
+        num_arms: K, even, at least D and at least 4.
+        dim: D, at least 2.
+        reward: the mean reward, "linear" or "norm".
+        perturbation: standard deviation of the step, positive; so large a step that a mean leaves [0, 1] is refused.
+        seed: decides everything that is random.
+
+    Returns:
+        An environment whose K x D features have rank D.
+
+    Raises:
+        InvalidInput: an argument is out of range, or no choice of axes could give rank D.
+
+    Source: "Detailed descriptions of datasets", with the steps' axes redrawn until the columns have full rank.
+        Differs from the paper: it does not say how; after 100 redraws, repeated axes are replaced by missing ones.
+    """
+    _check_two_clusters(num_arms, dim, reward, perturbation)
+    rng = stream(seed, "two_clusters", reward, num_arms, dim)
+    if reward == "linear":
+        first, second = _linear_centres(dim, rng)
+    else:
+        first, second = (norm * _positive_direction(1, dim, rng)[0] for norm in NORM_CENTRES)
+    copies = num_arms // 2 - 1
+    centres = np.vstack([first, second, np.repeat([first, second], copies, axis=0)])
+    features = centres.copy()
+    steps = perturbation * rng.standard_normal(num_arms - 2)
+    features[np.arange(2, num_arms), _spanning_axes(first, second, num_arms - 2, rng)] += steps
+    if np.any(np.all(features[2:] == centres[2:], axis=1)):
+        raise InvalidInput(
+            f"perturbation {perturbation:g} is lost in the rounding of the coordinates, so the arms would not span "
+            f"R^{dim}. Use at least 1e-14."
+        )
+    means = features @ first if reward == "linear" else np.sqrt(np.sum(features**2, axis=1))
+    return Environment(arms=Arms(features), means=means, noise=Bernoulli())
+
+
+def _check_two_clusters(num_arms: int, dim: int, reward: str, perturbation: float) -> None:
+    if reward not in ("linear", "norm"):
+        raise InvalidInput(f"reward is {reward!r}; two_clusters knows 'linear' and 'norm'.")
+    if num_arms < 4 or num_arms % 2:
+        raise InvalidInput(f"num_arms is {num_arms}; two clusters of equal size need an even number, at least 4.")
+    if dim < 2:
+        raise InvalidInput(f"dim is {dim}; two different directions of the positive orthant need at least 2.")
+    if num_arms < dim:
+        raise InvalidInput(
+            f"{num_arms} arms cannot span {dim} dimensions; every column must matter. Use num_arms >= {dim + dim % 2}."
+        )
+    if not (perturbation > 0 and math.isfinite(perturbation)):
+        raise InvalidInput(
+            f"perturbation is {perturbation!r}; it must be positive and finite, or the arms would be two points."
+        )
+
+
+def _positive_direction(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Uniform directions of the positive orthant, shape (count, dim)."""
+    normals = np.abs(rng.standard_normal((count, dim)))
+    directions: FloatArray = normals / np.sqrt(np.sum(normals**2, axis=1, keepdims=True))
+    return directions
+
+
+def _linear_centres(dim: int, rng: np.random.Generator, *, draws: int = 256, batches: int = 40) -> list[FloatArray]:
+    """x1 and x2 by rejection, x1 redrawn too when no x2 is found (in the plane some x1 have none).
+
+    The cosine needed is .632, and that of two random directions tends to 2/pi = .637 as D grows: rejection is quick in
+    every dimension.
+    """
+    low, high = LINEAR_PRODUCT
+    while True:
+        first = math.sqrt(LINEAR_CENTRES[0]) * _positive_direction(1, dim, rng)[0]
+        for _ in range(batches):
+            seconds = math.sqrt(LINEAR_CENTRES[1]) * _positive_direction(draws, dim, rng)
+            products = seconds @ first
+            fits = np.flatnonzero((low < products) & (products < high))
+            if fits.size:
+                return [first, seconds[fits[0]]]
+
+
+def _spanning_axes(
+    first: FloatArray, second: FloatArray, count: int, rng: np.random.Generator, *, redraws: int = 100
+) -> IntArray:
+    """An axis for each step such that x1, x2 and the axes together span R^D.
+
+    Decided exactly, not by a numerical rank (the steps may be 1e-12): x1 and x2 can stand for at most two missing
+    axes, and do so when their coordinates there are independent.
+    """
+    dim = len(first)
+
+    def spans(axes: IntArray) -> bool:
+        missing = np.setdiff1d(np.arange(dim), axes)
+        if len(missing) < 2:
+            return len(missing) == 0 or bool(first[missing[0]] != 0.0)
+        a, b = missing[:2]
+        return len(missing) == 2 and abs(first[a] * second[b] - first[b] * second[a]) > 1e-3 / dim
+
+    axes = rng.integers(dim, size=count)
+    for _ in range(redraws):
+        if spans(axes):
+            return axes
+        axes = rng.integers(dim, size=count)
+    while not spans(axes):
+        axes = rng.integers(dim, size=count)
+        _, kept = np.unique(axes, return_index=True)
+        spare = rng.permutation(np.setdiff1d(np.arange(count), kept))
+        missing = rng.permutation(np.setdiff1d(np.arange(dim), axes))[: len(spare)]
+        axes[spare[: len(missing)]] = missing
+    return axes
+
+
+def high_dimensional(dim: int, epsilon: float, seed: int = 0) -> Environment:
+    """The paper's example on which its method does not feel the dimension and RAGE does; normal rewards, sigma 1.
+
+        x1 = -1/sqrt(D) (1, ..., 1) = theta,    x2 = (1 - 2 epsilon) x1,    arms x1, x1 + eta e_i, x2 + eta e_i
+        eta = epsilon / (8 sqrt(2) (2 + sqrt(5 D)) D)
+
+    so x1 is best, the x1 + eta e_i are epsilon-best, and the x2 + eta e_i lie between epsilon and 3 epsilon below it.
+
+    Args:
+        dim: D, at least 1.
+        epsilon: in (0, 1/4).
+        seed: decides the order of the arms, so that no policy gains by their numbering; their ids tell them apart.
+
+    Raises:
+        InvalidInput: an argument is out of range.
+
+    Source: appendix, "Example for high-dimensional linear bandits", condition (4) with equality.
+    """
+    if dim < 1 or not 0 < epsilon < 0.25:
+        raise InvalidInput(
+            f"dim is {dim} and epsilon {epsilon!r}; the example needs dim >= 1 and 0 < epsilon < 1/4, "
+            "else its sub-optimal arms are not."
+        )
+    first = np.full(dim, -1.0 / math.sqrt(dim))
+    eta = epsilon / (8.0 * math.sqrt(2.0) * (2.0 + math.sqrt(5.0 * dim)) * dim)
+    steps = eta * np.eye(dim)
+    features = np.vstack([first, first + steps, (1.0 - 2.0 * epsilon) * first + steps])
+    ids = ["x1", *(f"{centre}+e{axis + 1}" for centre in ("x1", "x2") for axis in range(dim))]
+    order = stream(seed, "high_dimensional", dim).permutation(len(ids))
+    return _linear(features[order], first, [ids[arm] for arm in order])
+
+
+def sphere(num_arms: int, dim: int, seed: int = 0) -> Environment:
+    """Arms and theta uniform on the unit sphere, reward <x, theta>; normal rewards, sigma 1.
+
+    Args:
+        num_arms: K, at least 1.
+        dim: D, at least 1.
+        seed: decides everything that is random.
+
+    Raises:
+        InvalidInput: num_arms or dim is below 1.
+
+    Source: a standard instance of linear best-arm identification (Tao et al. 2018).
+    """
+    if num_arms < 1 or dim < 1:
+        raise InvalidInput(f"num_arms is {num_arms} and dim {dim}; both must be at least 1.")
+    normals = stream(seed, "sphere", num_arms, dim).standard_normal((num_arms + 1, dim))
+    points = normals / np.sqrt(np.sum(normals**2, axis=1, keepdims=True))
+    return _linear(points[1:], points[0], None)
+
+
+def soare(dim: int, angle: float, seed: int = 0) -> Environment:
+    """D unit vectors and one arm close to the best of them, theta = e1; normal rewards, sigma 1.
+
+        arms e1, ..., eD, cos(angle) e1 + sin(angle) e2
+
+    The second-best arm is told from e1 mostly by pulling e2, which looks bad: the standard test of adaptive designs.
+
+    Args:
+        dim: D, at least 2.
+        angle: in radians, in (0, pi/2).
+        seed: decides the order of the arms; their ids ("e1", ..., "near-e1") tell them apart.
+
+    Raises:
+        InvalidInput: an argument is out of range.
+
+    Source: Soare, Lazaric and Munos 2014, with theta = e1.
+    """
+    if dim < 2 or not 0 < angle < math.pi / 2:
+        raise InvalidInput(f"dim is {dim} and angle {angle!r}; dim must be at least 2, the angle in (0, pi/2).")
+    axes = np.eye(dim)
+    features = np.vstack([axes, math.cos(angle) * axes[0] + math.sin(angle) * axes[1]])
+    ids = [*(f"e{axis + 1}" for axis in range(dim)), "near-e1"]
+    order = stream(seed, "soare", dim).permutation(len(ids))
+    return _linear(features[order], axes[0], [ids[arm] for arm in order])
+
+
+def _linear(features: FloatArray, theta: FloatArray, ids: list[str] | None) -> Environment:
+    return Environment(arms=Arms(features, ids), means=features @ theta, noise=SubGaussian(1.0))

@@ -1,0 +1,154 @@
+"""Algorithm 3: arm elimination with a fixed embedding and induced misspecification."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from surepick.complexity import bias, effective_dimension, embedding_design, worst_gap
+from surepick.embeddings import ArmEmbedding
+from surepick.estimators import estimate, noise_multiplier
+from surepick.noise import Noise
+from surepick.policies import rounds
+from surepick.policies.protocol import plain_options
+from surepick.policies.rounds import EliminationState, RoundSettings
+from surepick.policies.rules import compare
+from surepick.records import Certificate, Observations, Plan, Step, record
+
+OPTIONS = ("slack", "gap_bound", "schedule", "union", "looks", "floor", "stopping", "dim", "tolerance")
+
+
+@record
+class FixedElimination:
+    """Like Algorithm 1, with one embedding for all rounds; it promises max(epsilon, gamma(d)).
+
+        gamma(d) = (16 + 8 sqrt(g(d, zeta))) gamma-tilde(d),   n = max(1, ceil(log2(2 R / max(epsilon, gamma(d)))))
+
+    Args:
+        embedding: the family psi_d with its misspecification bound.
+        epsilon: the shortfall that is tolerated, in reward units, > 0; `certified_epsilon` is what is promised.
+        dim: d; None: d_eff(epsilon), so that epsilon itself is promised.
+        delta, noise, slack, gap_bound, schedule, union, looks, floor, stopping, tolerance: as in `AdaptiveElimination`.
+
+    Raises:
+        InvalidInput: a setting has no meaning.
+        ContractError: dim is None and no dimension reaches epsilon.
+
+    Source: Algorithm 3.
+    Differs from the paper: max(epsilon, gamma(d)) in place of gamma(d), which at zero misspecification would mean
+    infinitely many rounds; the departures of `AdaptiveElimination`.
+    """
+
+    name: ClassVar[str] = "fixed-elimination"
+    state_type: ClassVar[type[Any]] = EliminationState
+    stops: ClassVar[str] = "own"
+    eliminates: ClassVar[bool] = True
+
+    embedding: ArmEmbedding
+    epsilon: float
+    delta: float
+    noise: Noise
+    slack: float = 0.1
+    gap_bound: float | None = None
+    schedule: str = "convergent"
+    union: str = "best-pairs"
+    looks: int = 8
+    floor: str = "support"
+    stopping: str = "certified"
+    dim: int | None = None
+    tolerance: float = 0.01
+    chosen_dim: int = 0
+    certified_epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        rounds.check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self._gap_bound)
+        dim = effective_dimension(self.embedding, self.epsilon, slack=self.slack) if self.dim is None else self.dim
+        object.__setattr__(self, "chosen_dim", dim)
+        object.__setattr__(self, "certified_epsilon", max(self.epsilon, self._forced_gap(dim)))  # Alg. 3, line 2
+        _ = self.settings
+
+    def _forced_gap(self, dim: int) -> float:
+        """gamma(d), from the bound 4 (1 + zeta) d >= g(d, zeta) where that is small enough, else from the design."""
+        embedded = self.embedding.at(dim)  # Alg. 3, line 1
+        screened = worst_gap(embedded.misspecification, 4.0 * dim, self.slack)
+        if screened <= self.epsilon:
+            return screened
+        tau = embedding_design(embedded, tolerance=self.tolerance).value
+        return worst_gap(embedded.misspecification, tau, self.slack)
+
+    @property
+    def _gap_bound(self) -> float:
+        return rounds.default_gap_bound(self.noise) if self.gap_bound is None else self.gap_bound
+
+    @property
+    def settings(self) -> RoundSettings:
+        """The part of the configuration that all algorithms with rounds share, checked; its epsilon is the promise."""
+        return RoundSettings(
+            num_arms=self.num_arms,
+            epsilon=self.certified_epsilon,
+            delta=self.delta,
+            noise=self.noise,
+            slack=self.slack,
+            gap_bound=self._gap_bound,
+            schedule=self.schedule,
+            union=self.union,
+            looks=self.looks,
+            floor=self.floor,
+            stopping=self.stopping,
+        )
+
+    @property
+    def num_arms(self) -> int:
+        return self.embedding.num_arms
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return self.embedding.assumptions
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        if self.certified_epsilon <= self.epsilon:
+            return self.embedding.caveats
+        return (
+            *self.embedding.caveats,
+            f"In {self.chosen_dim} dimensions misspecification can force a shortfall of {self.certified_epsilon:g}; "
+            f"that is what will be certified, not epsilon = {self.epsilon:g}.",
+        )
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        if self.embedding.spec is None:
+            return None
+        return {"name": f"fixed-{self.embedding.family}", **plain_options(self, OPTIONS), **self.embedding.spec}
+
+    def init(self) -> EliminationState:
+        return rounds.initial_state(self.settings)  # Alg. 3, line 2
+
+    def stopped(self, state: EliminationState) -> bool:
+        return state.finished != ""
+
+    def ask(self, state: EliminationState) -> Plan:
+        if state.opened is not None:
+            return rounds.next_look(state.opened)
+        settings, k, active = self.settings, state.round, state.active
+        embedded = self.embedding.at(self.chosen_dim)  # Alg. 3, line 1
+        design = embedding_design(embedded, active, tolerance=self.tolerance)  # Alg. 3, line 5
+        eps_k = bias(embedded.misspecification, design.value, self.slack)  # Alg. 3, line 6
+        total = rounds.round_size(settings, k, value=design.value, bias=eps_k, num_active=len(active))  # Alg. 3, line 6
+        return rounds.open_round(settings, state, embedded=embedded, design=design, total=total)  # Alg. 3, line 7
+
+    def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
+        settings, active = self.settings, state.active
+        pooled = state.seen.plus(seen)  # Alg. 3, line 8
+        embedded = self.embedding.at(plan.dim)
+        fitted = estimate(embedded, pooled, reference=int(active[0]))  # Alg. 3, line 9
+        gamma, log_term = embedded.misspecification, settings.log_term(plan.round, len(active))
+        spread = gamma * math.sqrt(pooled.total) + noise_multiplier(settings.sigma, log_term)
+        comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # Alg. 3, line 10
+        return rounds.conclude(settings, state, plan, seen, comparison)
+
+    def recommend(self, state: EliminationState) -> int:
+        return state.leader
+
+    def certificate(self, state: EliminationState) -> Certificate:
+        return rounds.certificate(self.settings, state, self.assumptions)

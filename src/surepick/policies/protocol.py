@@ -1,0 +1,55 @@
+"""What every algorithm offers: a sampling rule, a stopping rule and a recommendation rule, in ask/tell form."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from surepick.noise import Noise
+from surepick.records import Certificate, Observations, Plan, Step
+
+State = TypeVar("State")
+
+
+@runtime_checkable
+class Policy(Protocol[State]):
+    """A fixed-confidence strategy: sampling rule, stopping rule, recommendation rule.
+
+    Pure: equal inputs give equal outputs, and no argument is modified. So a run is a fold of `tell`
+    over what was observed, and can be stopped, moved and resumed between any two calls.
+
+    A round has exactly one pull, so the pseudo-code is cut there: `ask` is everything above the pull,
+    `tell` everything below it.
+    """
+
+    name: ClassVar[str]
+    state_type: ClassVar[type[Any]]
+    stops: ClassVar[str]  # "own": by itself; "never": runs until told; "budget": after a fixed number of pulls
+    eliminates: ClassVar[bool]  # its `active` set only loses arms that are not the best
+
+    @property
+    def num_arms(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def noise(self) -> Noise: ...
+    @property
+    def assumptions(self) -> tuple[str, ...]: ...
+    @property
+    def caveats(self) -> tuple[str, ...]: ...
+    @property
+    def spec(self) -> dict[str, Any] | None: ...
+
+    def init(self) -> State: ...
+    def stopped(self, state: State) -> bool: ...
+    def ask(self, state: State) -> Plan: ...
+    def tell(self, state: State, plan: Plan, seen: Observations) -> Step[State]: ...
+    def recommend(self, state: State) -> int: ...
+    def certificate(self, state: State) -> Certificate: ...
+
+
+def plain_options(policy: Policy[Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The configuration of a policy as plain data: epsilon, delta, noise, and the named options."""
+    required = {"epsilon": policy.epsilon, "delta": policy.delta, "noise": policy.noise.spec}
+    return {**required, **{name: getattr(policy, name) for name in names}}

@@ -1,0 +1,156 @@
+"""Names of the algorithms: name + options <-> policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from surepick.embeddings import LinearEmbedding
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, parse_noise
+from surepick.policies import action_elimination, adaptive_elimination, fixed_elimination, rage
+from surepick.policies.action_elimination import ActionElimination
+from surepick.policies.adaptive_elimination import AdaptiveElimination
+from surepick.policies.fixed_elimination import FixedElimination
+from surepick.policies.protocol import Policy
+from surepick.policies.rage import RAGE
+from surepick.records import Arms
+
+EMBEDDING_OPTIONS = ("norm_bound", "bound")
+LITERAL_ROUNDS = MappingProxyType(
+    {"schedule": "paper", "union": "all", "bound": "paper", "floor": "published", "stopping": "rounds", "looks": 1}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a name becomes a policy.
+
+    Args:
+        build: (arms, epsilon=, delta=, noise=, **options) -> policy.
+        options: names of the options it knows.
+        paper: the options that give the literal choices of its source.
+        summary: one line for people who choose.
+    """
+
+    build: Callable[..., Policy[Any]]
+    options: tuple[str, ...]
+    paper: Mapping[str, Any]
+    summary: str
+
+
+def _embedding(arms: Arms, options: dict[str, Any]) -> LinearEmbedding:
+    if options.get("norm_bound") is None:
+        raise InvalidInput(
+            "a linear embedding needs norm_bound: the largest norm that the coefficients of the reward can have. "
+            "The misspecification that compression causes is proportional to it; without it nothing can be certified."
+        )
+    chosen = {name: options.pop(name) for name in EMBEDDING_OPTIONS if name in options}
+    return LinearEmbedding(arms.features, **chosen)
+
+
+def _linear_embedding(arms: Arms, **options: Any) -> AdaptiveElimination:
+    return AdaptiveElimination(embedding=_embedding(arms, options), **options)
+
+
+def _fixed_linear(arms: Arms, **options: Any) -> FixedElimination:
+    return FixedElimination(embedding=_embedding(arms, options), **options)
+
+
+def _rage(arms: Arms, **options: Any) -> RAGE:
+    return RAGE(features=arms.features, **options)
+
+
+def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
+    known = {name: value for name, value in options.items() if name not in ("slack", "schedule", "union")}
+    return ActionElimination(num_arms=arms.num_arms, **known)
+
+
+ENTRIES: Mapping[str, Entry] = MappingProxyType(
+    {
+        "linear-embedding": Entry(
+            _linear_embedding,
+            (*adaptive_elimination.OPTIONS, *EMBEDDING_OPTIONS),
+            MappingProxyType({**LITERAL_ROUNDS, "dimension": "effective"}),
+            "Algorithm 1 with the linear embedding: rewards nearly linear in few directions of the features",
+        ),
+        "fixed-linear": Entry(
+            _fixed_linear,
+            (*fixed_elimination.OPTIONS, *EMBEDDING_OPTIONS),
+            LITERAL_ROUNDS,
+            "Algorithm 3 with the linear embedding: one dimension for all rounds",
+        ),
+        "rage": Entry(
+            _rage,
+            rage.OPTIONS,
+            MappingProxyType({"floor": "published", "stopping": "rounds"}),
+            "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
+        ),
+        "action-elimination": Entry(
+            _action_elimination,
+            (*action_elimination.OPTIONS, "slack", "schedule", "union"),
+            MappingProxyType({"growth": 0.02}),
+            "action elimination: features are ignored, one interval per arm (slack, schedule, union: no effect)",
+        ),
+    }
+)
+
+
+def policy_names() -> tuple[str, ...]:
+    """The names that `make_policy` knows, sorted."""
+    return tuple(sorted(ENTRIES))
+
+
+def policy_summary(name: str) -> str:
+    """One line about the policy, for people who choose."""
+    return _entry(name).summary
+
+
+def paper_settings(name: str) -> dict[str, Any]:
+    """The options under which a policy makes the literal choices of its source; never norm_bound, gamma or dim.
+
+    Example: `make_policy("linear-embedding", arms, ..., norm_bound=.5, **paper_settings("linear-embedding"))`.
+
+    Raises:
+        InvalidInput: the name is not known.
+    """
+    return dict(_entry(name).paper)
+
+
+def make_policy(
+    name: str, arms: Arms, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
+) -> Policy[Any]:
+    """The policy of that name for these arms.
+
+    Args:
+        name: one of `policy_names()`.
+        arms: what is chosen among; policies that ignore features accept arms without any.
+        epsilon: the shortfall that is tolerated, in reward units, > 0.
+        delta: the error probability, in (0, 1).
+        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
+        options: settings of the policy; `policy.spec` lists them with their values.
+
+    Returns:
+        A frozen policy; `make_policy(arms=arms, **policy.spec)` gives an equal one.
+
+    Raises:
+        InvalidInput: unknown name or option, or a setting without meaning.
+    """
+    entry = _entry(name)
+    unknown = sorted(set(options) - set(entry.options))
+    if unknown:
+        raise InvalidInput(
+            f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(sorted(entry.options))}."
+        )
+    if not isinstance(arms, Arms):
+        raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
+    assumed = parse_noise(noise) if isinstance(noise, str) else noise
+    return entry.build(arms, epsilon=epsilon, delta=delta, noise=assumed, **options)
+
+
+def _entry(name: str) -> Entry:
+    if name not in ENTRIES:
+        raise InvalidInput(f"there is no policy {name!r}; choose one of {', '.join(policy_names())}.")
+    return ENTRIES[name]

@@ -1,0 +1,369 @@
+"""What the elimination algorithms share: their state, the looks inside a round, and the words of the certificate.
+
+A round fixes its allocation before its first reward. It may be judged at several looks, each a prefix with fixed
+counts: its least squares is that of a fixed design, and its widths hold with probability 1 - delta_k / looks. So the
+error probability of a round is divided by its looks, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.designs import allocate, round_design
+from surepick.errors import ContractError, InvalidInput
+from surepick.noise import Noise, largest_scale, scales
+from surepick.policies.rules import Comparison
+from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
+from surepick.records import (
+    Certificate,
+    Design,
+    Embedding,
+    IndependentArms,
+    IntArray,
+    Observations,
+    Plan,
+    RoundRecord,
+    Step,
+    freeze,
+    record,
+)
+
+STOPPINGS = ("certified", "rounds")
+FLOORS = ("support", "published")
+
+
+@record
+class EliminationState:
+    """Where an elimination algorithm stands.
+
+    Args:
+        round: k, the open round or the next one, from 1.
+        active: S_k, indices of the arms not ruled out when round k started; after the end, the survivors.
+        opened: the latest plan of the open round, None between rounds.
+        seen: what was told in the open round so far.
+        pulls: all pulls received.
+        leader: the arm of highest score at the last look.
+        gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
+        finished: why it stopped: "" while it runs, "certified", "single", "rounds" or "given".
+    """
+
+    round: int
+    active: IntArray
+    opened: Plan | None
+    seen: Observations
+    pulls: int
+    leader: int
+    gap: float | None
+    finished: str
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+
+@record
+class RoundSettings:
+    """The settings that every elimination algorithm with rounds shares; their meaning is in `AdaptiveElimination`."""
+
+    num_arms: int
+    epsilon: float
+    delta: float
+    noise: Noise
+    slack: float
+    gap_bound: float
+    schedule: str
+    union: str
+    looks: int
+    floor: str
+    stopping: str
+
+    def __post_init__(self) -> None:
+        check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self.gap_bound)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("union", self.union, UNIONS)
+        check_choice("floor", self.floor, FLOORS)
+        check_choice("stopping", self.stopping, STOPPINGS)
+        if self.looks < 1:
+            raise InvalidInput(f"looks is {self.looks!r}; a round is judged at least once.")
+        scales(self.noise, self.num_arms)
+
+    @property
+    def sigma(self) -> float:
+        """The sub-Gaussian scale used for all arms: the largest."""
+        return largest_scale(self.noise)
+
+    @property
+    def num_rounds(self) -> int:
+        """n = max(1, ceil(log2(2 R / epsilon))), R = gap_bound / 2: after n rounds survivors are epsilon-best.
+
+        Source: Algorithm 1, line 1, where R = 1.
+        """
+        return max(1, math.ceil(math.log2(self.gap_bound / self.epsilon)))
+
+    def accuracy(self, round_number: int) -> float:
+        """t_k = R 2^-k: in round k every width is brought to t_k; rounds beyond the n-th repeat the last accuracy.
+
+        Source: Algorithm 1, line 6 (2^-k).  Differs from the paper: scaled by R; repeated beyond n if need be.
+        """
+        return self.gap_bound / 2.0 * 2.0 ** -min(round_number, self.num_rounds)
+
+    def log_term(self, round_number: int, num_active: int) -> float:
+        """L_k = log(looks M_k / delta_k), never below 0.
+
+        Source: Algorithm 1, lines 3, 6 and 10 (M_k = |S_k|^2, one look).
+        """
+        events = self.looks * union_size(self.union, num_active, self.num_arms)
+        return math.log(events / round_delta(self.schedule, self.delta, round_number, self.num_rounds))
+
+    @property
+    def spent(self) -> float:
+        """The most that rounds, looks and pairs together can spend of the error probability, whatever the data."""
+        return largest_spending(self.schedule, self.union, self.delta, self.num_arms)
+
+
+def initial_state(settings: RoundSettings) -> EliminationState:
+    """All arms active. With one arm, or when any two arms differ by at most epsilon, the answer needs no pull."""
+    finished = answer_without_pulls(settings.num_arms, epsilon=settings.epsilon, gap_bound=settings.gap_bound)
+    gap = 0.0 if settings.num_arms == 1 else settings.gap_bound
+    nothing = Observations.nothing(settings.num_arms)
+    return EliminationState(1, np.arange(settings.num_arms), None, nothing, 0, 0, gap, finished)
+
+
+def answer_without_pulls(num_arms: int, *, epsilon: float, gap_bound: float) -> str:
+    """Why no pull is needed: "single" arm, "given" that all arms are epsilon-best, or "" when pulls are needed."""
+    if num_arms == 1:
+        return "single"
+    return "given" if gap_bound <= epsilon else ""
+
+
+def default_gap_bound(noise: Noise) -> float:
+    """The largest possible gap between two arms: high - low for bounded rewards, else 2 (the paper's h in [-1, 1])."""
+    return 2.0 if noise.support is None else noise.support[1] - noise.support[0]
+
+
+def round_size(settings: RoundSettings, round_number: int, *, value: float, bias: float, num_active: int) -> int:
+    """N_k = ceil( 2 sigma^2 (1 + zeta) tau_k L_k / (t_k - eps_k)^2 ).
+
+    Args:
+        value: tau_k.
+        bias: eps_k, in reward units.
+        num_active: |S_k|.
+
+    Raises:
+        ContractError: eps_k >= t_k, the bias of misspecification leaves no room.
+
+    Source: Algorithm 1, line 6.
+    """
+    accuracy = settings.accuracy(round_number)
+    if bias >= accuracy:
+        raise ContractError(
+            f"misspecification can move a difference of two arms by {bias:g}, and this round must resolve "
+            f"{accuracy:g}: no number of pulls would help. Raise epsilon, use a larger dimension, or a smaller valid "
+            "norm bound."
+        )
+    log_term = settings.log_term(round_number, num_active)
+    numerator = 2.0 * settings.sigma**2 * (1.0 + settings.slack) * value * log_term
+    return max(1, math.ceil(numerator / (accuracy - bias) ** 2))
+
+
+def open_round(
+    settings: RoundSettings,
+    state: EliminationState,
+    *,
+    embedded: Embedding | IndependentArms,
+    design: Design,
+    total: int,
+) -> Plan:
+    """Round the design to whole pulls and ask for the first look (Algorithm 1, line 7).
+
+    floor "support": the realised allocation keeps N max ||y||^2_{A^-1} <= (1 + zeta) tau, raising N if it must.
+    floor "published": N is at least 2 p / zeta for a design that supports p arms, as in the published code.
+    """
+    if settings.floor == "published":
+        least = math.ceil(2.0 * np.count_nonzero(design.weights) / settings.slack)
+        counts = round_design(design.weights, max(total, least))
+    elif isinstance(embedded, IndependentArms):
+        counts = round_design(design.weights, max(total, int(np.count_nonzero(design.weights))))
+    else:
+        counts = allocate(design, embedded.features, total, slack=settings.slack, active=state.active).counts
+    whole_round = Plan(
+        round=state.round,
+        counts=counts,
+        dim=embedded.dim,
+        value=design.value,
+        lower_bound=design.lower_bound,
+        misspecification=embedded.misspecification,
+    )
+    return _look(whole_round, counts, 1, max(1, min(settings.looks, int(counts.max()))))
+
+
+def next_look(plan: Plan) -> Plan:
+    """The part of the round that follows `plan`."""
+    if plan.allocation is None or plan.look >= plan.looks:
+        raise InvalidInput(f"round {plan.round} has no look after look {plan.look} of {plan.looks}.")
+    return _look(plan, plan.allocation, plan.look + 1, plan.looks)
+
+
+def _look(plan: Plan, allocation: IntArray, look: int, looks: int) -> Plan:
+    done, until = (-(-allocation * part // looks) for part in (look - 1, look))
+    return Plan(
+        round=plan.round,
+        counts=until - done,
+        look=look,
+        looks=looks,
+        allocation=allocation,
+        dim=plan.dim,
+        value=plan.value,
+        lower_bound=plan.lower_bound,
+        misspecification=plan.misspecification,
+    )
+
+
+def conclude(
+    settings: RoundSettings, state: EliminationState, plan: Plan, seen: Observations, comparison: Comparison
+) -> Step[EliminationState]:
+    """End the look: stop if the answer is certified or one arm is left, else go on with the round or open the next.
+
+    Differs from the paper: it stops as soon as the realised widths, bias included, certify an epsilon-best arm, and
+    goes on with another round if the last one does not; with stopping "rounds" it runs its n rounds as the paper does.
+    """
+    pooled = state.seen.plus(seen)
+    closed = plan.look == plan.looks
+    finished = _why_finished(settings, plan, comparison) if closed or settings.stopping == "certified" else ""
+    over = closed or finished != ""
+    gap = 0.0 if finished == "single" else comparison.gap
+    after = EliminationState(
+        round=state.round + 1 if over and not finished else state.round,
+        active=comparison.survivors if over else state.active,
+        opened=None if over else plan,
+        seen=Observations.nothing(settings.num_arms) if over else pooled,
+        pulls=state.pulls + seen.total,
+        leader=comparison.leader,
+        gap=gap if math.isfinite(gap) else None,
+        finished=finished,
+    )
+    row = RoundRecord(
+        round=plan.round,
+        look=plan.look,
+        looks=plan.looks,
+        dim=plan.dim,
+        value=plan.value,
+        lower_bound=plan.lower_bound,
+        misspecification=plan.misspecification,
+        pulls=pooled.total,
+        total_pulls=after.pulls,
+        active=after.active,
+        leader=after.leader,
+        certified_gap=after.gap,
+    )
+    return Step(after, row)
+
+
+def _why_finished(settings: RoundSettings, plan: Plan, comparison: Comparison) -> str:
+    if len(comparison.survivors) == 1:
+        return "single"
+    if settings.stopping == "certified":
+        if comparison.gap <= settings.epsilon:
+            return "certified"
+        exhausted = settings.schedule == "uniform" and plan.round >= settings.num_rounds and plan.look == plan.looks
+        return "rounds" if exhausted else ""
+    return "rounds" if plan.round >= settings.num_rounds else ""
+
+
+def certificate(settings: RoundSettings, state: EliminationState, assumptions: tuple[str, ...]) -> Certificate:
+    """The answer in words, from where the algorithm stands, under these assumptions and those about the noise."""
+    answer, reason = verdict(
+        finished=state.finished,
+        pulls=state.pulls,
+        gap=state.gap,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        spent=settings.spent,
+    )
+    return Certificate(
+        best_arm=str(state.leader),
+        arm=state.leader,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        pulls=state.pulls,
+        verdict=answer,
+        reason=reason,
+        assumptions=assumptions_for(state.finished, settings.num_arms, settings.gap_bound, settings.noise, assumptions),
+        certified_gap=state.gap,
+    )
+
+
+def verdict(
+    *, finished: str, pulls: int, gap: float | None, epsilon: float, delta: float, spent: float
+) -> tuple[str, str]:
+    """(verdict, reason in words).
+
+    Args:
+        finished: why the algorithm stopped, "" while it runs.
+        gap: the certified shortfall of the leader, None if nothing can be said.
+        spent: the most that the algorithm's widths can spend of the error probability, whatever the data.
+    """
+    if not finished:
+        return "not-yet", "The measurements so far do not single out an arm that is good enough; more are needed."
+    if finished == "given":
+        return "certified", (
+            f"No two arms differ by more than {gap:g} by assumption, and epsilon is {epsilon:g}: every arm is "
+            "epsilon-best, so nothing had to be measured."
+        )
+    if pulls == 0:
+        return "certified", "There is only one arm; nothing had to be measured."
+    if spent > delta * (1.0 + 1e-12):
+        return "heuristic", (
+            f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than delta = {delta:g}."
+        )
+    if gap is None or gap > epsilon:
+        return "not-yet", (
+            "The planned rounds are over, but the realised widths do not certify the leader: measurements are missing, "
+            "or the settings forbid another round."
+        )
+    if finished == "single":
+        return "certified", "Every other arm was ruled out."
+    return "certified", f"No other arm can be better than the recommended one by more than {gap:.4g}."
+
+
+def assumptions_for(
+    finished: str, num_arms: int, gap_bound: float, noise: Noise, assumptions: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The sentences that an answer reached in this way rests on."""
+    if num_arms == 1:
+        return ()
+    if finished == "given":
+        return (f"No two arms differ by more than {gap_bound:g} in mean reward.",)
+    return (*assumptions, noise_assumption(noise))
+
+
+def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float) -> None:
+    """Refuse settings under which no certificate has a meaning.
+
+    Raises:
+        InvalidInput: epsilon <= 0, delta outside (0, 1), slack outside (0, 1], gap_bound <= 0.
+    """
+    if not (np.isfinite(epsilon) and epsilon > 0):
+        raise InvalidInput(
+            f"epsilon is {epsilon!r}; it must be positive: how much worse than the best arm the answer may be, in reward "
+            "units. With 0, equal arms would be measured for ever."
+        )
+    if not 0 < delta < 1:
+        raise InvalidInput(
+            f"delta is {delta!r}; it must lie strictly between 0 and 1: the probability of a wrong answer."
+        )
+    if not 0 < slack <= 1:
+        raise InvalidInput(f"slack is {slack!r}; it must lie in (0, 1]: what rounding to whole pulls may cost.")
+    if not (np.isfinite(gap_bound) and gap_bound > 0):
+        raise InvalidInput(
+            f"gap_bound is {gap_bound!r}; it must be positive: the largest possible gap between two arms."
+        )
+
+
+def noise_assumption(noise: Noise) -> str:
+    """The sentence about the rewards that every certificate rests on."""
+    independent = "Given what was measured before, each measurement is an independent draw around the mean of its arm"
+    if noise.support is not None:
+        return f"{independent}, between {noise.support[0]:g} and {noise.support[1]:g}."
+    return f"{independent}, with sub-Gaussian noise of scale at most {largest_scale(noise):g}."

@@ -1,0 +1,208 @@
+"""Tables as arms: ids, features, and rows that share an id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.records import Arms, FloatArray, IntArray, checked_ids, record
+from surepick.tables.reading import read_table
+from surepick.tables.table import Table, as_number
+
+Names = str | Sequence[str]
+
+
+@record
+class Grouped:
+    """A table's rows gathered into arms: rows that share an id are one arm, in the order of first appearance.
+
+    Args:
+        arms: the K arms.
+        arm_of_row: index of each row's arm, shape (rows,).
+    """
+
+    arms: Arms
+    arm_of_row: IntArray
+
+
+def read_arms(
+    path: str | Path,
+    id: Names | None = None,  # noqa: A002 (the public name)
+    features: Names | None = None,
+    *,
+    standardize: bool = False,
+    intercept: bool = False,
+) -> Arms:
+    """Arms from a CSV, Parquet or JSON-lines file, one row an arm, or from an Olympus folder.
+
+    Args:
+        path: as in `read_table`.
+        id: the column of the ids; several ("a,b" or a sequence) are joined by "/" as written in the file; None: the
+            row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal ones being one arm).
+        features: the feature columns ("a,b" or a sequence). None: every other numeric column, else those of several
+            id columns that are numeric (in an Olympus folder: the parameters). Text columns are one-hot encoded when
+            named, as "column=value".
+        standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
+        intercept: append a column of ones, after standardizing.
+
+    Returns:
+        The arms; `.columns` names the features, `.preparation` says what was done to them.
+
+    Raises:
+        InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
+            finite, or constant where that is useless (with standardize or intercept).
+    """
+    table = read_table(path)
+    if id is not None or not table.parameters:
+        checked_ids(row_ids(table, id), table.num_rows)
+    return grouped_arms(table, id, features, standardize=standardize, intercept=intercept).arms
+
+
+def grouped_arms(
+    table: Table,
+    id: Names | None = None,  # noqa: A002 (as in read_arms)
+    features: Names | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    standardize: bool = False,
+    intercept: bool = False,
+) -> Grouped:
+    """The arms of a table in which an id may be repeated; arguments as in `read_arms`.
+
+    Args:
+        exclude: columns that are no features unless named (the rewards).
+
+    Raises:
+        InvalidInput: as in `read_arms`, and rows of one id differ in a feature.
+    """
+    id_columns = () if id is None and not table.parameters else column_names(table, id or table.parameters)
+    names = row_ids(table, id_columns or None)
+    index: dict[str, int] = {}
+    arm_of_row = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
+    _, first = np.unique(arm_of_row, return_index=True)
+
+    columns: dict[str, FloatArray] = {}
+    for name in _feature_columns(table, id_columns, features, exclude):
+        columns.update(_encoded(table, name))
+    for name, values in columns.items():
+        differs = np.flatnonzero((values != values[first][arm_of_row]) & np.isfinite(values))
+        if differs.size:
+            arm = arm_of_row[differs[0]]
+            raise InvalidInput(
+                f"{table.source}: rows of id {names[differs[0]]!r} differ in the feature {name!r} "
+                f"({values[first[arm]]:g} and {values[differs[0]]:g}); an arm has one feature vector. "
+                "Make the column part of the id, or leave it out of the features."
+            )
+    prepared = {name: values[first] for name, values in columns.items()}
+    if standardize:
+        prepared = _standardized(prepared)
+    if intercept:
+        prepared = _with_intercept(prepared, len(index))
+    matrix = np.column_stack(list(prepared.values())) if prepared else np.empty((len(index), 0))
+    preparation = ("standardize",) * standardize + ("intercept",) * intercept
+    return Grouped(Arms(matrix, list(index), columns=tuple(prepared), preparation=preparation), arm_of_row)
+
+
+def column_names(table: Table, names: Names) -> tuple[str, ...]:
+    """Columns of the table from "a,b" or a sequence; a name that itself contains a comma is found whole.
+
+    Raises:
+        InvalidInput: none is given, one is unknown (the known are listed) or named twice.
+    """
+    split = names.split(",") if isinstance(names, str) else list(names)
+    parts = [names] if isinstance(names, str) and names in table.columns else split
+    chosen = tuple(part if part in table.columns else part.strip() for part in parts if part.strip())
+    for name in chosen:
+        table.column(name)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise InvalidInput(f"columns {names!r}: name at least one column, and each of them once.")
+    return chosen
+
+
+def row_ids(table: Table, id: Names | None) -> tuple[str, ...]:  # noqa: A002 (as in read_arms)
+    """The id of every row: its cells in the id columns joined by "/", or the row number.
+
+    Raises:
+        InvalidInput: an id is empty, or different cells join to the same id.
+    """
+    if id is None:
+        return tuple(str(row) for row in range(table.num_rows))
+    columns = column_names(table, id)
+    parts = list(zip(*(table.text(name) for name in columns), strict=True))
+    joined: dict[str, tuple[str, ...]] = {}
+    for row, part in enumerate(parts):
+        name = "/".join(part)
+        if not any(part):
+            raise InvalidInput(f"{table.source}, row {table.first_row + row}: the id ({', '.join(columns)}) is empty.")
+        if joined.setdefault(name, part) != part:
+            raise InvalidInput(
+                f"{table.source}: {joined[name]} and {part} are both the id {name!r} once joined by '/'. "
+                "Choose other id columns, or write the table without '/' in their cells."
+            )
+    return tuple("/".join(part) for part in parts)
+
+
+def _looks_numeric(table: Table, name: str) -> bool:
+    """At least half of the cells that are not empty are numbers: the others are then mistakes, not categories."""
+    cells = table.column(name)
+    if not isinstance(cells, tuple):
+        return True
+    filled = [cell for cell in cells if cell.strip()]
+    numeric = sum(as_number(cell) is not None for cell in filled)
+    return numeric > 0 and 2 * numeric >= len(filled)
+
+
+def _feature_columns(
+    table: Table, id_columns: tuple[str, ...], features: Names | None, exclude: Sequence[str]
+) -> tuple[str, ...]:
+    if features is not None:
+        return column_names(table, features)
+    if table.parameters:
+        return table.parameters
+    others = [name for name in table.columns if name not in id_columns and name not in exclude]
+    numeric = tuple(name for name in others if _looks_numeric(table, name))
+    if not numeric and len(id_columns) > 1:
+        return tuple(name for name in id_columns if _looks_numeric(table, name))
+    return numeric
+
+
+def _encoded(table: Table, name: str) -> dict[str, FloatArray]:
+    """The column itself when numeric, else one 0/1 column for each of its values, in sorted order."""
+    if _looks_numeric(table, name):
+        return {name: table.numbers(name)}
+    cells = np.array(table.text(name))
+    return {f"{name}={value}": (cells == value).astype(np.float64) for value in np.unique(cells).tolist()}
+
+
+def _refuse_constant(columns: dict[str, FloatArray], why: str) -> None:
+    for name, values in columns.items():
+        if np.all(values == values[0]):
+            raise InvalidInput(
+                f"the feature column {name!r} is constant ({values[0]:g} for every arm): {why}. "
+                "Leave it out of the features."
+            )
+
+
+def _standardized(columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    _refuse_constant(columns, "it has no standard deviation to divide by")
+    return {name: _scaled(values) for name, values in columns.items()}
+
+
+def _scaled(values: FloatArray) -> FloatArray:
+    if not np.all(np.isfinite(values)):
+        return values  # refused by Arms, which can name the rows
+    shifted = values - values[0]  # exact for close values, so that a tiny spread is not rounded away
+    unit = shifted / np.max(np.abs(shifted))
+    centred = unit - unit.mean()
+    scaled: FloatArray = centred / centred.std()
+    return scaled
+
+
+def _with_intercept(columns: dict[str, FloatArray], num_arms: int) -> dict[str, FloatArray]:
+    _refuse_constant(columns, "it repeats the intercept, or adds nothing")
+    if "intercept" in columns:
+        raise InvalidInput("a feature column is already named 'intercept'; rename it, or do not ask for an intercept.")
+    return columns | {"intercept": np.ones(num_arms)}

@@ -1,0 +1,62 @@
+"""Tables as files: Parquet, JSON lines or CSV, each written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from surepick.errors import InvalidInput
+from surepick.tables.reading import pyarrow_parquet
+
+
+def write_table(path: str | Path, columns: Mapping[str, Sequence[object]]) -> None:
+    """Write named columns as Parquet, JSON lines or CSV, by the ending of the path; whole or not at all (by rename).
+
+    Raises:
+        InvalidInput: columns of different lengths, or pyarrow is needed and absent.
+    """
+    path = Path(path)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInput(f"the columns have different lengths: {lengths}; a table needs equal ones.")
+    plain = {name: getattr(values, "tolist", lambda values=values: list(values))() for name, values in columns.items()}
+    rows = zip(*plain.values(), strict=True)
+    if path.suffix == ".parquet":
+        arrow = pyarrow_parquet()
+        sink = io.BytesIO()
+        arrow.parquet.write_table(arrow.table(plain), sink)
+        _write(path, sink.getvalue())
+    elif path.suffix == ".jsonl":
+        write_json_lines(path, (dict(zip(plain, row, strict=True)) for row in rows))
+    else:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(plain)
+        writer.writerows(rows)
+        _write(path, text.getvalue().encode())
+
+
+def write_json_lines(path: str | Path, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Write one JSON object a line, whole or not at all (by rename).
+
+    Raises:
+        InvalidInput: an object holds a number that JSON cannot carry (NaN, infinity).
+    """
+    try:
+        lines = [json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n" for value in objects]
+    except ValueError as error:
+        raise InvalidInput(f"{path}: a value cannot be written as JSON: {error}.") from error
+    _write(Path(path), "".join(lines).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,25 @@
+"""What every test may ask for."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of public data sets beside the repository; skips without it, fails where it is required."""
+    if not SHARED_DATA.is_dir():
+        message = f"the data sets are not at {SHARED_DATA}"
+        if os.environ.get("SUREPICK_REQUIRE_SHARED_DATA"):
+            pytest.fail(f"{message}, and SUREPICK_REQUIRE_SHARED_DATA is set")
+        pytest.skip(message)
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def mnist_directory(shared_data: Path) -> Path:
+    """The folder of MNIST's original files."""
+    return shared_data / "mnist"

@@ -1,0 +1,388 @@
+"""Tables: what is read is what the file says, and each kind of bad file has its own words."""
+
+import builtins
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from surepick.errors import InvalidInput
+from surepick.tables import (
+    Table,
+    column_names,
+    grouped_arms,
+    read_arms,
+    read_json_lines,
+    read_table,
+    row_ids,
+    write_json_lines,
+    write_table,
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str | bytes, name: str = "arms.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def olympus(tmp_path):
+    def olympus(rows: str, goal: str = "minimize", kind: str = "continuous") -> Path:
+        folder = tmp_path / "dataset"
+        folder.mkdir()
+        (folder / "data.csv").write_text(rows)
+        config = {
+            "parameters": [{"name": "solvent", "type": kind}, {"name": "heat", "type": "continuous"}],
+            "measurements": [{"name": "loss", "type": "continuous"}],
+            "default_goal": goal,
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    return olympus
+
+
+# reading
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(write, newline, mark):
+    path = write(mark + newline.join(["sku, x,name", '007,1.50,"a, b"', "", "08,-2e3,c", ""]))
+    table = read_table(path)
+    assert list(table.columns) == ["sku", "x", "name"]
+    assert table.text("sku") == ("007", "08")
+    assert table.text("name") == ("a, b", "c")
+    np.testing.assert_array_equal(table.numbers("x"), [1.5, -2000.0])
+
+
+def test_gzip_is_unpacked(write):
+    assert read_table(write(gzip.compress(b"a,b\n1,2\n"), "arms.csv.gz")).text("b") == ("2",)
+
+
+def test_a_cut_gzip_file_is_refused(write):
+    content = gzip.compress(b"a,b\n" + b"1,2\n" * 100)
+    with pytest.raises(InvalidInput, match="not a complete gzip file"):
+        read_table(write(content[:-9], "arms.csv.gz"))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match=r"no file .*nowhere\.csv"):
+        read_table(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_an_empty_file_is_refused(write, content):
+    with pytest.raises(InvalidInput, match=r"arms\.csv is empty"):
+        read_table(write(content))
+
+
+def test_a_header_alone_is_refused(write):
+    with pytest.raises(InvalidInput, match=r"has a header \(sku, x\) and no rows"):
+        read_table(write("sku,x\n"))
+
+
+def test_a_ragged_row_is_named_by_its_line(write):
+    with pytest.raises(InvalidInput, match="line 3: 1 cells where 2 columns"):
+        read_table(write("sku,x\na,1\nb\n"))
+
+
+def test_a_repeated_column_name_is_refused(write):
+    with pytest.raises(InvalidInput, match="more than one column named 'x'"):
+        read_table(write("x,y,x\n1,2,3\n"))
+
+
+def test_a_column_without_a_name_is_refused(write):
+    with pytest.raises(InvalidInput, match="column 2 has no name"):
+        read_table(write("x,,y\n1,2,3\n"))
+
+
+def test_bytes_that_are_not_utf8_are_named(write):
+    with pytest.raises(InvalidInput, match="not UTF-8 text: byte 0xe9 in line 2"):
+        read_table(write(b"name,x\ncaf\xe9,1\n"))
+
+
+def test_an_open_quote_is_refused(write):
+    with pytest.raises(InvalidInput, match="not comma-separated text"):
+        read_table(write('name,x\n"a,1\nb,2\n'))
+
+
+def test_a_plain_folder_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match=r"without data\.csv and config\.json"):
+        read_table(tmp_path)
+
+
+def test_an_unknown_column_is_answered_with_the_known(write):
+    with pytest.raises(InvalidInput, match="no column 'y'; it has 'sku', 'x'"):
+        read_table(write("sku,x\na,1\n")).column("y")
+
+
+def test_a_cell_that_is_not_a_number_is_named(write):
+    table = read_table(write("x\n1\noops\n1_000\n"))
+    with pytest.raises(InvalidInput, match=r"'x' is not numeric: 2 of 3 cells .*row 3: 'oops', row 4: '1_000'"):
+        table.numbers("x")
+
+
+# writing, and reading back
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl"])
+def test_what_is_written_is_read_back_to_the_bit(tmp_path, name):
+    numbers = np.array([0.1, -1e300, 3.0, 5e-324])
+    write_table(tmp_path / name, {"id": ["a", "b,c", "é", '"'], "x": numbers})
+    table = read_table(tmp_path / name)
+    assert table.text("id") == ("a", "b,c", "é", '"')
+    np.testing.assert_array_equal(table.numbers("x"), numbers)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_whole_numbers_of_a_parquet_file_are_ids_without_a_point(tmp_path):
+    write_table(tmp_path / "t.parquet", {"n": [6, 7], "t": [0.7, 1.0]})
+    assert row_ids(read_table(tmp_path / "t.parquet"), "n,t") == ("6/0.7", "7/1")
+
+
+def test_columns_of_different_lengths_are_not_written(tmp_path):
+    with pytest.raises(InvalidInput, match="different lengths"):
+        write_table(tmp_path / "t.csv", {"a": [1], "b": [1, 2]})
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_lines_round_trip(tmp_path):
+    objects = [{"a": 1, "b": None}, {"a": "é\u2028", "b": [1.5]}]
+    write_json_lines(tmp_path / "log.jsonl", objects)
+    assert read_json_lines(tmp_path / "log.jsonl") == objects
+
+
+def test_a_number_that_json_cannot_carry_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot be written as JSON"):
+        write_json_lines(tmp_path / "log.jsonl", [{"a": float("nan")}])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("line", "words"), [("{", "line 2: not JSON"), ("[1]", "line 2: a JSON object is needed")])
+def test_a_bad_json_line_is_named(write, line, words):
+    with pytest.raises(InvalidInput, match=words):
+        read_json_lines(write('{"a":1}\n' + line + "\n", "log.jsonl"))
+
+
+def test_json_objects_with_other_keys_are_no_table(write):
+    with pytest.raises(InvalidInput, match="object 2: keys"):
+        read_table(write('{"a":1}\n{"b":1}\n', "t.jsonl"))
+
+
+def test_a_file_that_is_not_parquet_is_refused(write):
+    with pytest.raises(InvalidInput, match="not a readable Parquet file"):
+        read_table(write("a,b\n1,2\n", "t.parquet"))
+
+
+def test_parquet_without_pyarrow_names_the_command(write, monkeypatch):
+    real_import = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InvalidInput, match=r'pip install "surepick\[tables\]"'):
+        read_table(write("", "t.parquet"))
+
+
+# ids
+
+
+def test_several_id_columns_are_joined_as_written(write):
+    path = write("n,theta,r,t,y\n6,0,1.50,0.7,1\n6,0,1.50,0.70,2\n")
+    assert read_arms(path, "n, theta,r,t").ids == ("6/0/1.50/0.7", "6/0/1.50/0.70")
+    assert read_arms(path, ["t"]).ids == ("0.7", "0.70")
+
+
+def test_without_an_id_the_row_number_is_the_id(write):
+    arms = read_arms(write("name,x\na,1\nb,2\n"))
+    assert arms.ids == ("0", "1")
+    assert arms.columns == ("x",)
+
+
+def test_a_column_whose_name_holds_a_comma_is_found_whole(write):
+    table = read_table(write('"a,b",a\n1,2\n'))
+    assert column_names(table, "a,b") == ("a,b",)
+    assert column_names(table, ["a,b", "a"]) == ("a,b", "a")
+
+
+@pytest.mark.parametrize("names", ["", ",", "x,x", ()])
+def test_no_column_or_one_named_twice_is_refused(write, names):
+    with pytest.raises(InvalidInput, match="at least one column, and each of them once"):
+        column_names(read_table(write("x\n1\n")), names)
+
+
+def test_repeated_ids_are_refused_where_rows_are_arms(write):
+    with pytest.raises(InvalidInput, match=r"1 ids are repeated .*'a'"):
+        read_arms(write("sku,x\na,1\nb,2\na,1\n"), "sku")
+
+
+def test_ids_that_only_look_equal_once_joined_are_refused(write):
+    with pytest.raises(InvalidInput, match="are both the id 'a/b/c'"):
+        read_arms(write("p,q,x\na/b,c,1\na,b/c,2\n"), "p,q")
+
+
+def test_an_empty_id_is_refused(write):
+    with pytest.raises(InvalidInput, match=r"row 3: the id \(sku\) is empty"):
+        read_arms(write("sku,x\na,1\n,2\n"), "sku")
+
+
+# features
+
+
+def test_features_are_the_other_numeric_columns(write):
+    arms = read_arms(write("sku,x,colour,y\na,1,red,4\nb,2,blue,5\n"), "sku")
+    assert arms.columns == ("x", "y")
+    np.testing.assert_array_equal(arms.features, [[1, 4], [2, 5]])
+    assert arms.preparation == ()
+
+
+def test_a_composite_id_lends_its_numeric_columns_when_there_are_no_others(write):
+    arms = read_arms(write("n,t,name\n6,0.7,a\n7,0.8,b\n"), "n,t,name")
+    assert arms.columns == ("n", "t")
+    np.testing.assert_array_equal(arms.features, [[6, 0.7], [7, 0.8]])
+
+
+def test_a_single_id_column_is_no_feature(write):
+    assert read_arms(write("sku\n1\n2\n"), "sku").features.shape == (2, 0)
+
+
+def test_a_named_text_column_is_one_hot_encoded(write):
+    arms = read_arms(write("sku,x,colour\na,1,red\nb,2,blue\nc,3,red\n"), "sku", "colour,x")
+    assert arms.columns == ("colour=blue", "colour=red", "x")
+    np.testing.assert_array_equal(arms.features, [[0, 1, 1], [1, 0, 2], [0, 1, 3]])
+
+
+@pytest.mark.parametrize("features", [None, "x"])
+def test_a_numeric_column_with_a_slip_is_refused_not_dropped(write, features):
+    with pytest.raises(InvalidInput, match=r"'x' is not numeric: 1 of 3 cells .*row 3: 'n/a'"):
+        read_arms(write("sku,x\na,1\nb,n/a\nc,3\n"), "sku", features)
+
+
+def test_a_missing_feature_is_refused(write):
+    with pytest.raises(InvalidInput, match="row 3: ''"):
+        read_arms(write("sku,x\na,1\nb,\nc,3\n"), "sku")
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_features_that_are_not_finite_are_named_by_id(write, standardize):
+    with pytest.raises(InvalidInput, match="2 of 3 arms have NaN or infinite features: 'b', 'c'"):
+        read_arms(write("sku,x\na,1\nb,nan\nc,inf\n"), "sku", standardize=standardize)
+
+
+def test_standardize_then_intercept(write):
+    arms = read_arms(write("sku,x,y\na,1,1e-9\nb,2,2e-9\nc,6,0\n"), "sku", standardize=True, intercept=True)
+    assert arms.columns == ("x", "y", "intercept")
+    assert arms.preparation == ("standardize", "intercept")
+    np.testing.assert_allclose(arms.features[:, :2].mean(axis=0), 0, atol=1e-15)
+    np.testing.assert_allclose(arms.features[:, :2].std(axis=0), 1, rtol=1e-14)
+    np.testing.assert_array_equal(arms.features[:, 2], 1)
+
+
+def test_a_spread_of_one_rounding_unit_is_standardized_not_lost(write):
+    arms = read_arms(write("x\n1e16\n10000000000000002\n"), standardize=True)
+    np.testing.assert_array_equal(arms.features[:, 0], [-1, 1])
+
+
+def test_an_intercept_alone_is_a_feature(write):
+    np.testing.assert_array_equal(read_arms(write("sku\na\nb\n"), "sku", intercept=True).features, [[1], [1]])
+
+
+@pytest.mark.parametrize("option", ["standardize", "intercept"])
+def test_a_constant_feature_column_is_named_where_it_is_useless(write, option):
+    with pytest.raises(InvalidInput, match=r"feature column 'y' is constant \(7 for every arm\)"):
+        read_arms(write("sku,x,y\na,1,7\nb,2,7\n"), "sku", **{option: True})
+
+
+def test_a_constant_feature_column_is_a_legitimate_intercept(write):
+    assert read_arms(write("sku,x,y\na,1,7\nb,2,7\n"), "sku").columns == ("x", "y")
+
+
+def test_an_intercept_does_not_replace_a_column_of_that_name(write):
+    with pytest.raises(InvalidInput, match="already named 'intercept'"):
+        read_arms(write("sku,intercept\na,1\nb,2\n"), "sku", intercept=True)
+
+
+# repeats
+
+
+def test_rows_of_one_id_are_one_arm_in_order_of_first_appearance(write):
+    table = read_table(write("sku,x,y\nb,2,5\na,1,6\nb,2,7\n"))
+    grouped = grouped_arms(table, "sku", exclude=("y",))
+    assert grouped.arms.ids == ("b", "a")
+    assert grouped.arms.columns == ("x",)
+    np.testing.assert_array_equal(grouped.arms.features, [[2], [1]])
+    np.testing.assert_array_equal(grouped.arm_of_row, [0, 1, 0])
+
+
+def test_repeats_are_standardized_as_arms_not_as_rows(write):
+    table = read_table(write("sku,x,y\nb,2,5\na,1,6\nb,2,7\n"))
+    np.testing.assert_array_equal(
+        grouped_arms(table, "sku", exclude=("y",), standardize=True).arms.features, [[1], [-1]]
+    )
+
+
+def test_repeats_that_differ_in_a_feature_are_named(write):
+    table = read_table(write("sku,x,y\nb,2,5\na,1,6\nb,3,7\n"))
+    with pytest.raises(InvalidInput, match=r"rows of id 'b' differ in the feature 'x' \(2 and 3\)"):
+        grouped_arms(table, "sku", exclude=("y",))
+
+
+# Olympus folders
+
+
+def test_an_olympus_folder_pools_rows_of_equal_parameters(olympus):
+    folder = olympus("water,1.0,5\noil,2.0,6\nwater,1.0,7\n", kind="categorical")
+    table = read_table(folder)
+    assert (table.parameters, table.measurements, table.minimize) == (("solvent", "heat"), ("loss",), True)
+    arms = read_arms(folder)
+    assert arms.ids == ("water/1.0", "oil/2.0")
+    assert arms.columns == ("solvent=oil", "solvent=water", "heat")
+    np.testing.assert_array_equal(arms.features, [[0, 1, 1], [1, 0, 2]])
+
+
+@pytest.mark.parametrize("goal", ["maximise", None, ["minimize"]])
+def test_an_olympus_folder_without_a_known_goal_is_refused(olympus, goal):
+    with pytest.raises(InvalidInput, match="not an Olympus configuration"):
+        read_table(olympus("water,1.0,5\n", goal=goal))
+
+
+def test_an_olympus_folder_with_too_many_columns_is_refused(olympus):
+    with pytest.raises(InvalidInput, match=r"data\.csv, line 1: 4 cells where 3 columns"):
+        read_table(olympus("water,1.0,5,6\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "arms", "columns"),
+    [("photo_wf3", 1020, 4), ("oer_plate_3496", 2121, 6), ("suzuki", 247, 4), ("fullerenes", 216, 3)],
+)
+def test_the_olympus_data_sets_have_the_published_sizes(shared_data, name, arms, columns):
+    assert read_arms(shared_data / "olympus" / name).features.shape == (arms, columns)
+
+
+def test_categorical_olympus_parameters_are_one_hot_encoded(shared_data):
+    arms = read_arms(shared_data / "olympus" / "buchwald_a")
+    assert arms.features.shape == (792, 32)
+    assert set(np.unique(arms.features)) == {0.0, 1.0}
+    np.testing.assert_array_equal(arms.features.sum(axis=1), 4)
+
+
+def test_ids_with_leading_zeros_stay_text(shared_data):
+    arms = read_arms(shared_data / "nasbench_macro" / "nas_bench_macro_cifar10.csv.gz", "arch", "params,flops")
+    assert arms.num_arms == 6561
+    assert arms.ids[0] == "00000000"
+
+
+def test_a_table_built_in_memory_serves_too():
+    table = Table("memory", {"sku": ("a", "b"), "x": np.array([1.0, 2.0])})
+    assert grouped_arms(table, "sku").arms.columns == ("x",)

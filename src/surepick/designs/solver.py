@@ -19,6 +19,7 @@ INNER_SHARE = 0.2
 HEURISTIC_WARM_UP = 12
 HEURISTIC_POOL = 12
 HEURISTIC_IDLE = 1e-4
+HEURISTIC_FLOOR = 1e-2
 
 
 @record
@@ -26,6 +27,7 @@ class Working:
     """The restricted problem between two outer steps.
 
     Args:
+        anchors: rows of the basis that span it; never dropped.
         arms: rows of the basis in use, shape (m,).
         weights: their lambda, shape (m,), sum 1.
         pairs: the pairs in use, as rows of the basis, shape (n, 2).
@@ -33,6 +35,7 @@ class Working:
         gap: certified relative gap so far.
     """
 
+    anchors: IntArray
     arms: IntArray
     weights: FloatArray
     pairs: IntArray
@@ -64,14 +67,15 @@ def first_working_set(problem: Problem) -> Working:
     basis, rank = problem.basis, problem.rank
     leverage = row_norms(basis)
     most = min(len(basis), 4 * rank)
-    arms = np.union1d(spanning_rows(basis), np.argpartition(-leverage, most - 1)[:most]).astype(np.int64)
+    anchors = spanning_rows(basis)
+    arms = np.union1d(anchors, np.argpartition(-leverage, most - 1)[:most]).astype(np.int64)
     weights = np.full(len(arms), 1.0 / len(arms))
     for _ in range(HEURISTIC_WARM_UP):
         factor = cholesky(information(basis[arms], weights))
         if factor is None:
             break
         weights = normalised(weights * row_norms(solve_lower(factor, basis[arms].T).T) ** 2)
-    return Working(arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
+    return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
 
 
 def sweep(problem: Problem, working: Working) -> Sweep:
@@ -126,12 +130,12 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Wo
     far = far[~np.isin(far[:, 0] * size + far[:, 1], known)]
     added = diverse(far, most=most, each=max(2, problem.rank // 4))
     busy = working.multipliers > HEURISTIC_IDLE * working.multipliers.max(initial=0.0)
-    used = working.weights > HEURISTIC_IDLE * 1e-2 * working.weights.max()
+    used = np.isin(working.arms, working.anchors) | (working.weights > HEURISTIC_IDLE * gap / len(working.arms))
     arms = np.concatenate([working.arms[used], fresh])
     weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
     pairs = np.concatenate([working.pairs[busy], added])
     multipliers = np.concatenate([working.multipliers[busy], np.zeros(len(added))])
-    return Working(arms, normalised(weights), pairs, multipliers, gap)
+    return Working(working.anchors, arms, normalised(weights), pairs, multipliers, gap)
 
 
 def optimised(problem: Problem, working: Working) -> Working:
@@ -144,7 +148,9 @@ def optimised(problem: Problem, working: Working) -> Working:
         gap=working.gap,
         target=INNER_SHARE * min(working.gap, 1.0),
     )
-    return Working(working.arms, master.weights, working.pairs, master.multipliers, working.gap)
+    floor = HEURISTIC_FLOOR * min(working.gap, 1.0) / len(working.arms)
+    weights = normalised(np.maximum(master.weights, floor))  # A stays regular, for a hundredth of the gap
+    return Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
 
 
 def iterated(problem: Problem, *, goal: float, max_steps: int) -> tuple[FloatArray, float, int]:

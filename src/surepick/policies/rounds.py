@@ -307,24 +307,27 @@ def verdict(
     if not finished:
         return "not-yet", "The measurements so far do not single out an arm that is good enough; more are needed."
     if finished == "given":
-        return "certified", (
+        reason = (
             f"No two arms differ by more than {gap:g} by assumption, and epsilon is {epsilon:g}: every arm is "
             "epsilon-best, so nothing had to be measured."
         )
-    if pulls == 0:
-        return "certified", "There is only one arm; nothing had to be measured."
-    if spent > delta * (1.0 + 1e-12):
-        return "heuristic", (
-            f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than delta = {delta:g}."
+    elif finished == "single":
+        reason = (
+            "There is only one arm; nothing had to be measured." if pulls == 0 else "Every other arm was ruled out."
         )
-    if gap is None or gap > epsilon:
+    elif gap is None or gap > epsilon:
         return "not-yet", (
             "The planned rounds are over, but the realised widths do not certify the leader: measurements are missing, "
             "or the settings forbid another round."
         )
-    if finished == "single":
-        return "certified", "Every other arm was ruled out."
-    return "certified", f"No other arm can be better than the recommended one by more than {gap:.4g}."
+    else:
+        reason = f"No other arm can be better than the recommended one by more than {gap:.4g}."
+    if pulls > 0 and spent > delta * (1.0 + 1e-12):
+        return "heuristic", (
+            f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than delta = {delta:g}. "
+            f"{reason}"
+        )
+    return "certified", reason
 
 
 def assumptions_for(
@@ -346,8 +349,8 @@ def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float
     """
     if not (np.isfinite(epsilon) and epsilon > 0):
         raise InvalidInput(
-            f"epsilon is {epsilon!r}; it must be positive: how much worse than the best arm the answer may be, in reward "
-            "units. With 0, equal arms would be measured for ever."
+            f"epsilon is {epsilon!r}; it must be positive: how much worse than the best arm the answer may be, in "
+            "reward units. With 0, equal arms would be measured for ever."
         )
     if not 0 < delta < 1:
         raise InvalidInput(

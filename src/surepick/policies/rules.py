@@ -7,6 +7,8 @@ survivors of higher score.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from surepick.estimators import Estimate
@@ -60,35 +62,42 @@ def compare(estimate: Estimate, active: IntArray, *, offset: float, multiplier: 
     ranked = ranked[np.lexsort((ranked, -scores[ranked]))]
     leader = int(ranked[0])
     rounding = 16.0 * np.finfo(np.float64).eps * float(np.max(np.abs(scores[ranked])))
-    kept = _not_ruled_out(estimate, ranked, offset, multiplier, rounding)
+    kept = _not_ruled_out(Rule(estimate, offset, multiplier, rounding), ranked)
     survivors = np.sort(np.concatenate([kept, active[~comparable]]))
     return Comparison(survivors, leader, _gap(estimate, active, leader, offset, multiplier))
 
 
-def _not_ruled_out(estimate: Estimate, ranked: IntArray, offset: float, multiplier: float, rounding: float) -> IntArray:
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """lead > rounding and lead >= offset + multiplier * distance."""
+
+    estimate: Estimate
+    offset: float
+    multiplier: float
+    rounding: float
+
+    def rules_out(self, rivals: IntArray, arms: IntArray) -> BoolArray:
+        """Which of `arms` some arm of `rivals` rules out, shape (len(arms),)."""
+        if len(rivals) == 0 or len(arms) == 0:
+            return np.zeros(len(arms), bool)
+        lead = self.estimate.scores[rivals][:, None] - self.estimate.scores[arms][None, :]
+        width = self.offset + self.multiplier * self.estimate.distances(rivals, arms)
+        ruled_out: BoolArray = np.any((lead > self.rounding) & (lead >= width), axis=0)
+        return ruled_out
+
+
+def _not_ruled_out(rule: Rule, ranked: IntArray) -> IntArray:
     """The arms of `ranked` (decreasing score) that no arm of higher score rules out."""
     kept = ranked[:0]
     for start in range(0, len(ranked), BLOCK):
         block = ranked[start : start + BLOCK]
-        head = kept[:HEAD]
-        block = block[~_ruled_out(estimate, head, block, offset, multiplier, rounding)]
+        block = block[~rule.rules_out(kept[:HEAD], block)]
         rivals = np.concatenate([kept[HEAD:], block])
         gone = np.zeros(len(block), bool)
         for first in range(0, len(rivals), 8 * BLOCK):
-            gone |= _ruled_out(estimate, rivals[first : first + 8 * BLOCK], block, offset, multiplier, rounding)
+            gone |= rule.rules_out(rivals[first : first + 8 * BLOCK], block)
         kept = np.concatenate([kept, block[~gone]])
     return kept
-
-
-def _ruled_out(
-    estimate: Estimate, rivals: IntArray, arms: IntArray, offset: float, multiplier: float, rounding: float
-) -> BoolArray:
-    if len(rivals) == 0 or len(arms) == 0:
-        return np.zeros(len(arms), bool)
-    lead = estimate.scores[rivals][:, None] - estimate.scores[arms][None, :]
-    width = offset + multiplier * estimate.distances(rivals, arms)
-    ruled_out: BoolArray = np.any((lead > rounding) & (lead >= width), axis=0)
-    return ruled_out
 
 
 def _gap(estimate: Estimate, active: IntArray, leader: int, offset: float, multiplier: float) -> float:

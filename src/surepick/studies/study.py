@@ -217,8 +217,8 @@ class Study:
                 if told.squares is not None:
                     squares[arm].append(float(told.squares[row]))
         totals, energies = np.zeros(self.arms.num_arms), np.zeros(self.arms.num_arms)
-        for arm in sums:
-            totals[arm] = sign * math.fsum(sums[arm])
+        for arm, parts in sums.items():
+            totals[arm] = sign * math.fsum(parts)
             energies[arm] = math.fsum(squares[arm])
         known = all(told.squares is not None for told in now.told)
         return Observations(now.counts, totals, energies if known else None)
@@ -249,8 +249,8 @@ class Study:
                 fresh.append(row)
             elif seen[name] != told:
                 raise InvalidInput(
-                    f"key {name!r} was told before as {seen[name][1]:g} of arm {self.arms.ids[seen[name][0]]!r} and now as "
-                    f"{told[1]:g} of arm {self.arms.ids[told[0]]!r}; a key names one result."
+                    f"key {name!r} was told before as {seen[name][1]:g} of arm {self.arms.ids[seen[name][0]]!r} and "
+                    f"now as {told[1]:g} of arm {self.arms.ids[told[0]]!r}; a key names one result."
                 )
         return fresh
 
@@ -279,7 +279,10 @@ def _with_missing(answer: Certificate, reasons: list[str]) -> Certificate:
     """Missing results become an assumption, or take the theorem away."""
     if not reasons:
         return answer
-    sentence = f"{len(reasons)} plans were closed with results missing; which ones are missing has nothing to do with their values."
+    sentence = (
+        f"{len(reasons)} plans were closed with results missing; which ones are missing has nothing to do "
+        "with their values."
+    )
     answer = replace(answer, assumptions=(*answer.assumptions, sentence))
     dubious = [reason for reason in reasons if reason != INDEPENDENT_OF_VALUE]
     if not dubious or answer.verdict != "certified":
@@ -287,5 +290,5 @@ def _with_missing(answer: Certificate, reasons: list[str]) -> Certificate:
     return replace(
         answer,
         verdict="heuristic",
-        reason=f"A plan was closed short for the reason {dubious[0]!r}, which may depend on the values. {answer.reason}",
+        reason=f"A plan was closed short ({dubious[0]!r}), which may depend on the values. {answer.reason}",
     )

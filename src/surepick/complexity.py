@@ -152,5 +152,21 @@ __all__ = [
     "effective_dimension",
     "embedding_design",
     "round_cost",
+    "uniform_pulls",
     "worst_gap",
 ]
+
+
+def uniform_pulls(num_arms: int, *, sigma: float, epsilon: float, delta: float) -> int:
+    """Pulls that sampling all arms equally often needs to promise an epsilon-best arm with probability 1 - delta.
+
+        K ceil(4 sigma^2 log((K - 1) / delta) / epsilon^2)
+
+    With n pulls an arm, a bad arm overtakes the best one with probability at most exp(-n epsilon^2 / (4 sigma^2));
+    there are at most K - 1 bad arms.
+
+    Source: ours (Hoeffding and a union over the bad arms).
+    """
+    if num_arms == 1:
+        return 0
+    return num_arms * math.ceil(4.0 * sigma**2 * math.log((num_arms - 1) / delta) / epsilon**2)

@@ -262,6 +262,11 @@ def test_rewards_that_cannot_be_are_refused(tmp_path, rows, noise, words):
         environments.table(path, "sku", "y", noise=noise)
 
 
+def test_a_table_needs_as_many_scales_as_arms(repeats):
+    with pytest.raises(InvalidInput, match="3 scales for 2 arms"):
+        environments.table(repeats, "sku", "y", noise=SubGaussian([1.0, 2.0, 3.0]))
+
+
 @pytest.mark.parametrize("columns", [{"id": "sku"}, {"id": "sku", "reward": "z"}, {"id": "SKU", "reward": "y"}])
 def test_a_column_that_is_not_there_is_answered_with_the_known(repeats, columns):
     with pytest.raises(InvalidInput, match="'sku', 'x', 'y'"):

@@ -290,8 +290,8 @@ def test_standardize_then_intercept(write):
 
 
 def test_a_spread_of_one_rounding_unit_is_standardized_not_lost(write):
-    arms = read_arms(write("x\n1e16\n10000000000000002\n"), standardize=True)
-    np.testing.assert_array_equal(arms.features[:, 0], [-1, 1])
+    arms = read_arms(write("x\n1e16\n10000000000000002\n10000000000000004\n"), standardize=True)
+    np.testing.assert_allclose(arms.features[:, 0], [-np.sqrt(1.5), 0, np.sqrt(1.5)], rtol=1e-12)
 
 
 def test_an_intercept_alone_is_a_feature(write):

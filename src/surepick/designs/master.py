@@ -10,12 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.designs.objective import information
+from surepick.designs.problem import normalised
 from surepick.linalg import cholesky, solve_lower, solve_positive_definite
 from surepick.records import FloatArray, record
 
 CENTRING = 0.15
 TO_BOUNDARY = 0.95
+TARGET_SHARE = 0.3
 WORST_VALUE = 3.0
+SHORTEST_STEP = 1e-6
 
 
 @record
@@ -48,6 +51,23 @@ class _Point:
     values: FloatArray
 
 
+@record
+class _State:
+    """The unknowns of the optimality conditions, or a step in them.
+
+    Args:
+        lam: lambda, shape (m,).
+        slack: s, shape (n,), to become 1 - f.
+        pi: multipliers of f <= 1, shape (n,).
+        z: multipliers of lambda >= 0, shape (m,).
+    """
+
+    lam: FloatArray
+    slack: FloatArray
+    pi: FloatArray
+    z: FloatArray
+
+
 def _at(arms: FloatArray, pairs: FloatArray, lam: FloatArray) -> _Point | None:
     factor = cholesky(information(arms, lam))
     if factor is None:
@@ -64,64 +84,96 @@ def _longest(value: FloatArray, change: FloatArray) -> float:
     return min(1.0, TO_BOUNDARY * float(np.min(-value[shrinking] / change[shrinking])))
 
 
+def _started(here: _Point, lam: FloatArray, multipliers: FloatArray, gap: float) -> _State:
+    """A strictly positive state near the centre, for a lambda with all f < 1 and the multipliers of an earlier one."""
+    slack = 1.0 - here.values
+    mu = 0.5 * min(gap, 1.0) / (len(lam) + len(slack))
+    pi = np.maximum(multipliers, mu / slack)
+    return _State(lam, slack, pi, np.maximum(1.0 - here.products**2 @ pi, mu / lam))
+
+
+def _solved(here: _Point, state: _State, target: float) -> bool:
+    """Whether sum(lambda) max f and the Cauchy-Schwarz bound of the multipliers agree to the relative target."""
+    upper = float(state.lam.sum()) * float(here.values.max())
+    price = float((here.products**2 @ state.pi).max()) * float(state.pi.sum())
+    return upper * price <= float(state.pi @ here.values) ** 2 * (1.0 + target)
+
+
+def _newton(here: _Point, state: _State, target: float) -> _State | None:
+    """The step towards the point of the central path whose barrier is a fixed share of the present one.
+
+    On the path the gap is the number of unknowns times the barrier, relative to pi'f. Below a share of the target
+    the barrier stays: arms that leave a singular optimum then cannot shrink so fast that the multipliers lose the path.
+    """
+    lam, slack, pi, z = state.lam, state.slack, state.pi, state.z
+    kept = TARGET_SHARE * target * float(pi @ here.values)
+    mu = max(CENTRING * (float(pi @ slack) + float(z @ lam)), kept) / (len(lam) + len(pi))
+    squares = here.products**2
+    half = (here.pairs * np.sqrt(pi)).T @ here.arms
+    hessian = 2.0 * (here.arms.T @ here.arms) * (half.T @ half)
+    hessian += (squares * (pi / slack)) @ squares.T
+    hessian[np.diag_indices_from(hessian)] += z / lam
+    push = (mu - pi * (1.0 - here.values)) / slack
+    d_lam = solve_positive_definite(hessian, squares @ (pi + push) + mu / lam - 1.0)
+    if d_lam is None:
+        return None
+    gain = squares.T @ d_lam
+    return _State(d_lam, 1.0 - here.values - slack + gain, push - pi * gain / slack, (mu - z * d_lam) / lam - z)
+
+
 def solve_master(
     arms: FloatArray, pairs: FloatArray, start: Master, *, gap: float, target: float, max_steps: int = 40
 ) -> Master:
     """Weights and multipliers whose bounds on the restricted problem agree to a relative `target`.
 
-    With C = [z_i'A^-1 y_j], M = C o C, slacks s = 1 - f and barrier mu, the Newton step solves
+    With C = [z_i'A^-1 y_j], M = C o C, slacks s (to become 1 - f) and barrier mu, the Newton step d solves
 
-        (H + M diag(pi/s) M' + diag(z/lambda)) d = -1 + M (mu/s) + mu/lambda,   H = 2 (ZA^-1Z') o (C diag(pi) C')
+        (H + M diag(pi/s) M' + diag(z/lambda)) d = M (pi + (mu - pi (1 - f))/s) + mu/lambda - 1
+        H = 2 (Z A^-1 Z') o (C diag(pi) C')
+
+    The slacks are unknowns of their own, so that a step need not stay inside the curved set f < 1: the objective is
+    homogeneous, and any lambda becomes feasible when it is scaled.
 
     Args:
         arms: z_i, shape (m, r), spanning.
         pairs: y_j, shape (n, r).
-        start: positive weights and multipliers to start from.
+        start: positive weights, and multipliers (0 for pairs without one), to start from.
         gap: relative gap to expect at the start; sets the first barrier.
-        target: relative gap at which to stop; also stops when no step makes progress.
+        target: relative gap at which to stop; also stops when rounding allows no further step.
         max_steps: Newton steps at most.
+
+    Returns:
+        Master: not certified here; the outer sweep measures it on all arms and all pairs.
 
     Source: ours.
     Cost: a step takes O(m^2 (m + n)) time.
     """
-    lam = start.weights.copy()
+    here = _at(arms, pairs, start.weights)
+    if here is None:
+        return start
+    pairs = pairs / np.sqrt(float(here.values.max()))
+    lam = start.weights * (1.0 + 0.5 * min(gap, 1.0))
     here = _at(arms, pairs, lam)
     if here is None:
         return start
-    scale = float(here.values.max())
-    pairs = pairs / np.sqrt(scale)
-    lam *= 1.0 + min(0.5 * gap, 0.5)
-    here = _at(arms, pairs, lam)
-    if here is None:
-        return start
-    size = len(lam) + len(pairs)
-    slack = 1.0 - here.values
-    mu = 0.5 * min(gap, 1.0) / size
-    pi = np.maximum(start.multipliers, mu / slack)
-    z = np.maximum(1.0 - here.products**2 @ pi, mu / lam)
+    state = _started(here, lam, start.multipliers, gap)
     for _ in range(max_steps):
-        squares = here.products**2
-        price = squares @ pi
-        mean = float(pi @ here.values)
-        if float(lam.sum()) * float(here.values.max()) * float(price.max()) * float(pi.sum()) <= mean**2 * (1 + target):
+        step = None if _solved(here, state, target) else _newton(here, state, target)
+        if step is None:
             break
-        mu = CENTRING * (float(pi @ slack) + float(z @ lam)) / size
-        inner = here.pairs * np.sqrt(pi)
-        half = inner.T @ here.arms
-        hessian = 2.0 * (here.arms.T @ here.arms) * (half.T @ half)
-        hessian += (squares * (pi / slack)) @ squares.T
-        hessian[np.diag_indices_from(hessian)] += z / lam
-        push = (mu - pi * (1.0 - here.values)) / slack
-        d_lam = solve_positive_definite(hessian, squares @ (pi + push) + mu / lam - 1.0)
-        if d_lam is None:
+        primal = min(_longest(state.lam, step.lam), _longest(state.slack, step.slack))
+        dual = min(_longest(state.pi, step.pi), _longest(state.z, step.z))
+        there = _at(arms, pairs, state.lam + primal * step.lam)
+        while primal > SHORTEST_STEP and (there is None or there.values.max() > WORST_VALUE):
+            primal *= 0.5
+            there = _at(arms, pairs, state.lam + primal * step.lam)
+        if there is None:
             break
-        gain = squares.T @ d_lam
-        d_pi = push - pi * gain / slack
-        d_slack = 1.0 - here.values - slack + gain
-        d_z = (mu - z * d_lam) / lam - z
-        step = min(_longest(lam, d_lam), _longest(slack, d_slack))
-        dual = min(_longest(pi, d_pi), _longest(z, d_z))
-        while (there := _at(arms, pairs, lam + step * d_lam)) is None or there.values.max() > WORST_VALUE:
-            step *= 0.5
-        lam, slack, pi, z, here = lam + step * d_lam, slack + step * d_slack, pi + dual * d_pi, z + dual * d_z, there
-    return Master(lam / lam.sum(), pi / pi.sum())
+        here = there
+        state = _State(
+            state.lam + primal * step.lam,
+            state.slack + primal * step.slack,
+            state.pi + dual * step.pi,
+            state.z + dual * step.z,
+        )
+    return Master(normalised(state.lam), normalised(state.pi))

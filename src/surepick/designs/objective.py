@@ -26,7 +26,8 @@ RANGE_TOLERANCE_MOST = 1e-4
 
 def row_norms(rows: FloatArray) -> FloatArray:
     """Euclidean norm of each row."""
-    return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return norms
 
 
 @record
@@ -55,9 +56,12 @@ def _largest(squares: FloatArray, most: int) -> IntArray:
 
 def _far_entries(tile: FloatArray, floor: float, most: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Rows, columns and values of the `most` largest entries of a tile, of those not below the floor."""
+    highest = tile.max(axis=1)
     if most < len(tile):  # the k-th largest row maximum never exceeds the k-th largest entry
-        floor = max(floor, float(np.partition(tile.max(axis=1), len(tile) - most)[len(tile) - most]))
-    rows, columns = np.nonzero(tile >= max(floor, 0.0))
+        floor = max(floor, float(np.partition(highest, len(tile) - most)[len(tile) - most]))
+    promising = np.flatnonzero(highest >= max(floor, 0.0))
+    rows, columns = np.nonzero(tile[promising] >= max(floor, 0.0))
+    rows = promising[rows]
     squares = tile[rows, columns]
     keep = _largest(squares, most)
     return rows[keep], columns[keep], squares[keep]
@@ -75,7 +79,9 @@ def _tiles(count: int) -> list[slice]:
 def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> tuple[IntArray, IntArray]:
     """Pairs of centred points in order of decreasing radius, by tiles, stopping where no pair can still matter."""
     first, second, squares = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    norms, floor = radii * radii, 0.0
+    norms, floor = (radii * radii)[:, None], 0.0
+    left = np.hstack([ordered, norms, np.ones_like(norms)])
+    right = np.hstack([-2.0 * ordered, np.ones_like(norms), norms])  # left . right = squared distance
     tiles = _tiles(len(ordered))
     for number, rows in enumerate(tiles):
         if (2.0 * radii[rows.start]) ** 2 < floor:
@@ -83,9 +89,7 @@ def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> tuple[IntA
         for columns in tiles[number:]:
             if (radii[rows.start] + radii[columns.start]) ** 2 < floor:
                 break
-            tile = ordered[rows] @ (-2.0 * ordered[columns].T)
-            tile += norms[rows, None]
-            tile += norms[None, columns]
+            tile = left[rows] @ right[columns].T
             if columns is rows:
                 tile[np.tri(len(tile), dtype=bool)] = -1.0
             a, b, values = _far_entries(tile, floor, most)
@@ -133,7 +137,7 @@ def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
     return matrix
 
 
-def whitened_active(problem: Problem, weights: FloatArray) -> FloatArray | None:
+def whitened_active(problem: Problem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:
     """Points u_a, a active, with ||u_a - u_b||^2 = ||z_a - z_b||^2 in A(weights)^-1; None when one is infinite.
 
     A regular A is factored. Where that is not clearly safe, the singular vectors of sqrt(lambda) Z decide what lies in
@@ -141,6 +145,8 @@ def whitened_active(problem: Problem, weights: FloatArray) -> FloatArray | None:
 
     Args:
         weights: lambda of the distinct arms, shape (k,).
+        range_cut: singular values below this share of the largest count as directions that are not measured; at least
+            RANGE_CUT.
     """
     factor = cholesky(information(problem.basis, weights))
     if factor is not None:
@@ -149,25 +155,25 @@ def whitened_active(problem: Problem, weights: FloatArray) -> FloatArray | None:
             return solve_lower(factor, problem.basis[problem.active].T).T
     support = np.flatnonzero(weights)
     _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
-    seen = vt[: int(np.count_nonzero(s > RANGE_CUT * s[0]))]
     offsets = problem.basis[problem.active] - problem.basis[problem.active[0]]
-    inside = offsets @ seen.T
-    leak = row_norms(offsets - inside @ seen)
+    coordinates = offsets @ vt.T
+    strong, seen = (int(np.count_nonzero(s > cut * s[0])) for cut in (range_cut, RANGE_CUT))
+    leak = row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
     lengths = row_norms(offsets)
     noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(problem.basis).max())
     allowed = np.maximum(RANGE_TOLERANCE * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
     if (leak > allowed).any():
         return None
-    points: FloatArray = inside / s[: len(seen)]
+    points: FloatArray = coordinates[:, :seen] / s[:seen]
     return points
 
 
-def worth(problem: Problem, weights: FloatArray) -> float:
+def worth(problem: Problem, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
     """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured."""
     if len(problem.active) == 1:
         return 0.0
     total = float(weights.sum())
-    points = whitened_active(problem, weights / total)
+    points = whitened_active(problem, weights / total, range_cut=range_cut)
     return np.inf if points is None else float(farthest_pairs(points).squares[0]) / total
 
 

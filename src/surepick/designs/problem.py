@@ -44,7 +44,15 @@ class Problem:
 
     def merged(self, weights: FloatArray) -> FloatArray:
         """Weights of the K arms as weights of the distinct ones: those of equal arms are added."""
-        return np.bincount(self.group, weights=weights, minlength=len(self.first))
+        merged = np.zeros(len(self.first))
+        np.add.at(merged, self.group, weights)
+        return merged
+
+
+def normalised(weights: FloatArray) -> FloatArray:
+    """The weights divided by their sum."""
+    shares: FloatArray = weights / weights.sum()
+    return shares
 
 
 def checked_features(features: ArrayLike) -> FloatArray:

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from surepick.designs.master import Master, solve_master
 from surepick.designs.objective import Pairs, farthest_pairs, information, row_norms, worth
-from surepick.designs.problem import Problem, pose
-from surepick.designs.support import normalised, sparse
+from surepick.designs.problem import Problem, normalised, pose
+from surepick.designs.support import SAFE_RANGE_CUT, sparse
 from surepick.errors import InvalidInput, NotConverged
 from surepick.linalg import cholesky, solve_lower, spanning_rows
 from surepick.records import Design, FloatArray, IntArray, record
@@ -16,10 +16,12 @@ from surepick.records import Design, FloatArray, IntArray, record
 BOUND_SAFETY = 1e-12
 SOLVED_SHARE = 0.5
 INNER_SHARE = 0.2
+STEADY_SHARE = 0.1
 HEURISTIC_WARM_UP = 12
 HEURISTIC_POOL = 12
-HEURISTIC_IDLE = 1e-4
-HEURISTIC_FLOOR = 1e-2
+HEURISTIC_IDLE = 1e-2
+HEURISTIC_IDLE_GAIN = 0.7
+HEURISTIC_FLOOR = 1e-6
 
 
 @record
@@ -129,8 +131,9 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Wo
     far = np.sort(swept.far, axis=1)
     far = far[~np.isin(far[:, 0] * size + far[:, 1], known)]
     added = diverse(far, most=most, each=max(2, problem.rank // 4))
-    busy = working.multipliers > HEURISTIC_IDLE * working.multipliers.max(initial=0.0)
-    used = np.isin(working.arms, working.anchors) | (working.weights > HEURISTIC_IDLE * gap / len(working.arms))
+    busy = working.multipliers > HEURISTIC_IDLE * gap / max(len(working.pairs), 1)
+    used = working.weights > HEURISTIC_IDLE * gap / len(working.arms)
+    used |= (swept.gains[working.arms] > HEURISTIC_IDLE_GAIN) | np.isin(working.arms, working.anchors)
     arms = np.concatenate([working.arms[used], fresh])
     weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
     pairs = np.concatenate([working.pairs[busy], added])
@@ -149,15 +152,16 @@ def optimised(problem: Problem, working: Working) -> Working:
         target=INNER_SHARE * min(working.gap, 1.0),
     )
     floor = HEURISTIC_FLOOR * min(working.gap, 1.0) / len(working.arms)
-    weights = normalised(np.maximum(master.weights, floor))  # A stays regular, for a hundredth of the gap
+    weights = normalised(np.maximum(master.weights, floor))  # A stays regular
     return Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
 
 
 def iterated(problem: Problem, *, goal: float, max_steps: int) -> tuple[FloatArray, float, int]:
     """Weights of the distinct arms, the best certified lower bound, and the outer steps taken to a relative `goal`."""
     working = first_working_set(problem)
-    upper, lower, best = np.inf, 0.0, np.zeros(len(problem.basis))
-    for step in range(1, max_steps + 1):
+    upper, lower, best, step = np.inf, 0.0, np.zeros(len(problem.basis)), 0
+    while step < max_steps:
+        step += 1
         swept = sweep(problem, working)
         lower = max(lower, swept.lower)
         if swept.upper < upper:
@@ -192,6 +196,14 @@ def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
         weights[problem.active] = 1.0 / len(problem.active)
         return weights, 2.0 * len(problem.active)
     return None
+
+
+def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
+    """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
+    spanning = first_working_set(problem)
+    mixed = (1.0 - share) * weights
+    mixed[spanning.arms] += share * spanning.weights
+    return mixed
 
 
 def certified(problem: Problem, weights: FloatArray, bound: float) -> Design:
@@ -244,6 +256,8 @@ def solve_design(
         return certified(problem, exact[0], exact[1] * (1.0 - BOUND_SAFETY))
     best, bound, steps = iterated(problem, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
     ceiling = bound * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
+    if worth(problem, best, range_cut=SAFE_RANGE_CUT) > ceiling:
+        best = steadied(problem, best, share=STEADY_SHARE * tolerance)
     design = certified(problem, sparse(problem, best, ceiling=ceiling), bound)
     if not design.gap <= tolerance:
         raise NotConverged(

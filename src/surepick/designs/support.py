@@ -5,17 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.designs.objective import information, worth
-from surepick.designs.problem import Problem
+from surepick.designs.problem import Problem, normalised
 from surepick.linalg import cholesky, null_space, solve_lower
 from surepick.records import FloatArray
 
 DUST = 1e-6
+SAFE_RANGE_CUT = 1e-5
 LARGEST_REDUCTION = 1500
-
-
-def normalised(weights: FloatArray) -> FloatArray:
-    """The weights divided by their sum."""
-    return weights / weights.sum()
 
 
 def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
@@ -67,10 +63,11 @@ def without_smallest(weights: FloatArray, count: int) -> FloatArray:
 
 
 def sparse(problem: Problem, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
-    """Weights on few arms whose exact value stays below a ceiling.
+    """Weights on few arms whose exact value stays below a ceiling, however their rounding turns out.
 
     Dust goes first, then linear dependence, then the smallest weights, as many as the ceiling allows (by bisection, on
-    the exact value each time).
+    the exact value each time). A direction that is measured so weakly that the next rounding could lose it counts as
+    lost already.
 
     Args:
         weights: lambda, shape (k,), sum 1, of a value not above the ceiling.
@@ -86,14 +83,14 @@ def sparse(problem: Problem, weights: FloatArray, *, ceiling: float, dust: float
     best = weights
     cleaned = normalised(np.where(weights >= dust * weights.max(), weights, 0.0))
     for candidate in (cleaned, normalised(reduced(problem, cleaned))):
-        if worth(problem, candidate) <= ceiling:
+        if worth(problem, candidate, range_cut=SAFE_RANGE_CUT) <= ceiling:
             best = candidate
     low, high = 0, int(np.count_nonzero(best))
     start = best
     while high - low > 1:
         middle = (low + high) // 2
         candidate = without_smallest(start, middle)
-        if worth(problem, candidate) <= ceiling:
+        if worth(problem, candidate, range_cut=SAFE_RANGE_CUT) <= ceiling:
             low, best = middle, candidate
         else:
             high = middle

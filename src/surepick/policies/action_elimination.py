@@ -10,7 +10,13 @@ import numpy as np
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius
 from surepick.noise import Noise, scales
-from surepick.policies import rounds
+from surepick.policies.answers import (
+    answer_without_pulls,
+    assumptions_for,
+    check_common,
+    known_gap_bound,
+    verdict,
+)
 from surepick.policies.protocol import plain_options
 from surepick.records import (
     Certificate,
@@ -91,7 +97,7 @@ class ActionElimination:
     growth: float = 0.02
 
     def __post_init__(self) -> None:
-        rounds.check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self._gap_bound)
+        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
         if self.num_arms < 1:
             raise InvalidInput(f"there are {self.num_arms} arms; at least one is needed.")
         if not (np.isfinite(self.growth) and self.growth > 0):
@@ -99,8 +105,8 @@ class ActionElimination:
         scales(self.noise, self.num_arms)
 
     @property
-    def _gap_bound(self) -> float:
-        return rounds.default_gap_bound(self.noise) if self.gap_bound is None else self.gap_bound
+    def _gap_bound(self) -> float | None:
+        return known_gap_bound(self.noise, self.gap_bound)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -115,8 +121,7 @@ class ActionElimination:
         return {"name": self.name, **plain_options(self, OPTIONS)}
 
     def init(self) -> MeansState:
-        finished = rounds.answer_without_pulls(self.num_arms, epsilon=self.epsilon, gap_bound=self._gap_bound)
-        gap = 0.0 if self.num_arms == 1 else self._gap_bound
+        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, self._gap_bound)
         return MeansState(1, np.arange(self.num_arms), Observations.nothing(self.num_arms), 0, gap, finished)
 
     def stopped(self, state: MeansState) -> bool:
@@ -146,7 +151,7 @@ class ActionElimination:
         return state.leader
 
     def certificate(self, state: MeansState) -> Certificate:
-        verdict, reason = rounds.verdict(
+        claim, reason = verdict(
             finished=state.finished,
             pulls=state.seen.total,
             gap=state.gap,
@@ -160,9 +165,9 @@ class ActionElimination:
             epsilon=self.epsilon,
             delta=self.delta,
             pulls=state.seen.total,
-            verdict=verdict,
+            verdict=claim,
             reason=reason,
-            assumptions=rounds.assumptions_for(state.finished, self.num_arms, self._gap_bound, self.noise, ()),
+            assumptions=assumptions_for(state.finished, self.num_arms, self._gap_bound, self.noise, ()),
             certified_gap=state.gap,
         )
 

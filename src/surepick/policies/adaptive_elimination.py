@@ -10,6 +10,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
+from surepick.policies.answers import known_gap_bound
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -51,8 +52,9 @@ class AdaptiveElimination:
         delta: error probability, in (0, 1).
         noise: what is assumed of a reward; the largest scale of all arms is used.
         slack: zeta, what rounding to whole pulls may cost, in (0, 1].
-        gap_bound: an upper bound on the largest gap between two arms; None: high - low for bounded rewards, else 2.
-            It sets the scale of the rounds only; the guarantee does not depend on it unless it is below epsilon.
+        gap_bound: an upper bound on the largest gap between two arms; None: high - low for bounded rewards, else
+            unknown, and the rounds start at 2, the paper's (or 2 epsilon). It sets the scale of the rounds; the
+            guarantee does not depend on it, unless it is at most epsilon: then every arm is epsilon-best at once.
         schedule: delta_k: "convergent", "uniform" or "paper".
         union: events per look: "best-pairs", "paper" or "all".
         looks: how often a round is judged.
@@ -104,7 +106,7 @@ class AdaptiveElimination:
             delta=self.delta,
             noise=self.noise,
             slack=self.slack,
-            gap_bound=rounds.default_gap_bound(self.noise) if self.gap_bound is None else self.gap_bound,
+            gap_bound=known_gap_bound(self.noise, self.gap_bound),
             schedule=self.schedule,
             union=self.union,
             looks=self.looks,

@@ -10,6 +10,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
+from surepick.policies.answers import check_common, known_gap_bound
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -61,7 +62,7 @@ class FixedElimination:
     certified_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        rounds.check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self._gap_bound)
+        check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self.gap_bound)
         dim = effective_dimension(self.embedding, self.epsilon, slack=self.slack) if self.dim is None else self.dim
         object.__setattr__(self, "chosen_dim", dim)
         object.__setattr__(self, "certified_epsilon", max(self.epsilon, self._forced_gap(dim)))  # Alg. 3, line 2
@@ -77,10 +78,6 @@ class FixedElimination:
         return worst_gap(embedded.misspecification, tau, self.slack)
 
     @property
-    def _gap_bound(self) -> float:
-        return rounds.default_gap_bound(self.noise) if self.gap_bound is None else self.gap_bound
-
-    @property
     def settings(self) -> RoundSettings:
         """The part of the configuration that all algorithms with rounds share, checked; its epsilon is the promise."""
         return RoundSettings(
@@ -89,7 +86,7 @@ class FixedElimination:
             delta=self.delta,
             noise=self.noise,
             slack=self.slack,
-            gap_bound=self._gap_bound,
+            gap_bound=known_gap_bound(self.noise, self.gap_bound),
             schedule=self.schedule,
             union=self.union,
             looks=self.looks,

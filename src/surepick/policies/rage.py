@@ -11,6 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import least_squares, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
+from surepick.policies.answers import known_gap_bound
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -75,7 +76,7 @@ class RAGE:
             delta=self.delta,
             noise=self.noise,
             slack=self.slack,
-            gap_bound=rounds.default_gap_bound(self.noise) if self.gap_bound is None else self.gap_bound,
+            gap_bound=known_gap_bound(self.noise, self.gap_bound),
             schedule=self.schedule,
             union=self.union,
             looks=self.looks,

@@ -14,6 +14,7 @@ import numpy as np
 from surepick.designs import allocate, round_design
 from surepick.errors import ContractError, InvalidInput
 from surepick.noise import Noise, largest_scale, scales
+from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, verdict
 from surepick.policies.rules import Comparison
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
 from surepick.records import (
@@ -71,7 +72,7 @@ class RoundSettings:
     delta: float
     noise: Noise
     slack: float
-    gap_bound: float
+    gap_bound: float | None
     schedule: str
     union: str
     looks: int
@@ -95,18 +96,26 @@ class RoundSettings:
 
     @property
     def num_rounds(self) -> int:
-        """n = max(1, ceil(log2(2 R / epsilon))), R = gap_bound / 2: after n rounds survivors are epsilon-best.
+        """n = max(1, ceil(log2(2 R / epsilon))): after n rounds survivors are epsilon-best.
 
         Source: Algorithm 1, line 1, where R = 1.
         """
-        return max(1, math.ceil(math.log2(self.gap_bound / self.epsilon)))
+        return max(1, math.ceil(math.log2(2.0 * self.radius / self.epsilon)))
+
+    @property
+    def radius(self) -> float:
+        """R, half a bound on the largest gap; without one 1, for the paper's h in [-1, 1], or epsilon if larger.
+
+        Nothing in the guarantee depends on it: it only says at which accuracy the rounds start.
+        """
+        return max(1.0, self.epsilon) if self.gap_bound is None else self.gap_bound / 2.0
 
     def accuracy(self, round_number: int) -> float:
         """t_k = R 2^-k: in round k every width is brought to t_k; rounds beyond the n-th repeat the last accuracy.
 
         Source: Algorithm 1, line 6 (2^-k).  Differs from the paper: scaled by R; repeated beyond n if need be.
         """
-        return self.gap_bound / 2.0 * 2.0 ** -min(round_number, self.num_rounds)
+        return self.radius * 2.0 ** -min(round_number, self.num_rounds)
 
     def log_term(self, round_number: int, num_active: int) -> float:
         """L_k = log(looks M_k / delta_k), never below 0.
@@ -123,23 +132,10 @@ class RoundSettings:
 
 
 def initial_state(settings: RoundSettings) -> EliminationState:
-    """All arms active. With one arm, or when any two arms differ by at most epsilon, the answer needs no pull."""
-    finished = answer_without_pulls(settings.num_arms, epsilon=settings.epsilon, gap_bound=settings.gap_bound)
-    gap = 0.0 if settings.num_arms == 1 else settings.gap_bound
+    """All arms active; finished at once where the answer needs no pull."""
+    finished, gap = answer_without_pulls(settings.num_arms, settings.epsilon, settings.gap_bound)
     nothing = Observations.nothing(settings.num_arms)
     return EliminationState(1, np.arange(settings.num_arms), None, nothing, 0, 0, gap, finished)
-
-
-def answer_without_pulls(num_arms: int, *, epsilon: float, gap_bound: float) -> str:
-    """Why no pull is needed: "single" arm, "given" that all arms are epsilon-best, or "" when pulls are needed."""
-    if num_arms == 1:
-        return "single"
-    return "given" if gap_bound <= epsilon else ""
-
-
-def default_gap_bound(noise: Noise) -> float:
-    """The largest possible gap between two arms: high - low for bounded rewards, else 2 (the paper's h in [-1, 1])."""
-    return 2.0 if noise.support is None else noise.support[1] - noise.support[0]
 
 
 def round_size(settings: RoundSettings, round_number: int, *, value: float, bias: float, num_active: int) -> int:
@@ -292,81 +288,3 @@ def certificate(settings: RoundSettings, state: EliminationState, assumptions: t
         assumptions=assumptions_for(state.finished, settings.num_arms, settings.gap_bound, settings.noise, assumptions),
         certified_gap=state.gap,
     )
-
-
-def verdict(
-    *, finished: str, pulls: int, gap: float | None, epsilon: float, delta: float, spent: float
-) -> tuple[str, str]:
-    """(verdict, reason in words).
-
-    Args:
-        finished: why the algorithm stopped, "" while it runs.
-        gap: the certified shortfall of the leader, None if nothing can be said.
-        spent: the most that the algorithm's widths can spend of the error probability, whatever the data.
-    """
-    if not finished:
-        return "not-yet", "The measurements so far do not single out an arm that is good enough; more are needed."
-    if finished == "given":
-        reason = (
-            f"No two arms differ by more than {gap:g} by assumption, and epsilon is {epsilon:g}: every arm is "
-            "epsilon-best, so nothing had to be measured."
-        )
-    elif finished == "single":
-        reason = (
-            "There is only one arm; nothing had to be measured." if pulls == 0 else "Every other arm was ruled out."
-        )
-    elif gap is None or gap > epsilon:
-        return "not-yet", (
-            "The planned rounds are over, but the realised widths do not certify the leader: measurements are missing, "
-            "or the settings forbid another round."
-        )
-    else:
-        reason = f"No other arm can be better than the recommended one by more than {gap:.4g}."
-    if pulls > 0 and spent > delta * (1.0 + 1e-12):
-        return "heuristic", (
-            f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than delta = {delta:g}. "
-            f"{reason}"
-        )
-    return "certified", reason
-
-
-def assumptions_for(
-    finished: str, num_arms: int, gap_bound: float, noise: Noise, assumptions: tuple[str, ...]
-) -> tuple[str, ...]:
-    """The sentences that an answer reached in this way rests on."""
-    if num_arms == 1:
-        return ()
-    if finished == "given":
-        return (f"No two arms differ by more than {gap_bound:g} in mean reward.",)
-    return (*assumptions, noise_assumption(noise))
-
-
-def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float) -> None:
-    """Refuse settings under which no certificate has a meaning.
-
-    Raises:
-        InvalidInput: epsilon <= 0, delta outside (0, 1), slack outside (0, 1], gap_bound <= 0.
-    """
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInput(
-            f"epsilon is {epsilon!r}; it must be positive: how much worse than the best arm the answer may be, in "
-            "reward units. With 0, equal arms would be measured for ever."
-        )
-    if not 0 < delta < 1:
-        raise InvalidInput(
-            f"delta is {delta!r}; it must lie strictly between 0 and 1: the probability of a wrong answer."
-        )
-    if not 0 < slack <= 1:
-        raise InvalidInput(f"slack is {slack!r}; it must lie in (0, 1]: what rounding to whole pulls may cost.")
-    if not (np.isfinite(gap_bound) and gap_bound > 0):
-        raise InvalidInput(
-            f"gap_bound is {gap_bound!r}; it must be positive: the largest possible gap between two arms."
-        )
-
-
-def noise_assumption(noise: Noise) -> str:
-    """The sentence about the rewards that every certificate rests on."""
-    independent = "Given what was measured before, each measurement is an independent draw around the mean of its arm"
-    if noise.support is not None:
-        return f"{independent}, between {noise.support[0]:g} and {noise.support[1]:g}."
-    return f"{independent}, with sub-Gaussian noise of scale at most {largest_scale(noise):g}."

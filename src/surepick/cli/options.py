@@ -1,0 +1,58 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is printed on standard output.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Decides every random choice; same seed, same answer.")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A CSV, Parquet or JSON-lines file, or an Olympus folder.")
+]
+IdOption = Annotated[
+    str | None,
+    typer.Option("--id", help='Column(s) that name a candidate, e.g. "sku" or "n,theta,r,t"; none: the row number.'),
+]
+FeaturesOption = Annotated[
+    str | None, typer.Option("--features", help='Feature columns, e.g. "a,b"; none: every other numeric column.')
+]
+StandardizeOption = Annotated[bool, typer.Option("--standardize", help="Scale each feature to mean 0, deviation 1.")]
+InterceptOption = Annotated[bool, typer.Option("--intercept", help="Append a feature that is always 1.")]
+EpsilonOption = Annotated[
+    float, typer.Option("--epsilon", help="How much worse than the best the answer may be, in reward units.")
+]
+DeltaOption = Annotated[float, typer.Option("--delta", help="Probability with which the answer may be wrong.")]
+NoiseOption = Annotated[
+    str,
+    typer.Option(
+        "--noise",
+        help="What is known of a single measurement: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA.",
+    ),
+]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="linear-embedding, fixed-linear, rage or action-elimination; "
+        "none: linear-embedding with --norm-bound, else action-elimination.",
+    ),
+]
+NormBoundOption = Annotated[
+    float | None,
+    typer.Option("--norm-bound", help="Largest norm that the coefficients of a linear reward can have."),
+]
+GapBoundOption = Annotated[
+    float | None, typer.Option("--gap-bound", help="Largest possible difference of two mean rewards, if known.")
+]
+MaxPullsOption = Annotated[int, typer.Option("--max-pulls", min=0, help="Give up before passing this many.")]

@@ -1,0 +1,106 @@
+"""`surepick run`: rehearse on recorded measurements."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from surepick.cli import options
+from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
+from surepick.cli.progress import round_bars
+from surepick.environments import Environment, table
+from surepick.errors import InvalidInput
+from surepick.experiments import Run, simulate
+from surepick.noise import parse_noise
+from surepick.policies import Policy, make_policy
+
+NOT_CERTIFIED = 3
+
+
+def run(
+    source: options.TableArgument,
+    reward: Annotated[str | None, typer.Option("--reward", help="Column that holds the measurements.")] = None,
+    name: options.IdOption = None,
+    features: options.FeaturesOption = None,
+    epsilon: options.EpsilonOption = 0.1,
+    delta: options.DeltaOption = 0.05,
+    noise: options.NoiseOption = "",
+    policy: options.PolicyOption = None,
+    norm_bound: options.NormBoundOption = None,
+    gap_bound: options.GapBoundOption = None,
+    minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
+    standardize: options.StandardizeOption = False,
+    intercept: options.InterceptOption = False,
+    seed: options.SeedOption = 0,
+    max_pulls: options.MaxPullsOption = 10_000_000,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Rehearse on recorded measurements: which candidate is best, and what would finding it out have cost?
+
+    Rows with the same id are repeats of one candidate; each simulated measurement draws one of them with replacement.
+    """
+    if not noise:
+        raise InvalidInput(
+            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA "
+            "(normal noise of standard deviation SIGMA, or at least half the range of any candidate's repeats). "
+            "Every certificate rests on it."
+        )
+    environment = table(
+        source,
+        id=name,
+        reward=reward,
+        features=features,
+        noise=parse_noise(noise),
+        minimize=True if minimize else None,
+        standardize=standardize,
+        intercept=intercept,
+    )
+    chosen = _policy(environment, policy, norm_bound, gap_bound, epsilon, delta)
+    warn(chosen)
+    with round_bars() as show:
+        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
+    if output is options.Format.json:
+        print_json({**run_json(finished), "policy": chosen.spec})
+    else:
+        print_rounds(finished.rounds, environment.num_arms)
+        print_certificate(finished.certificate, environment.num_arms)
+        print_truth(finished, environment, chosen)
+    if finished.verdict != "certified":
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def _policy(
+    environment: Environment,
+    name: str | None,
+    norm_bound: float | None,
+    gap_bound: float | None,
+    epsilon: float,
+    delta: float,
+) -> Policy[Any]:
+    chosen = name or ("action-elimination" if norm_bound is None else "linear-embedding")
+    given = {"norm_bound": norm_bound, "gap_bound": gap_bound}
+    settings = {option: value for option, value in given.items() if value is not None}
+    return make_policy(chosen, environment.arms, epsilon=epsilon, delta=delta, noise=environment.noise, **settings)
+
+
+def warn(policy: Policy[Any]) -> None:
+    """Print what a user should know before spending, on standard error."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for sentence in policy.caveats:
+        console.print(Text.assemble(("note: ", "bold yellow"), sentence))
+
+
+def print_truth(run: Run, environment: Environment, policy: Policy[Any]) -> None:
+    """What a rehearsal can say and a real study cannot: whether the answer is right."""
+    console = Console(highlight=False, soft_wrap=True)
+    right = "right" if environment.is_epsilon_best(run.arm, policy.epsilon) else "WRONG"
+    best = environment.arms.ids[environment.best]
+    console.print(
+        Text(
+            f"The truth is known here: the best is {best} with mean {environment.means[environment.best]:.6g}; the "
+            f"answer has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. The answer is {right}."
+        )
+    )

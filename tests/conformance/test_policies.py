@@ -1,0 +1,171 @@
+"""Every policy keeps the protocol: the same tests for each name in the registry."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.policies import Policy
+from surepick.records import Observations, from_json, to_json
+
+OPTIONS = {"linear-embedding": {"norm_bound": 2.0}, "fixed-linear": {"norm_bound": 2.0}}
+FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])
+MEANS = FEATURES @ np.array([0.9, 0.2])
+NAMES = sp.policy_names()
+
+
+def make(name: str, arms: sp.Arms, **changes) -> Policy:
+    settings = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.5)} | OPTIONS.get(name, {}) | changes
+    return sp.make_policy(name, arms, **settings)
+
+
+def noiseless(plan, means=MEANS) -> Observations:
+    return Observations(plan.counts, plan.counts * means, plan.counts * means**2)
+
+
+def play(policy: Policy, means=MEANS, most: int = 5000):
+    state = policy.init()
+    for _ in range(most):
+        if policy.stopped(state):
+            return state
+        plan = policy.ask(state)
+        state = policy.tell(state, plan, noiseless(plan, means)).state
+    raise AssertionError(f"{policy.name} did not stop")
+
+
+@pytest.fixture(params=NAMES)
+def name(request) -> str:
+    return request.param
+
+
+def test_it_is_a_policy(name):
+    policy = make(name, sp.Arms(FEATURES))
+    assert isinstance(policy, Policy)
+    assert policy.stops in ("own", "never", "budget")
+
+
+def test_ask_is_repeatable_and_changes_nothing(name):
+    policy = make(name, sp.Arms(FEATURES))
+    state = policy.init()
+    before = copy.deepcopy(state)
+    assert policy.ask(state) == policy.ask(state)
+    assert state == before
+
+
+def test_tell_is_repeatable_and_changes_nothing(name):
+    policy = make(name, sp.Arms(FEATURES))
+    state = policy.init()
+    plan = policy.ask(state)
+    before = copy.deepcopy((state, plan))
+    first, second = (policy.tell(state, plan, noiseless(plan)) for _ in range(2))
+    assert first.state == second.state
+    assert first.record == second.record
+    assert (state, plan) == before
+
+
+def test_the_state_survives_json_at_every_step(name):
+    policy = make(name, sp.Arms(FEATURES))
+    state = policy.init()
+    while not policy.stopped(state):
+        assert from_json(policy.state_type, to_json(state)) == state
+        plan = policy.ask(state)
+        assert from_json(sp.Plan, to_json(plan)) == plan
+        state = policy.tell(state, plan, noiseless(plan)).state
+    assert from_json(policy.state_type, to_json(state)) == state
+
+
+def test_the_spec_rebuilds_an_equal_policy(name):
+    arms = sp.Arms(FEATURES)
+    policy = make(name, arms)
+    assert policy.spec["name"] == name
+    assert sp.make_policy(arms=arms, **policy.spec) == policy
+    assert from_json(dict, to_json(policy.spec)) == policy.spec
+    other = make(name, arms, delta=0.1)
+    assert sp.make_policy(arms=arms, **other.spec) != policy
+
+
+def test_active_only_shrinks_and_never_empties(name):
+    policy = make(name, sp.Arms(FEATURES))
+    state, active = policy.init(), set(range(4))
+    while not policy.stopped(state):
+        plan = policy.ask(state)
+        step = policy.tell(state, plan, noiseless(plan))
+        state, left = step.state, set(step.record.active.tolist())
+        assert left
+        if policy.eliminates:
+            assert left <= active
+        active = left
+
+
+def test_noiseless_rewards_find_the_best_arm(name):
+    policy = make(name, sp.Arms(FEATURES))
+    state = play(policy)
+    assert policy.recommend(state) == int(np.argmax(MEANS))
+    assert policy.certificate(state).verdict == "certified"
+
+
+def test_one_arm_needs_no_pull(name):
+    policy = make(name, sp.Arms([[1.0, 2.0]]))
+    state = policy.init()
+    answer = policy.certificate(state)
+    assert policy.stopped(state)
+    assert (answer.arm, answer.pulls, answer.verdict, answer.certified_gap) == (0, 0, "certified", 0.0)
+
+
+def test_two_identical_arms_do_not_rule_out_each_other(name):
+    features = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    means = np.array([0.9, 0.9, 0.1])
+    policy = make(name, sp.Arms(features))
+    state = play(policy, means)
+    assert policy.recommend(state) in (0, 1)
+    if policy.eliminates:
+        assert {0, 1} <= set(state.active.tolist())
+
+
+def test_a_gap_bound_below_epsilon_needs_no_pull(name):
+    policy = make(name, sp.Arms(FEATURES), gap_bound=0.05)
+    answer = policy.certificate(policy.init())
+    assert policy.stopped(policy.init())
+    assert (answer.pulls, answer.verdict) == (0, "certified")
+    assert "every arm is epsilon-best" in answer.reason
+
+
+def test_an_unfinished_study_says_so(name):
+    policy = make(name, sp.Arms(FEATURES))
+    answer = policy.certificate(policy.init())
+    assert answer.verdict == "not-yet"
+
+
+def test_a_plan_that_comes_back_short_goes_on(name):
+    """Missing results never end in a false certificate: the widths are those of what came."""
+    policy = make(name, sp.Arms(FEATURES))
+    state = policy.init()
+    plan = policy.ask(state)
+    nothing = Observations.nothing(4)
+    step = policy.tell(state, plan, nothing)
+    assert not policy.stopped(step.state)
+    assert policy.certificate(step.state).verdict == "not-yet"
+    assert policy.ask(step.state).total > 0
+
+
+def test_the_answer_does_not_depend_on_an_offset_of_no_consequence(name):
+    """Adding a constant to every reward changes no decision of a policy that compares arms."""
+    if name != "action-elimination":
+        pytest.skip("a linear policy has no intercept unless the features hold one")
+    policy = make(name, sp.Arms(FEATURES))
+    assert policy.recommend(play(policy, MEANS + 10.0)) == policy.recommend(play(policy, MEANS))
+
+
+@pytest.mark.parametrize("settings", [True, False])
+def test_paper_settings_are_options(name, settings):
+    arms = sp.Arms(FEATURES)
+    chosen = sp.paper_settings(name)
+    assert not {"norm_bound", "gamma", "dim"} & set(chosen)
+    policy = make(name, arms, **chosen) if settings else make(name, arms)
+    assert policy.recommend(play(policy)) == int(np.argmax(MEANS))
+
+
+def test_unknown_options_are_refused_with_the_known(name):
+    with pytest.raises(sp.InvalidInput, match="no option 'colour'; it knows .*gap_bound"):
+        make(name, sp.Arms(FEATURES), colour="red")

@@ -1,0 +1,76 @@
+"""(epsilon, delta): wrong answers on an instance just outside epsilon stay within the exact binomial bound."""
+
+import numpy as np
+import pytest
+from bounds import failures_allowed
+
+import surepick as sp
+
+EPSILON, DELTA, TRIALS = 0.1, 0.05, 400
+LINEAR = {"norm_bound": 1.0}
+POLICIES = [
+    pytest.param("linear-embedding", LINEAR, id="adaptive"),
+    pytest.param("fixed-linear", LINEAR, id="fixed"),
+    pytest.param("rage", {}, id="rage"),
+    pytest.param("action-elimination", {"growth": 0.25}, id="action-elimination"),
+]
+
+
+def boundary_instance() -> sp.environments.Environment:
+    """Five arms that share nothing: one best, four worse by 2 % more than epsilon."""
+    means = np.full(5, 0.5 - 1.02 * EPSILON)
+    means[0] = 0.5
+    return sp.environments.Environment(arms=sp.Arms(np.eye(5)), means=means, noise=sp.SubGaussian(1.0))
+
+
+def wrong_answers(name: str, options: dict[str, object], *, believed_sigma: float, trials: int = TRIALS) -> int:
+    """Runs out of `trials` whose own-stop answer is wrong, for a policy that believes this noise scale."""
+    environment = boundary_instance()
+    noise = sp.SubGaussian(believed_sigma)
+    policy = sp.make_policy(name, environment.arms, epsilon=EPSILON, delta=DELTA, noise=noise, gap_bound=0.4, **options)
+    return sum(not sp.simulate(policy, environment, seed=seed).success for seed in range(trials))
+
+
+@pytest.mark.parametrize(("name", "options"), POLICIES)
+def test_wrong_answers_stay_within_delta(name, options):
+    assert wrong_answers(name, options, believed_sigma=1.0) <= failures_allowed(TRIALS, DELTA)
+
+
+@pytest.mark.parametrize(("name", "options"), POLICIES[:2])
+def test_the_error_test_would_notice_half_the_width(name, options):
+    """The saboteur: believing half the noise halves every width."""
+    assert wrong_answers(name, options, believed_sigma=0.5) > failures_allowed(TRIALS, DELTA)
+
+
+@pytest.mark.parametrize(("name", "options"), POLICIES[2:])
+def test_the_error_test_would_notice_a_quarter_of_the_width(name, options):
+    """The unions of RAGE and of action elimination are so generous that half the width still keeps delta."""
+    assert wrong_answers(name, options, believed_sigma=0.25) > failures_allowed(TRIALS, DELTA)
+
+
+def test_a_misspecified_instance_at_its_declared_bound_is_answered_right():
+    """Rewards with the largest deviation from linearity that the norm bound allows: the bias is inside the widths."""
+    rng = np.random.default_rng(5)
+    features = np.concatenate([rng.normal(size=(12, 2)), 0.02 * rng.normal(size=(12, 3))], axis=1)
+    theta = rng.normal(size=5)
+    theta /= np.linalg.norm(theta)
+    means = features @ theta
+    environment = sp.environments.Environment(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(0.3))
+    policy = sp.make_policy(
+        "linear-embedding", environment.arms, epsilon=0.5, delta=DELTA, noise=sp.SubGaussian(0.3), norm_bound=1.0
+    )
+    runs = [sp.simulate(policy, environment, seed=seed) for seed in range(100)]
+    assert sum(not run.success for run in runs) <= failures_allowed(100, DELTA)
+    assert all(run.rounds[0].dim < 5 for run in runs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize(("name", "options"), POLICIES)
+def test_wrong_answers_stay_within_delta_over_2000_runs(name, options, delta):
+    environment = boundary_instance()
+    noise = sp.SubGaussian(1.0)
+    policy = sp.make_policy(name, environment.arms, epsilon=EPSILON, delta=delta, noise=noise, gap_bound=0.4, **options)
+    wrong = sum(not sp.simulate(policy, environment, seed=seed).success for seed in range(2000))
+    print(f"\n{name} at delta {delta}: {wrong} wrong of 2000")
+    assert wrong <= failures_allowed(2000, delta)

@@ -18,7 +18,7 @@ STEPS = (
     ("+ the noise's own sigma", {}),
     ("+ delta/(k(k+1)), floor evaluated", {"schedule": "convergent", "floor": "support"}),
     ("+ row-tail bound, cheapest d", {"bound": "row-tail", "dimension": "cheapest"}),
-    ("+ union over |S|-1 events", {"union": "best-pairs"}),
+    ("+ union over S - 1 events", {"union": "best-pairs"}),
     ("+ epsilon-stop on realised widths", {"stopping": "certified"}),
     ("+ 8 looks a round (the default)", {"looks": 8}),
 )

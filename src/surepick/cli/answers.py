@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -71,10 +72,12 @@ def print_rounds(rounds: tuple[RoundRecord, ...], num_arms: int) -> None:
     console = Console(highlight=False)
     shown = _selection(rounds)
     designed = any(row.dim for row in rounds)
-    table = Table(title=f"{num_arms:,} candidates, round by round", title_justify="left", title_style="bold")
+    table = Table(
+        title=f"{num_arms:,} candidates, round by round", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+    )
     headers = [
         "round",
-        *(["dims", "design value", "gap"] if designed else []),
+        *(["dims", "design", "gap"] if designed else []),
         "measured",
         "total",
         "left",

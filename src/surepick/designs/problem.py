@@ -118,7 +118,7 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
     lam = np.asarray(weights, dtype=np.float64)
     if lam.shape != (num_arms,):
         raise InvalidInput(f"weights have shape {lam.shape}; they must be ({num_arms},), one weight an arm.")
-    if not np.isfinite(lam).all() or lam.min() < 0:
+    if not np.isfinite(lam).all() or lam.min(initial=0.0) < 0:
         arm = int(np.flatnonzero(~(np.isfinite(lam) & (lam >= 0)))[0])
         raise InvalidInput(f"the weight of arm {arm} is {lam[arm]}; weights must be finite and non-negative.")
     if not lam.any():

@@ -116,7 +116,7 @@ def cheapest_dimension(
     Cost: one design per dimension that could still win.
     """
     lower = 0.0
-    best: tuple[float, int] | None = None
+    best: tuple[float, DimensionChoice] | None = None
     for dim in range(1, embedding.max_dim + 1):
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
@@ -125,7 +125,7 @@ def cheapest_dimension(
         lower = max(lower, design.lower_bound)
         cost = round_cost(gamma, design.value, accuracy, slack)
         if cost < (math.inf if best is None else best[0]):
-            best = (cost, dim)
+            best = (cost, DimensionChoice(dim, design))
         if gamma == 0.0:
             break
     if best is None:
@@ -133,8 +133,12 @@ def cheapest_dimension(
             f"at every dimension the bias that misspecification can cause exceeds the accuracy {accuracy:g} of this "
             "round; no number of pulls would help. Raise epsilon, or give a smaller valid norm bound."
         )
-    dim = best[1]
-    return DimensionChoice(dim, embedding_design(embedding.at(dim), active, tolerance=tolerance))
+    screened = best[1]
+    embedded = embedding.at(screened.dim)
+    final = embedding_design(embedded, active, tolerance=tolerance)
+    if round_cost(embedded.misspecification, final.value, accuracy, slack) > best[0]:
+        return screened
+    return DimensionChoice(screened.dim, final)
 
 
 def _screen(embedded: Embedding | IndependentArms, active: IntArray, tolerance: float) -> Design:

@@ -64,6 +64,6 @@ def _print(arms: Arms, found: Design) -> None:
     if len(ranked) > MOST_ROWS:
         console.print(f"({MOST_ROWS} of {len(ranked)} candidates with a share shown)", style="dim")
     console.print(
-        f"Measure {len(supported):,} of {arms.num_arms:,} candidates. Design value {found.value:.6g}; no design in these "
-        f"{found.rank} dimensions goes below {found.lower_bound:.6g} (proved gap {found.gap:.3%})."
+        f"Measure {len(supported):,} of {arms.num_arms:,} candidates. Design value {found.value:.6g}; no design in "
+        f"these {found.rank} dimensions goes below {found.lower_bound:.6g} (proved gap {found.gap:.3%})."
     )

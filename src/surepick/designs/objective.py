@@ -76,8 +76,8 @@ def _tiles(count: int) -> list[slice]:
     return [slice(*ends) for ends in pairwise(edges)]
 
 
-def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> tuple[IntArray, IntArray]:
-    """Pairs of centred points in order of decreasing radius, by tiles, stopping where no pair can still matter."""
+def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> Pairs:
+    """Far pairs of centred points in order of decreasing radius, by tiles, stopping where no pair can still matter."""
     first, second, squares = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     norms, floor = (radii * radii)[:, None], 0.0
     left = np.hstack([ordered, norms, np.ones_like(norms)])
@@ -100,7 +100,19 @@ def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> tuple[IntA
             squares = squares[keep]
             if len(squares) >= most:
                 floor = float(squares.min())
-    return first, second
+    return Pairs(first, second, squares)
+
+
+def _by_radius(centred: FloatArray, radii: FloatArray, most: int) -> IntArray:
+    """Positions in order of decreasing radius; of many points only those that can belong to one of the far pairs."""
+    if len(radii) <= 4 * TILE:
+        return np.argsort(-radii, kind="stable")
+    outer = np.sort(np.argpartition(-radii, TILE)[:TILE])
+    outer = outer[np.argsort(-radii[outer], kind="stable")]
+    known = _candidates(centred[outer], radii[outer], most).squares
+    reach = float(np.sqrt(known.min())) * (1.0 - 1e-9) - float(radii.max()) if len(known) >= most else 0.0
+    kept = np.flatnonzero(radii >= reach)
+    return kept[np.argsort(-radii[kept], kind="stable")]
 
 
 def farthest_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
@@ -120,9 +132,9 @@ def farthest_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
     """
     centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
     radii = row_norms(centred)
-    order = np.argsort(-radii, kind="stable")
-    first, second = _candidates(centred[order], radii[order], max(most, 4))
-    first, second = order[first], order[second]
+    order = _by_radius(centred, radii, max(most, 4))
+    found = _candidates(centred[order], radii[order], max(most, 4))
+    first, second = order[found.first], order[found.second]
     difference = points[first] - points[second]
     squares = np.einsum("ij,ij->i", difference, difference)
     best = np.argsort(-squares, kind="stable")[:most]

@@ -44,8 +44,7 @@ class Problem:
 
     def merged(self, weights: FloatArray) -> FloatArray:
         """Weights of the K arms as weights of the distinct ones: those of equal arms are added."""
-        merged = np.zeros(len(self.first))
-        np.add.at(merged, self.group, weights)
+        merged: FloatArray = np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
         return merged
 
 

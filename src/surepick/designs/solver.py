@@ -123,7 +123,7 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Wo
     """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
     size = len(problem.basis)
     fresh = np.flatnonzero(swept.gains > 1.0)
-    fresh = np.setdiff1d(fresh, working.arms)
+    fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
     most = 2 * problem.rank
     if len(fresh) > most:
         fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from surepick.environments.rewards import RewardLaw, law_of
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, scales
-from surepick.records import Arms, FloatArray, Observations, freeze, record
+from surepick.records import Arms, BoolArray, FloatArray, Observations, freeze, record
 
 
 @record
@@ -70,16 +70,20 @@ class Environment:
         gaps: FloatArray = np.abs(self.means - self.means[self.best])
         return gaps
 
-    def is_epsilon_best(self, arm: int, epsilon: float, *, rounding: float = 1e-12) -> bool:
-        """Whether the arm is at most epsilon worse than the best one.
+    def epsilon_best(self, epsilon: float, *, rounding: float = 1e-12) -> BoolArray:
+        """Which arms are at most epsilon worse than the best one, shape (K,).
 
         Args:
-            arm: its index.
             epsilon: in reward units; an arm exactly epsilon away counts.
             rounding: allowance for floating-point means, relative to the largest |mean| (.8 and .7 are stored
                 1.1e-16 more than .1 apart).
         """
-        return bool(self.gaps[arm] <= epsilon + rounding * np.max(np.abs(self.means)))
+        good: BoolArray = self.gaps <= epsilon + rounding * np.max(np.abs(self.means))
+        return good
+
+    def is_epsilon_best(self, arm: int, epsilon: float, *, rounding: float = 1e-12) -> bool:
+        """Whether the arm is at most epsilon worse than the best one; see `epsilon_best`."""
+        return bool(self.epsilon_best(epsilon, rounding=rounding)[arm])
 
     def pull(self, counts: ArrayLike, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times.

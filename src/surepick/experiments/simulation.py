@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from surepick.environments import Environment
 from surepick.errors import InvalidInput
 from surepick.policies import Policy
@@ -107,7 +105,7 @@ def simulate(
 
 def oracle_pulls(trace: tuple[RoundRecord, ...], environment: Environment, policy: Policy[Any]) -> int | None:
     """Pulls when the active set first held only epsilon-best arms; 0 if all arms are, None if never."""
-    good = np.array([environment.is_epsilon_best(arm, policy.epsilon) for arm in range(environment.num_arms)])
+    good = environment.epsilon_best(policy.epsilon)
     if good.all():
         return 0
     return next((row.total_pulls for row in trace if good[row.active].all()), None)

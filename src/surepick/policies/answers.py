@@ -47,15 +47,15 @@ def verdict(
         reason = "There is only one arm: nothing was measured." if pulls == 0 else "All other arms were ruled out."
     elif gap is None or gap > epsilon:
         return "not-yet", (
-            "The planned rounds are over, but the realised widths do not certify the leader: measurements are missing, "
-            "or the settings forbid another round."
+            "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
+            "missing, or the settings forbid another round."
         )
     else:
         reason = f"No other arm can be better than the recommended one by more than {gap:.4g}."
     if pulls > 0 and spent > delta * (1.0 + 1e-12):
         return "heuristic", (
-            f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than delta = {delta:g}. "
-            f"{reason}"
+            f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than "
+            f"delta = {delta:g}. {reason}"
         )
     return "certified", reason
 

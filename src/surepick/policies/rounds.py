@@ -180,7 +180,8 @@ def open_round(
         least = math.ceil(2.0 * np.count_nonzero(design.weights) / settings.slack)
         counts = round_design(design.weights, max(total, least))
     elif isinstance(embedded, IndependentArms):
-        counts = round_design(design.weights, max(total, int(np.count_nonzero(design.weights))))
+        counts = np.zeros(settings.num_arms, np.int64)
+        counts[state.active] = math.ceil(total / len(state.active))  # equal counts lose nothing to rounding
     else:
         counts = allocate(design, embedded.features, total, slack=settings.slack, active=state.active).counts
     whole_round = Plan(

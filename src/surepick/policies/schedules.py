@@ -5,8 +5,8 @@ In round k the widths use the log term
     L_k = log(looks * M_k / delta_k)
 
 with delta_k from a schedule and M_k from a union. What must be paid for is |S_k| - 1 one-sided events a look: that the
-best arm x* is underestimated against another arm of S_k by more than the width (FINDINGS of this project, proved in
-docs/elimination.md). A schedule and a union together spend at most
+best arm x* is underestimated against another arm of S_k by more than the width (proved in docs/elimination.md). A
+schedule and a union together spend at most
 
     spent <= sum_k delta_k * max_m (m - 1) / M(m)
 

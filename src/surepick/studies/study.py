@@ -130,8 +130,8 @@ class Study:
             self._log.append(Told(arms, seen.counts[arms], seen.sums[arms], kept))
             self._fold()
 
-    def abandon(self, reason: str = INDEPENDENT_OF_VALUE) -> None:
-        """Close the open plan with what came; the rest will not be measured.
+    def abandon(self, reason: str) -> None:
+        """Close the open plan with what came; the rest will not be measured, and must not be told if it comes late.
 
         Valid only if *which* results are missing has nothing to do with their values (a broken instrument, an expired
         lease): say so with the reason "independent-of-value", which the certificate then lists as an assumption. With
@@ -279,13 +279,14 @@ def _with_missing(answer: Certificate, reasons: list[str]) -> Certificate:
     """Missing results become an assumption, or take the theorem away."""
     if not reasons:
         return answer
-    sentence = (
-        f"{len(reasons)} plans were closed with results missing; which ones are missing has nothing to do "
-        "with their values."
-    )
-    answer = replace(answer, assumptions=(*answer.assumptions, sentence))
     dubious = [reason for reason in reasons if reason != INDEPENDENT_OF_VALUE]
-    if not dubious or answer.verdict != "certified":
+    if not dubious:
+        sentence = (
+            f"{len(reasons)} plans were closed with results missing; which ones are missing has nothing to do "
+            "with their values."
+        )
+        return replace(answer, assumptions=(*answer.assumptions, sentence))
+    if answer.verdict != "certified":
         return answer
     return replace(
         answer,

@@ -5,11 +5,16 @@ No pseudo-inverse is ever formed: a direction outside the range of a matrix must
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
 from surepick.records import FloatArray, IntArray, record
+
+HARMLESS_CONDITION = 1e4
+ROW_BLOCK = 65_536
 
 
 @record
@@ -21,7 +26,7 @@ class Whitened:
         rank: r, the numerical rank that was used.
         dropped: largest norm of a row of the scaled matrix outside the kept directions (0 when the rank is exact).
         condition: largest over smallest kept singular value of the scaled matrix, 1 when the rank is 0; a relative
-            error e in the matrix is one of at most condition * e in the basis.
+            error e in the matrix is one of about condition * e in the basis.
     """
 
     basis: FloatArray
@@ -44,13 +49,21 @@ def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
     return scaled
 
 
+def _product(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """matrix @ right with sums in extended precision (where the platform has it), for a `right` with huge entries."""
+    wide = right.astype(np.longdouble)
+    blocks = [matrix[top : top + ROW_BLOCK].astype(np.longdouble) @ wide for top in range(0, len(matrix), ROW_BLOCK)]
+    result: FloatArray = np.concatenate([block.astype(np.float64) for block in blocks])
+    return result
+
+
 def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:
-    """Coordinates Z = X T in which the arms are isotropic, the rank decided on X itself.
+    """Coordinates Z = X T in which the arms are isotropic, the rank decided on X itself, never on X'X.
 
-        X = L U (row pivots),  L = Q R,  R U = W diag(s) V',  Z = sqrt(K) Q W_r,  whitened once more by Cholesky
+        X = Q R,   R = W diag(s) V',   T_1 = V_r diag(s_r)^-1,   Z = sqrt(K) X T_1 C'^-1,   C C' = T_1'X'X T_1
 
-    Elimination comes first because it subtracts rows that nearly agree without rounding: the tiny differences inside
-    a tight cluster survive, where an orthogonal factorisation would blur them by the rounding of their common part.
+    Any invertible T leaves the value of a design alone as long as every row meets the same T. Q W_r is X T_1 up to a
+    rounding error of each row, which tiny s magnify; where they do, the product is formed again in extended precision.
 
     Args:
         matrix: X, shape (K, d), finite; columns of any scale.
@@ -67,23 +80,30 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
     num_rows, num_columns = matrix.shape
     if num_rows == 0 or num_columns == 0 or not matrix.any():
         return Whitened(np.zeros((num_rows, 0)), 0, 0.0, 1.0)
-    lower, upper = scipy.linalg.lu(power_of_two_scaled(matrix), permute_l=True, check_finite=False)
-    q, r = scipy.linalg.qr(lower, mode="economic", overwrite_a=True, check_finite=False)
-    w, s, _ = thin_svd(r @ upper)
+    scaled = power_of_two_scaled(matrix)
+    q, r = scipy.linalg.qr(scaled, mode="economic", check_finite=False)
+    w, s, vt = thin_svd(np.asarray(r, dtype=np.float64))
     share = max(num_rows, num_columns) * np.finfo(np.float64).eps if rank_tolerance is None else rank_tolerance
     rank = max(int(np.count_nonzero(s > share * s[0])), 1)
+    condition = float(s[0] / s[rank - 1])
     outside = q @ (w[:, rank:] * s[rank:])
     dropped = float(np.sqrt(np.einsum("ij,ij->i", outside, outside).max(initial=0.0)))
-    once = q @ w[:, :rank]
+    once = q @ w[:, :rank] if condition < HARMLESS_CONDITION else _product(scaled, vt[:rank].T / s[:rank])
     factor = cholesky(once.T @ once)
     basis = np.sqrt(num_rows) * (once if factor is None else solve_lower(factor, once.T).T)
-    return Whitened(np.ascontiguousarray(basis), rank, dropped, float(s[0] / s[rank - 1]))
+    return Whitened(np.ascontiguousarray(basis), rank, dropped, condition)
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
     """Lower triangular L with L L' = matrix; None when the matrix is not positive definite to rounding."""
     factor, failure = lapack.dpotrf(matrix, lower=1, clean=1)
     return None if failure else factor
+
+
+def reciprocal_condition(matrix: FloatArray, factor: FloatArray) -> float:
+    """Estimate of 1 / (|A| |A^-1|) in the 1-norm for a positive definite A and its lower factor; O(r^2)."""
+    estimate, _ = lapack.dpocon(factor, float(np.abs(matrix).sum(axis=0).max()), uplo="L")
+    return float(estimate)
 
 
 def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
@@ -135,10 +155,82 @@ def weighted_range(rows: FloatArray, weights: FloatArray | IntArray, *, cut: flo
         weights: w, shape (p,), positive.
         cut: singular values of the weighted rows below this share of the largest count as zero.
     """
-    if len(rows) == 0:
+    if rows.size == 0:
         nothing = np.zeros((rows.shape[1], 0))
         return WeightedRange(nothing, nothing)
     _, singular, directions = thin_svd(rows * np.sqrt(weights)[:, None])
     kept = singular > cut * singular[0]
     basis = directions[kept].T
     return WeightedRange(basis, basis / singular[kept])
+
+
+@record
+class Spectrum:
+    """Eigenvalues and eigenvectors of a symmetric matrix.
+
+    Args:
+        values: s, shape (n,), decreasing.
+        vectors: U, shape (n, n), orthonormal columns in the same order: matrix = U diag(s) U'.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+
+
+def symmetric_spectrum(matrix: FloatArray) -> Spectrum:
+    """The spectrum of a symmetric matrix, whose memory may be overwritten; only the lower triangle is read.
+
+    Cost: O(n^3) time, about four n x n arrays.
+    """
+    values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+    return Spectrum(values[::-1], vectors[:, ::-1])
+
+
+@record
+class PartialCholesky:
+    """G = L L' + R for a positive semi-definite G of which only a few columns were computed.
+
+    Args:
+        factor: L, shape (n, m).
+        residual: R_xx as computed, shape (n,), not negative; 0 at the pivots.
+        lowest: the smallest R_xx before it was raised to 0; below rounding, G is not positive semi-definite.
+    """
+
+    factor: FloatArray
+    residual: FloatArray
+    lowest: float
+
+
+def pivoted_cholesky(
+    diagonal: FloatArray, column: Callable[[int], FloatArray], *, max_rank: int, tolerance: float
+) -> PartialCholesky:
+    """Greedy partial Cholesky factorisation: each step takes the column of the largest remaining diagonal entry.
+
+    Args:
+        diagonal: G_xx, shape (n,).
+        column: gives G[:, p], shape (n,); called once for each pivot.
+        max_rank: most columns to take.
+        tolerance: stop once every R_xx is at most this, in units of G.
+
+    Returns:
+        L with as many columns as steps were taken; R_xx carries the rounding of that many subtractions.
+
+    Source: Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition (2012).
+    Cost: O(n m^2) time, O(n m) memory, m columns of G.
+    """
+    residual = diagonal.astype(np.float64, copy=True)
+    factor = np.zeros((len(residual), min(max_rank, len(residual))), order="F")
+    lowest, taken = float(residual.min()), 0
+    for step in range(factor.shape[1]):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= tolerance:
+            break
+        remaining = column(pivot) - factor[:, :step] @ factor[pivot, :step]
+        remaining /= np.sqrt(residual[pivot])
+        factor[:, step] = remaining
+        residual -= remaining**2
+        residual[pivot] = 0.0
+        lowest = min(lowest, float(residual.min()))
+        np.maximum(residual, 0.0, out=residual)
+        taken = step + 1
+    return PartialCholesky(factor[:, :taken], residual, lowest)

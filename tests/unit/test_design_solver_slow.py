@@ -30,7 +30,7 @@ def benchmark():
 
 def show(line: str) -> None:
     """For the log of the long proofs."""
-    print(f"\n{line}")  # noqa: T201
+    print(f"\n{line}")
 
 
 def median_seconds(features: np.ndarray, tolerance: float, repeats: int = 5) -> float:

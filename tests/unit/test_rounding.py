@@ -36,6 +36,16 @@ def test_the_smallest_ratio_is_that_of_adams_divisor_method(seed):
         assert np.min(counts[support] / weights[support]) == pytest.approx(adams(weights, int(total)), rel=1e-12)
 
 
+@pytest.mark.parametrize("total", [30, 31, 40, 100, 352, 1000])
+def test_many_tiny_weights_take_their_pulls_from_the_largest(total):
+    weights = np.r_[0.6, 0.25, 0.1, 0.05 - 27e-5, np.full(26, 1e-5), 1e-5]
+    weights = weights[: min(total, 31)] / weights[: min(total, 31)].sum()
+    counts = round_design(weights, total)
+    assert counts.sum() == total
+    assert np.min(counts / weights) == pytest.approx(adams(weights, total), rel=1e-12)
+    assert np.min(counts / weights) >= (total - len(weights)) * (1 - 1e-12)
+
+
 def test_a_known_apportionment():
     np.testing.assert_array_equal(round_design([0.5, 0.0, 0.3, 0.2], 10), [5, 0, 3, 2])
     np.testing.assert_array_equal(round_design([0.98, 0.01, 0.01], 3), [1, 1, 1])
@@ -126,3 +136,12 @@ def test_weights_of_another_number_of_arms_are_refused():
 def test_a_slack_must_be_positive(slack):
     with pytest.raises(InvalidInput, match="slack"):
         allocate(solve_design(np.eye(2)), np.eye(2), 10, slack=slack)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_promise_holds_on_smooth_curves_that_hardly_span(seed):
+    rng = np.random.default_rng(seed)
+    features = np.vander(rng.uniform(-1, 1, int(rng.integers(20, 150))), 12)
+    design = solve_design(features, [0, 1], tolerance=2e-4)
+    allocation = allocate(design, features, 1, active=[0, 1])
+    assert allocation.value <= 1.1 * design.value

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.designs.problem import Problem, checked_weights, pose
-from surepick.linalg import cholesky, solve_lower, thin_svd
+from surepick.linalg import cholesky, reciprocal_condition, solve_lower, thin_svd
 from surepick.records import FloatArray, IntArray, record
 
 FIRST_TILE = 128
 TILE = 1024
-SAFE_PIVOT_RATIO = 1e-10
+SAFE_RECIPROCAL_CONDITION = 1e-10
 RANGE_CUT = 1e-7
 RANGE_TOLERANCE = 1e-10
 RANGE_TOLERANCE_MOST = 1e-4
@@ -160,11 +160,10 @@ def whitened_active(problem: Problem, weights: FloatArray, *, range_cut: float) 
         range_cut: singular values below this share of the largest count as directions that are not measured; at least
             RANGE_CUT.
     """
-    factor = cholesky(information(problem.basis, weights))
-    if factor is not None:
-        pivots = np.diag(factor) ** 2
-        if pivots.min() > SAFE_PIVOT_RATIO * pivots.max():
-            return solve_lower(factor, problem.basis[problem.active].T).T
+    matrix = information(problem.basis, weights)
+    factor = cholesky(matrix)
+    if factor is not None and reciprocal_condition(matrix, factor) > SAFE_RECIPROCAL_CONDITION:
+        return solve_lower(factor, problem.basis[problem.active].T).T
     support = np.flatnonzero(weights)
     _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
     offsets = problem.basis[problem.active] - problem.basis[problem.active[0]]

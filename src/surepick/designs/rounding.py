@@ -13,12 +13,14 @@ from surepick.errors import InvalidInput
 from surepick.records import Allocation, Design, FloatArray, IntArray
 
 GROWTH = 1.1
+SUM_SAFETY = 1e-12
+SAME_VALUE = 1e-6
 
 
 def round_design(weights: ArrayLike, total: int) -> IntArray:
     """Efficient apportionment (Adams' divisor method): whole pulls in proportion to the weights.
 
-        n_i = max(1, ceil((N - p/2) w_i)),  then single pulls are added or taken where they change least
+        n_i = max(1, ceil(nu w_i)),  nu such that the sum is N; ties go to the smallest n_i / w_i
 
     so that min_i n_i / w_i is as large as whole numbers allow, hence A(n) >= (N - p) A(w), p the support of w.
 
@@ -33,7 +35,7 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
         InvalidInput: total is below the support, or the weights are negative, not finite or all zero.
 
     Source: Pukelsheim, Optimal Design of Experiments, chapter 12.
-    Cost: O(p) time.
+    Cost: O(p log p) time: nu is bracketed by N - p and N, and halved until one pull an arm is left open.
     """
     lam = np.asarray(weights, dtype=np.float64)
     lam = checked_weights(lam, lam.size)
@@ -45,26 +47,24 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
             f"that it carries are not measured. Ask for at least {size}."
         )
     shares = lam[support] / lam[support].sum()
-    pulls = np.maximum(np.ceil((total - 0.5 * size) * shares), 1.0).astype(np.int64)
     counts = np.zeros(len(lam), np.int64)
-    counts[support] = _corrected(pulls, shares, int(total))
+    counts[support] = _apportioned(shares, int(total))
     return counts
 
 
-def _corrected(pulls: IntArray, shares: FloatArray, total: int) -> IntArray:
-    """Pulls that sum to the total, by adding where n/w is smallest or taking where (n-1)/w is largest."""
-    excess = int(pulls.sum()) - total
-    while excess != 0:
-        if excess < 0:
-            rank, change = pulls / shares, 1
-            movable = np.arange(len(pulls))
+def _apportioned(shares: FloatArray, total: int) -> IntArray:
+    """Adams' apportionment of `total` >= p pulls among p positive shares of sum 1."""
+    low, high = (total - len(shares)) * (1.0 - SUM_SAFETY), total * (1.0 + SUM_SAFETY)
+    while (high - low) * float(shares.max()) >= 1.0:  # below, no arm gains two pulls between low and high
+        middle = 0.5 * (low + high)
+        if np.maximum(np.ceil(middle * shares), 1.0).sum() <= total:
+            low = middle
         else:
-            rank, change = -(pulls - 1) / shares, -1
-            movable = np.flatnonzero(pulls > 1)
-        steps = min(abs(excess), len(movable))
-        chosen = movable[np.argpartition(rank[movable], steps - 1)[:steps]]
-        pulls[chosen] += change
-        excess += change * steps
+            high = middle
+    pulls = np.maximum(np.ceil(low * shares), 1.0).astype(np.int64)
+    left = total - int(pulls.sum())
+    if left > 0:
+        pulls[np.argpartition(pulls / shares, left - 1)[:left]] += 1
     return pulls
 
 
@@ -81,8 +81,8 @@ def allocate(
 
         N * max over active a, b of ||x_a - x_b||^2 in A(n)^-1  <=  (1 + slack) * design.value
 
-    holds for every N >= p (1 + slack)/slack, p the support; it usually does for about a quarter of that, so the
-    allocation is evaluated and N raised by tenths, to that number at most.
+    holds for every N >= p (1 + slack)/slack, p the support, because A(n) >= min_i (n_i / w_i) A(w). It usually does
+    for about a quarter of that, so the allocation is evaluated and N raised by tenths, to that number at most.
 
     Args:
         design: of these features and active arms.
@@ -93,7 +93,8 @@ def allocate(
         rank_tolerance: as for the design.
 
     Returns:
-        Allocation: counts, their sum, and the left-hand side above.
+        Allocation: counts, their sum, and the left-hand side above (where rounding hides a direction that is measured
+        very weakly: its bound by max_i N w_i / n_i).
 
     Raises:
         InvalidInput: slack not positive, or the design does not belong to these features.
@@ -106,16 +107,18 @@ def allocate(
     problem = pose(features, active, rank_tolerance=rank_tolerance)
     weights = checked_weights(design.weights, len(problem.group))
     support = int(np.count_nonzero(weights))
+    own = worth(problem, problem.merged(weights))
+    if not math.isclose(own, design.value, rel_tol=SAME_VALUE):
+        raise InvalidInput(
+            f"the design is worth {own:.6g} here, not {design.value:.6g}; the slack would refer to another problem. "
+            "Pass the features and active arms that the design was solved for."
+        )
     enough = math.ceil(support * (1.0 + slack) / slack)
     pulls = max(int(total), support)
     while True:
         counts = round_design(weights, pulls)
-        value = pulls * worth(problem, problem.merged(counts.astype(np.float64)))
+        proven = design.value * pulls * float(np.max(weights[weights > 0] / counts[weights > 0]))
+        value = min(pulls * worth(problem, problem.merged(counts.astype(np.float64))), proven)
         if value <= (1.0 + slack) * design.value:
             return Allocation(counts, pulls, value)
-        if pulls >= enough:
-            raise InvalidInput(
-                f"{pulls} pulls give {value:.6g}, above (1 + {slack}) * {design.value:.6g}, although {enough} suffice "
-                "for a design of these features. Pass the features and active arms that the design was solved for."
-            )
-        pulls = min(math.ceil(pulls * GROWTH), enough)
+        pulls = pulls + 1 if pulls >= enough else min(math.ceil(pulls * GROWTH), enough)

@@ -44,11 +44,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     seeds = range(parser.parse_args().seeds)
-    print(f"{'':36s}" + "".join(f"{make.__name__:>26s}" for make in (two_clusters, perturbed, sphere, digits)))
+    makers = (two_clusters, perturbed, sphere, digits)
+    print(f"{'':36s}" + "".join(f"{make.__name__:>26s}" for make in makers))
     settings = sp.paper_settings("linear-embedding")
     for number, (label, change) in enumerate(STEPS):
         settings |= change
-        cells = [cell(make, settings, believed=number > 0, seeds=seeds) for make in (two_clusters, perturbed, sphere, digits)]
+        cells = [cell(make, settings, believed=number > 0, seeds=seeds) for make in makers]
         print(f"{label:36s}" + "".join(f"{text:>26s}" for text in cells), flush=True)
 
 
@@ -70,7 +71,9 @@ def cell(make, settings, *, believed, seeds) -> str:
         own.append(run.pulls)
         oracle.append(np.nan if run.oracle_pulls is None else run.oracle_pulls)
         wrong += not run.success
-    text = f"{np.mean(own):,.0f} ({np.nanmean(oracle):,.0f} oracle)" if np.isfinite(oracle).any() else f"{np.mean(own):,.0f}"
+    text = f"{np.mean(own):,.0f}"
+    if np.isfinite(oracle).any():
+        text += f" ({np.nanmean(oracle):,.0f} oracle)"
     return text + (f" {wrong} WRONG" if wrong else "")
 
 

@@ -12,6 +12,7 @@ print(study.certificate())
 """
 
 from surepick import environments
+from surepick.codec import from_json, to_json
 from surepick.complexity import effective_dimension
 from surepick.designs import allocate, design_value, round_design, solve_design
 from surepick.embeddings import IndependentEmbedding, LinearEmbedding
@@ -46,8 +47,6 @@ from surepick.records import (
     Plan,
     RoundRecord,
     Step,
-    from_json,
-    to_json,
 )
 from surepick.studies import Study
 from surepick.tables import read_arms

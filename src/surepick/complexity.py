@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from surepick.designs import independent_design, solve_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, NotConverged
@@ -68,6 +70,38 @@ def effective_dimension(embedding: ArmEmbedding, epsilon: float, *, slack: float
         f"no dimension of this embedding keeps the misspecification's shortfall below {epsilon:g}; the smallest is "
         f"{best:g}. An arm that good cannot be certified: raise epsilon, or give a smaller valid norm bound."
     )
+
+
+def check_room(
+    embedding: ArmEmbedding, accuracy: float, *, dim: int | None = None, slack: float = 0.1, tolerance: float = 0.01
+) -> None:
+    """Refuse an embedding whose misspecification leaves no room for the finest accuracy, before anything is measured.
+
+    Args:
+        embedding: the family psi_d.
+        accuracy: t_n, the half-width that the last round must reach, in reward units.
+        dim: the only dimension to be used; None: any.
+
+    Raises:
+        ContractError: eps(d) >= t_n over all arms, at `dim` or at every dimension.
+
+    Cost: nothing where 4 d in place of tau(d) already leaves room; else as `cheapest_dimension`, or one design.
+    """
+    dims = range(1, embedding.max_dim + 1) if dim is None else (dim,)
+    if any(bias(embedding.misspecification(d), 4.0 * d, slack) < accuracy for d in dims):
+        return
+    everybody = np.arange(embedding.num_arms)
+    if dim is None:
+        cheapest_dimension(embedding, everybody, accuracy, slack=slack, tolerance=tolerance)
+        return
+    value = embedding_design(embedding.at(dim), tolerance=tolerance).value
+    shift = bias(embedding.misspecification(dim), value, slack)
+    if shift >= accuracy:
+        raise ContractError(
+            f"in {dim} dimensions misspecification can move a difference of two arms by {shift:g}, and the last round "
+            f"must resolve {accuracy:g}: no number of pulls would help. Raise epsilon, use a larger dimension or a "
+            "smaller valid norm bound, or the fixed policy, which certifies what this dimension allows."
+        )
 
 
 @record
@@ -153,6 +187,7 @@ __all__ = [
     "DimensionChoice",
     "bias",
     "cheapest_dimension",
+    "check_room",
     "effective_dimension",
     "embedding_design",
     "round_cost",

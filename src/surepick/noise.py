@@ -13,6 +13,7 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
+from surepick.settings import as_number
 
 
 @runtime_checkable
@@ -49,10 +50,13 @@ class SubGaussian:
     sigma: float | tuple[float, ...]
 
     def __post_init__(self) -> None:
-        scales = np.asarray(self.sigma, dtype=np.float64)
+        try:
+            scales = np.asarray(self.sigma, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"sigma is {self.sigma!r}; it must be a number, or one per arm.") from error
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
-                f"sigma is {self.sigma!r}; a sub-Gaussian scale must be a positive finite number, or one per arm. "
+                f"sigma is {self.sigma!r}; a sub-Gaussian scale must be positive and finite, one number or one per arm. "
                 "Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
@@ -64,8 +68,9 @@ class SubGaussian:
 
     @property
     def spec(self) -> str:
-        scales = (self.sigma,) if isinstance(self.sigma, float) else self.sigma
-        return "subgaussian:" + ",".join(repr(scale) for scale in scales)
+        if isinstance(self.sigma, float):
+            return f"subgaussian:{self.sigma!r}"
+        return "subgaussian:" + "".join(f"{scale!r}," for scale in self.sigma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +88,11 @@ class Bounded:
     high: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+        low, high = as_number("low", self.low), as_number("high", self.high)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise InvalidInput(f"the bounds are [{self.low!r}, {self.high!r}]; low must be below high, both finite.")
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def sigma(self) -> float:
@@ -150,8 +156,9 @@ def parse_noise(text: str) -> Noise:
             low, high = rest.split(":")
             return Bounded(float(low), float(high))
         if kind == "subgaussian":
-            parts = [float(part) for part in rest.split(",")]
-            return SubGaussian(parts[0]) if len(parts) == 1 else SubGaussian(tuple(parts))
+            if "," not in rest:
+                return SubGaussian(float(rest))
+            return SubGaussian(tuple(float(part) for part in rest.removesuffix(",").split(",")))
     except InvalidInput:
         raise
     except ValueError:

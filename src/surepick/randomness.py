@@ -29,6 +29,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     """
     if seed < 0:
         raise InvalidInput(f"seed is {seed}; a seed must be a non-negative integer.")
-    digest = hashlib.sha256("\x1f".join(f"{type(name).__name__}:{name}" for name in names).encode()).digest()
+    labelled = [f"{'str' if isinstance(name, str) else 'int'}:{name}" for name in names]
+    digest = hashlib.sha256("\x1f".join(labelled).encode()).digest()
     words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 32, 4)]
     return np.random.default_rng(np.random.SeedSequence([seed, *words]))

@@ -1,4 +1,4 @@
-"""The records that flow between the parts, and the one JSON codec.
+"""The records that flow between the parts. Their one JSON codec is in codec.py.
 
     Arms -embedding-> Embedding -design-> Design -rounding-> Plan
          -someone pulls-> Observations -policy-> Step, Certificate
@@ -9,16 +9,14 @@ are equal when their fields are, arrays compared element by element.
 
 from __future__ import annotations
 
-import json
-import types
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Generic, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surepick.errors import InvalidInput, StorageError
+from surepick.errors import InvalidInput
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -53,7 +51,8 @@ def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
         value = getattr(instance, name)
         if value is None:
             continue
-        if not (isinstance(value, np.ndarray) and value.dtype == dtype and not value.flags.writeable):
+        own = isinstance(value, np.ndarray) and value.flags.owndata and not value.flags.writeable
+        if not (own and value.dtype == dtype):
             value = np.array(value, dtype=dtype)
             value.flags.writeable = False
         object.__setattr__(instance, name, value)
@@ -118,6 +117,8 @@ class Arms:
                 raise InvalidInput("arms need features, or ids, or both.")
             features = np.empty((len(ids), 0))
         try:
+            if np.iscomplexobj(features):
+                raise TypeError("complex numbers have no order")
             matrix = np.array(features, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
@@ -212,7 +213,9 @@ class Design:
     @property
     def gap(self) -> float:
         """value / lower_bound - 1: how far from optimal these weights can be at most."""
-        return 0.0 if self.value == self.lower_bound else self.value / self.lower_bound - 1.0
+        if self.value == self.lower_bound:
+            return 0.0
+        return self.value / self.lower_bound - 1.0 if self.lower_bound > 0 else float("inf")
 
 
 @record
@@ -394,64 +397,31 @@ class Certificate:
     minimize: bool = False
     rounds: tuple[RoundRecord, ...] = ()
 
-
-def encode(value: object) -> Any:
-    """Plain JSON data for a record, an array, or plain data."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
-
-
-def to_json(value: object) -> str:
-    """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
-
-    Raises:
-        InvalidInput: a number is not finite.
-    """
-    try:
-        return json.dumps(encode(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except ValueError as error:
-        raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
-
-
-def _decode(hint: Any, data: Any) -> Any:
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        if data is None:
-            return None
-        return _decode(next(part for part in get_args(hint) if part is not type(None)), data)
-    if origin is np.ndarray:
-        return np.array(data, dtype=get_args(get_args(hint)[1])[0])
-    if origin is tuple:
-        return tuple(_decode(get_args(hint)[0], item) for item in data)
-    if is_dataclass(hint):
-        hints = get_type_hints(hint)
-        names = [field.name for field in fields(hint)]
-        if not isinstance(data, dict) or set(data) != set(names):
-            raise StorageError(
-                f"stored {getattr(hint, '__name__', hint)} has fields {sorted(data)}, expected {sorted(names)}."
+    @property
+    def promise(self) -> str:
+        """What may be claimed, in one sentence."""
+        best = "smallest" if self.minimize else "largest"
+        if self.verdict == "certified":
+            return (
+                f"Its mean is within {self.epsilon:g} of the {best} of all; "
+                f"this statement is wrong with probability at most {self.delta:g}."
             )
-        return hint(**{name: _decode(hints[name], data[name]) for name in names})  # type: ignore[operator]
-    return data
+        if self.verdict == "heuristic":
+            return f"Its mean should be within {self.epsilon:g} of the {best} of all, but that is not a theorem."
+        if self.certified_gap is None or self.pulls == 0:
+            return f"Not certified to within {self.epsilon:g}: nothing can be said yet about how good it is."
+        return (
+            f"Not certified to within {self.epsilon:g}: so far its mean is proved to be within "
+            f"{self.certified_gap:.4g} of the {best} of all."
+        )
 
-
-def from_json(kind: type[T], text: str) -> T:
-    """The record of the given kind that `to_json` wrote.
-
-    Raises:
-        StorageError: the text is not JSON, or its fields are not those of the record.
-    """
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise StorageError(f"stored {kind.__name__} is not JSON: {error}.") from error
-    decoded: T = _decode(kind, data)
-    return decoded
+    def __str__(self) -> str:
+        lines = [
+            f"{self.best_arm}   {self.verdict}",
+            self.promise,
+            self.reason,
+            f"Measurements spent: {self.pulls:,}",
+            *(["This holds if:"] if self.assumptions else []),
+            *(f"  - {sentence}" for sentence in self.assumptions),
+        ]
+        return "\n".join(lines)

@@ -108,34 +108,15 @@ def _cells(row: RoundRecord, designed: bool) -> list[str]:
     return [str(row.round), *design, f"{row.pulls:,}", f"{row.total_pulls:,}", f"{len(row.active):,}", worse]
 
 
-def print_certificate(answer: Certificate, num_arms: int) -> None:
+def print_certificate(answer: Certificate) -> None:
     """The verdict in words that need no statistics."""
     console = Console(highlight=False, soft_wrap=True)
-    style = VERDICT_STYLES.get(answer.verdict, "bold red")
-    headline = "Recommended" if answer.verdict in VERDICT_STYLES else "Best guess so far, nothing proved"
-    console.print(Text.assemble(f"{headline}: ", (answer.best_arm, "bold"), "   ", (answer.verdict, style)))
-    console.print(Text(_promise(answer, num_arms)))
-    console.print(Text(answer.reason))
-    console.print(f"Measurements spent: {answer.pulls:,}")
-    if answer.assumptions:
-        console.print("This holds if:")
-        for sentence in answer.assumptions:
-            console.print(Text(f"  - {sentence}"))
-
-
-def _promise(answer: Certificate, num_arms: int) -> str:
-    kind = "smallest" if answer.minimize else "largest"
-    others = f"of the {num_arms:,} candidates"
-    if answer.verdict == "certified":
-        return (
-            f"Its mean is within {answer.epsilon:g} of the {kind} {others}; "
-            f"this statement is wrong with probability at most {answer.delta:g}."
-        )
-    if answer.verdict == "heuristic":
-        return f"Its mean should be within {answer.epsilon:g} of the {kind} {others}, but that is not a theorem."
-    known = (
-        "nothing can be said yet about how good it is"
-        if answer.certified_gap is None
-        else f"so far its mean is proved to be within {answer.certified_gap:.4g} of the {kind}"
-    )
-    return f"Not certified to within {answer.epsilon:g}: {known}."
+    if answer.pulls == 0 and answer.verdict not in VERDICT_STYLES:
+        headline = "Nothing was measured; the first candidate"
+    else:
+        headline = "Recommended" if answer.verdict in VERDICT_STYLES else "Best guess so far, nothing proved"
+    first, *rest = str(answer).splitlines()
+    name, verdict = first[: -len(answer.verdict)], answer.verdict
+    console.print(Text.assemble(f"{headline}: ", (name, "bold"), (verdict, VERDICT_STYLES.get(verdict, "bold red"))))
+    for line in rest:
+        console.print(Text(line))

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import surepick
 from surepick.cli import demo, design, run
@@ -51,12 +52,12 @@ def main() -> None:
     try:
         app()
     except (StorageError, NotConverged) as error:
-        errors.print(f"[bold red]error:[/] {_plain(error)}")
+        errors.print(_message(error))
         sys.exit(FAILURE)
     except SurepickError as error:
-        errors.print(f"[bold red]error:[/] {_plain(error)}")
+        errors.print(_message(error))
         sys.exit(BAD_INPUT)
 
 
-def _plain(error: SurepickError) -> str:
-    return str(error).replace("[", r"\[")
+def _message(error: SurepickError) -> Text:
+    return Text.assemble(("error: ", "bold red"), str(error))

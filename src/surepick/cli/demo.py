@@ -43,16 +43,18 @@ def demo(
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": policy.spec})
     else:
         print_rounds(run.rounds, environment.num_arms)
-        print_certificate(run.certificate, environment.num_arms)
-        Console(highlight=False, soft_wrap=True).print(
-            Text(
-                f"Measuring all candidates equally often would need {uniform:,} for the same certificate, "
-                f"{uniform / max(run.pulls, 1):.1f} times as many."
-            )
-        )
+        print_certificate(run.certificate)
+        Console(highlight=False, soft_wrap=True).print(Text(_against_uniform(run.pulls, uniform)))
         print_truth(run, environment, policy)
     if run.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _against_uniform(pulls: int, uniform: int) -> str:
+    sentence = f"Measuring all candidates equally often would need {uniform:,} for the same certificate"
+    if uniform >= pulls:
+        return f"{sentence}, {uniform / max(pulls, 1):.1f} times as many."
+    return f"{sentence}: fewer, because so coarse an epsilon leaves nothing to gain by looking between."
 
 
 def _explain(num_arms: int, epsilon: float) -> None:

@@ -15,7 +15,7 @@ from surepick.cli.answers import print_json
 from surepick.designs import solve_design
 from surepick.errors import InvalidInput
 from surepick.records import Arms, Design
-from surepick.tables import read_arms
+from surepick.tables import grouped_arms, read_arms, read_table
 
 MOST_ROWS = 20
 
@@ -25,6 +25,10 @@ def design(
     name: options.IdOption = None,
     features: options.FeaturesOption = None,
     tolerance: Annotated[float, typer.Option("--tolerance", help="Relative gap to the optimum that is proved.")] = 0.01,
+    reward: Annotated[
+        str | None,
+        typer.Option("--reward", help="A column of measurements: no feature, and rows of one id are repeats."),
+    ] = None,
     standardize: options.StandardizeOption = False,
     intercept: options.InterceptOption = False,
     output: options.FormatOption = options.Format.text,
@@ -33,7 +37,12 @@ def design(
 
     The value is the largest variance of a difference, times the number of measurements, over the noise variance.
     """
-    arms = read_arms(source, id=name, features=features, standardize=standardize, intercept=intercept)
+    if reward is None:
+        arms = read_arms(source, id=name, features=features, standardize=standardize, intercept=intercept)
+    else:
+        arms = grouped_arms(
+            read_table(source), name, features, exclude=(reward,), standardize=standardize, intercept=intercept
+        ).arms
     if arms.features.shape[1] == 0:
         raise InvalidInput(f"{source} has no feature column; a design needs features. Name them with --features.")
     found = solve_design(arms.features, tolerance=tolerance)

@@ -30,14 +30,15 @@ FeaturesOption = Annotated[
 StandardizeOption = Annotated[bool, typer.Option("--standardize", help="Scale each feature to mean 0, deviation 1.")]
 InterceptOption = Annotated[bool, typer.Option("--intercept", help="Append a feature that is always 1.")]
 EpsilonOption = Annotated[
-    float, typer.Option("--epsilon", help="How much worse than the best the answer may be, in reward units.")
+    float, typer.Option("--epsilon", help="How much worse than the best the answer may be, in units of the reward.")
 ]
 DeltaOption = Annotated[float, typer.Option("--delta", help="Probability with which the answer may be wrong.")]
 NoiseOption = Annotated[
     str,
     typer.Option(
         "--noise",
-        help="What is known of a single measurement: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA.",
+        help="Needed. What is known of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or "
+        "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats).",
     ),
 ]
 PolicyOption = Annotated[

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -11,11 +13,11 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
 from surepick.cli.progress import round_bars
-from surepick.environments import Environment, table
+from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
-from surepick.noise import parse_noise
-from surepick.policies import Policy, make_policy
+from surepick.noise import parse_noise, scales
+from surepick.policies import Policy, make_policy, policy_options
 
 NOT_CERTIFIED = 3
 
@@ -59,14 +61,14 @@ def run(
         intercept=intercept,
     )
     chosen = _policy(environment, policy, norm_bound, gap_bound, epsilon, delta)
-    warn(chosen)
+    warn((*chosen.caveats, *_doubts(environment)))
     with round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
     if output is options.Format.json:
         print_json({**run_json(finished), "policy": chosen.spec})
     else:
         print_rounds(finished.rounds, environment.num_arms)
-        print_certificate(finished.certificate, environment.num_arms)
+        print_certificate(finished.certificate)
         print_truth(finished, environment, chosen)
     if finished.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
@@ -83,24 +85,48 @@ def _policy(
     chosen = name or ("action-elimination" if norm_bound is None else "linear-embedding")
     given = {"norm_bound": norm_bound, "gap_bound": gap_bound}
     settings = {option: value for option, value in given.items() if value is not None}
+    if "norm_bound" in settings and "norm_bound" not in policy_options(chosen):
+        raise InvalidInput(
+            f"--norm-bound has no meaning for {chosen}; leave it out, or take --policy linear-embedding."
+        )
     return make_policy(chosen, environment.arms, epsilon=epsilon, delta=delta, noise=environment.noise, **settings)
 
 
-def warn(policy: Policy[Any]) -> None:
+def _doubts(environment: Environment) -> list[str]:
+    """What the recorded measurements say against the declared noise."""
+    if not isinstance(environment.law, RecordedRewards):
+        return []
+    half, declared = environment.law.half_ranges, scales(environment.noise, environment.num_arms)
+    if not half.any():
+        return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
+    worst = int(np.argmax(half - declared))
+    if half[worst] <= declared[worst]:
+        return []
+    return [
+        f"the repeats of {environment.arms.ids[worst]} span {2 * half[worst]:.4g}; half of that is more than the "
+        f"declared noise scale {declared[worst]:.4g}. If that is too small, the certificate is worthless."
+    ]
+
+
+def warn(sentences: Iterable[str]) -> None:
     """Print what a user should know before spending, on standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for sentence in policy.caveats:
+    for sentence in sentences:
         console.print(Text.assemble(("note: ", "bold yellow"), sentence))
 
 
 def print_truth(run: Run, environment: Environment, policy: Policy[Any]) -> None:
     """What a rehearsal can say and a real study cannot: whether the answer is right."""
-    console = Console(highlight=False, soft_wrap=True)
-    right = "right" if environment.is_epsilon_best(run.arm, policy.epsilon) else "WRONG"
+    right = environment.is_epsilon_best(run.arm, policy.epsilon)
     best = environment.arms.ids[environment.best]
-    console.print(
-        Text(
-            f"The truth is known here: the best is {best} with mean {environment.means[environment.best]:.6g}; the "
-            f"answer has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. The answer is {right}."
-        )
+    sentence = (
+        f"The truth is known here: the best is {best} with mean {environment.means[environment.best]:.6g}; "
+        f"{run.best_arm} has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. "
     )
+    if right:
+        sentence += "The answer is right."
+    elif run.verdict == "certified":
+        sentence += "The answer is WRONG: bad luck, or more likely something above that it rests on is false here."
+    else:
+        sentence += "The answer is WRONG, and it was not certified."
+    Console(highlight=False, soft_wrap=True).print(Text(sentence))

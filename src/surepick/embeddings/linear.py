@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from surepick.errors import InvalidInput
 from surepick.linalg import thin_svd
-from surepick.records import Arms, Embedding, FloatArray, freeze, record
+from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, record
+from surepick.settings import as_number, positive_number
 
 BOUNDS = ("row-tail", "paper")
 
@@ -50,14 +51,16 @@ class LinearEmbedding:
         matrix = Arms(features).features
         if matrix.shape[1] == 0:
             raise InvalidInput("the arms have no feature column; a linear embedding needs at least one.")
-        if not (np.isfinite(norm_bound) and norm_bound > 0):
-            raise InvalidInput(
-                f"norm_bound is {norm_bound!r}; it must be a positive finite number: the largest norm that the linear "
-                "reward function can have. A value below the truth makes the certificate worthless."
-            )
+        positive_number(
+            "norm_bound",
+            norm_bound,
+            "the largest norm that the linear reward function can have. A value below the truth makes the certificate "
+            "worthless.",
+        )
         if bound not in BOUNDS:
             raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
         left, singular, _ = thin_svd(matrix)
+        left = left[_twins(matrix)]  # equal arms must be equal to the last bit
         if singular[0] == 0:
             raise InvalidInput("all features are zero; every arm would look the same. Give informative columns.")
         cut = max(matrix.shape) * np.finfo(np.float64).eps * singular[0]
@@ -111,16 +114,22 @@ class LinearEmbedding:
         return {"norm_bound": self.norm_bound, "bound": self.bound}
 
     def _checked(self, dim: int) -> int:
-        if not 1 <= dim <= self._rank:
+        if not 1 <= as_number("dim", dim) <= self._rank or dim != int(dim):
             raise InvalidInput(
                 f"dimension {dim} was asked of an embedding of rank {self._rank}; use 1 .. {self._rank}."
             )
-        return dim
+        return int(dim)
+
+
+def _twins(matrix: FloatArray) -> IntArray:
+    """For each row the first row equal to it."""
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(row.tobytes(), number) for number, row in enumerate(matrix + 0.0)], np.int64)
 
 
 def _tails(scores: FloatArray, singular: FloatArray, bound: str) -> FloatArray:
     """gamma-tilde(d) / C for d = 0 .. min(K, D), from the smallest term up so that no digit is lost."""
     if bound == "paper":
         return np.append(np.cumsum(singular[::-1])[::-1], 0.0)
-    energies = np.cumsum((scores**2)[:, ::-1], axis=1)[:, ::-1]
-    return np.append(np.sqrt(energies.max(axis=0)), 0.0)
+    energies = np.cumsum(((scores / singular[0]) ** 2)[:, ::-1], axis=1)[:, ::-1]
+    return np.append(singular[0] * np.sqrt(energies.max(axis=0)), 0.0)

@@ -4,6 +4,17 @@ from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
 from surepick.environments.mnist import mnist
 from surepick.environments.recorded import table
+from surepick.environments.rewards import RecordedRewards
 from surepick.environments.synthetic import high_dimensional, soare, sphere, two_clusters
 
-__all__ = ["Environment", "digits", "high_dimensional", "mnist", "soare", "sphere", "table", "two_clusters"]
+__all__ = [
+    "Environment",
+    "RecordedRewards",
+    "digits",
+    "high_dimensional",
+    "mnist",
+    "soare",
+    "sphere",
+    "table",
+    "two_clusters",
+]

@@ -111,6 +111,13 @@ class RecordedRewards:
         return counts
 
     @property
+    def half_ranges(self) -> FloatArray:
+        """Half the spread of the recorded rewards of each arm, shape (K,): a sub-Gaussian scale that holds here."""
+        starts = np.concatenate([[0], np.cumsum(self.repeats)[:-1]])
+        spread: FloatArray = np.maximum.reduceat(self.rewards, starts) - np.minimum.reduceat(self.rewards, starts)
+        return spread / 2.0
+
+    @property
     def means(self) -> FloatArray:
         means: FloatArray = np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
         return means

@@ -19,18 +19,20 @@ class LeastSquaresEstimate:
         coordinates: u_x, shape (K, r), with ||z_a - z_b||_{A(n)^-1} = ||u_a - u_b||.
         comparable: shape (K,), True where z_x - z_reference lies in the range of A(n).
         total: N.
+        relative_error: the coordinates are exact to this share of their length.
     """
 
     scores: FloatArray
     coordinates: FloatArray
     comparable: BoolArray
     total: int
+    relative_error: float
 
     def __post_init__(self) -> None:
         freeze(self, scores=np.float64, coordinates=np.float64, comparable=np.bool_)
 
     def distances(self, left: IntArray, right: IntArray) -> FloatArray:
-        """||u_a - u_b|| by the Gram identity, plus a bound on its rounding, so never too small.
+        """||u_a - u_b|| by the Gram identity, plus bounds on the rounding of the identity and of the coordinates.
 
         Cost: one matrix product, len(left) x len(right) memory.
         """
@@ -39,7 +41,9 @@ class LeastSquaresEstimate:
         lengths = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1)[None, :]
         rounding = 4.0 * (a.shape[1] + 4) * np.finfo(np.float64).eps * lengths
         squared = np.maximum(lengths - 2.0 * (a @ b.T), 0.0) + rounding
+        lengths_left, lengths_right = (np.sqrt(np.sum(self.coordinates[rows] ** 2, axis=1)) for rows in (left, right))
         distances: FloatArray = np.sqrt(squared)
+        distances += self.relative_error * (lengths_left[:, None] + lengths_right[None, :])
         distances[~np.outer(self.comparable[left], self.comparable[right])] = np.inf
         distances[left[:, None] == right[None, :]] = 0.0
         return distances
@@ -69,7 +73,8 @@ def least_squares(
     Differs from the paper: range check instead of an inverse. The factorisation is of the weighted rows, never of A.
     Cost: O(K d^2) time, O(K d) memory.
     """
-    basis = whitened(embedding.features).basis
+    white = whitened(embedding.features)
+    basis, relative_error = white.basis, 8.0 * float(np.finfo(np.float64).eps) * white.condition
     pulled = np.flatnonzero(seen.counts)
     span = weighted_range(basis[pulled], seen.counts[pulled])
     coordinates = basis @ span.to_unit
@@ -78,4 +83,4 @@ def least_squares(
     residual = differences - (differences @ span.directions) @ span.directions.T
     scale = np.sqrt(np.max(np.sum(basis * basis, axis=1), initial=0.0))
     comparable = np.sqrt(np.sum(residual * residual, axis=1)) <= range_tolerance * scale
-    return LeastSquaresEstimate(scores, coordinates, comparable, seen.total)
+    return LeastSquaresEstimate(scores, coordinates, comparable, seen.total, relative_error)

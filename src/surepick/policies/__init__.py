@@ -5,7 +5,7 @@ from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
-from surepick.policies.registry import make_policy, paper_settings, policy_names, policy_summary
+from surepick.policies.registry import make_policy, paper_settings, policy_names, policy_options, policy_summary
 
 __all__ = [
     "RAGE",
@@ -16,5 +16,6 @@ __all__ = [
     "make_policy",
     "paper_settings",
     "policy_names",
+    "policy_options",
     "policy_summary",
 ]

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius
 from surepick.noise import Noise, scales
 from surepick.policies.answers import (
@@ -28,6 +27,7 @@ from surepick.records import (
     freeze,
     record,
 )
+from surepick.settings import positive_number, whole_number
 
 OPTIONS = ("gap_bound", "growth")
 
@@ -98,10 +98,8 @@ class ActionElimination:
 
     def __post_init__(self) -> None:
         check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
-        if self.num_arms < 1:
-            raise InvalidInput(f"there are {self.num_arms} arms; at least one is needed.")
-        if not (np.isfinite(self.growth) and self.growth > 0):
-            raise InvalidInput(f"growth is {self.growth!r}; it must be positive: by what share a batch adds pulls.")
+        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
+        positive_number("growth", self.growth, "by what share a batch adds pulls.")
         scales(self.noise, self.num_arms)
 
     @property

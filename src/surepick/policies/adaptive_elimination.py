@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from surepick.complexity import DimensionChoice, bias, cheapest_dimension, effective_dimension, embedding_design
+from surepick.complexity import (
+    DimensionChoice,
+    bias,
+    cheapest_dimension,
+    check_room,
+    effective_dimension,
+    embedding_design,
+)
 from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
@@ -16,6 +23,7 @@ from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, IntArray, Observations, Plan, Step, record
+from surepick.settings import positive_number
 
 DIMENSIONS = ("cheapest", "effective")
 OPTIONS = (
@@ -66,6 +74,7 @@ class AdaptiveElimination:
 
     Raises:
         InvalidInput: a setting has no meaning.
+        ContractError: misspecification leaves no room for the finest accuracy at any dimension (or at `dim`).
 
     Source: Algorithm 1.  Differs from the paper: see docs/paper-map.md; `paper_settings("linear-embedding")` gives its
     literal choices.
@@ -95,7 +104,13 @@ class AdaptiveElimination:
         check_choice("dimension", self.dimension, DIMENSIONS)
         if self.dim is not None:
             self.embedding.at(self.dim)
-        _ = self.settings
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        settings = self.settings
+        if self.dim is None and self.dimension == "effective":
+            effective_dimension(self.embedding, 4.0 * settings.accuracy(settings.num_rounds), slack=self.slack)
+        else:
+            finest = settings.accuracy(settings.num_rounds)
+            check_room(self.embedding, finest, dim=self.dim, slack=self.slack, tolerance=self.tolerance)
 
     @property
     def settings(self) -> RoundSettings:

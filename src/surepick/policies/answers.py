@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, largest_scale
+from surepick.settings import as_number, positive_number
 
 
 def known_gap_bound(noise: Noise, gap_bound: float | None) -> float | None:
-    """An upper bound on the largest gap to rely upon: the declared one, high - low of bounded rewards, or None."""
-    if gap_bound is not None or noise.support is None:
+    """An upper bound on the largest gap to rely upon: the declared one and high - low of bounded rewards, or None."""
+    if gap_bound is not None:
+        positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
+    if noise.support is None:
         return gap_bound
-    return noise.support[1] - noise.support[0]
+    spread = noise.support[1] - noise.support[0]
+    return spread if gap_bound is None else min(gap_bound, spread)
 
 
 def answer_without_pulls(num_arms: int, epsilon: float, gap_bound: float | None) -> tuple[str, float | None]:
@@ -37,21 +39,21 @@ def verdict(
         spent: the most that the algorithm's widths can spend of the error probability, whatever the data.
     """
     if not finished:
-        return "not-yet", "The measurements so far do not single out an arm that is good enough; more are needed."
+        return "not-yet", "The measurements so far do not single out a candidate that is good enough; more are needed."
     if finished == "given":
         reason = (
             f"No two arms differ by more than {gap:g} by assumption, and epsilon is {epsilon:g}: every arm is "
             "epsilon-best, so nothing had to be measured."
         )
     elif finished == "single":
-        reason = "There is only one arm: nothing was measured." if pulls == 0 else "All other arms were ruled out."
+        reason = "There is only one arm: nothing was measured." if pulls == 0 else "All others were ruled out."
     elif gap is None or gap > epsilon:
         return "not-yet", (
             "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
             "missing, or the settings forbid another round."
         )
     else:
-        reason = f"No other arm can be better than the recommended one by more than {gap:.4g}."
+        reason = f"No other candidate can be better by more than {gap:.4g}."
     if pulls > 0 and spent > delta * (1.0 + 1e-12):
         return "heuristic", (
             f"The schedule and union chosen can spend an error probability of {spent:.4g}, more than "
@@ -75,28 +77,29 @@ def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float
     """Refuse settings under which no certificate has a meaning.
 
     Raises:
-        InvalidInput: epsilon <= 0, delta outside (0, 1), slack outside (0, 1], gap_bound <= 0.
+        InvalidInput: epsilon <= 0, delta outside (0, 1), slack outside (0, 1], gap_bound <= 0, or no numbers at all.
     """
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInput(
-            f"epsilon is {epsilon!r}; it must be positive: how much worse than the best arm the answer may be, in "
-            "reward units. With 0, equal arms would be measured for ever."
-        )
-    if not 0 < delta < 1:
+    positive_number(
+        "epsilon",
+        epsilon,
+        "how much worse than the best arm the answer may be, in reward units. With 0, equal arms would be measured for "
+        "ever.",
+    )
+    if not 0 < as_number("delta", delta) < 1:
         raise InvalidInput(
             f"delta is {delta!r}; it must lie strictly between 0 and 1: the probability of a wrong answer."
         )
-    if not 0 < slack <= 1:
+    if not 0 < as_number("slack", slack) <= 1:
         raise InvalidInput(f"slack is {slack!r}; it must lie in (0, 1]: what rounding to whole pulls may cost.")
-    if gap_bound is not None and not (np.isfinite(gap_bound) and gap_bound > 0):
-        raise InvalidInput(
-            f"gap_bound is {gap_bound!r}; it must be positive: the largest possible gap between two arms."
-        )
+    if gap_bound is not None:
+        positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
 
 
 def noise_assumption(noise: Noise) -> str:
     """The sentence about the rewards that every certificate rests on."""
-    independent = "Given what was measured before, each measurement is an independent draw around the mean of its arm"
+    independent = (
+        "Given what was measured before, each measurement is an independent draw around the mean of its candidate"
+    )
     if noise.support is not None:
         return f"{independent}, between {noise.support[0]:g} and {noise.support[1]:g}."
     return f"{independent}, with sub-Gaussian noise of scale at most {largest_scale(noise):g}."

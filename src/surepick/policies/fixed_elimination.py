@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from surepick.complexity import bias, effective_dimension, embedding_design, worst_gap
@@ -15,6 +16,7 @@ from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.records import Certificate, Observations, Plan, Step, record
+from surepick.settings import positive_number
 
 OPTIONS = ("slack", "gap_bound", "schedule", "union", "looks", "floor", "stopping", "dim", "tolerance")
 
@@ -66,6 +68,7 @@ class FixedElimination:
         dim = effective_dimension(self.embedding, self.epsilon, slack=self.slack) if self.dim is None else self.dim
         object.__setattr__(self, "chosen_dim", dim)
         object.__setattr__(self, "certified_epsilon", max(self.epsilon, self._forced_gap(dim)))  # Alg. 3, line 2
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
         _ = self.settings
 
     def _forced_gap(self, dim: int) -> float:
@@ -148,4 +151,9 @@ class FixedElimination:
         return state.leader
 
     def certificate(self, state: EliminationState) -> Certificate:
-        return rounds.certificate(self.settings, state, self.assumptions)
+        answer = rounds.certificate(self.settings, state, self.assumptions)
+        if self.certified_epsilon <= self.epsilon:
+            return answer
+        promised = f"{self.chosen_dim} dimensions can promise {self.certified_epsilon:.4g} only."
+        asked = f"{self.epsilon:g} was asked, but {promised}"
+        return replace(answer, reason=f"{answer.reason} {asked}")

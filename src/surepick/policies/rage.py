@@ -16,6 +16,7 @@ from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.records import Arms, Certificate, Embedding, FloatArray, Observations, Plan, Step, record
+from surepick.settings import positive_number
 
 OPTIONS = ("slack", "gap_bound", "schedule", "union", "looks", "floor", "stopping", "tolerance")
 
@@ -65,6 +66,7 @@ class RAGE:
         if arms.features.shape[1] == 0:
             raise InvalidInput("RAGE needs features; for arms without any, use action-elimination.")
         object.__setattr__(self, "features", arms.features)
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
         _ = self.settings
 
     @property

@@ -16,7 +16,9 @@ from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
+from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice
 from surepick.records import Arms
+from surepick.settings import positive_number
 
 EMBEDDING_OPTIONS = ("norm_bound", "bound")
 LITERAL_ROUNDS = MappingProxyType(
@@ -64,8 +66,10 @@ def _rage(arms: Arms, **options: Any) -> RAGE:
 
 
 def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
-    known = {name: value for name, value in options.items() if name not in ("slack", "schedule", "union")}
-    return ActionElimination(num_arms=arms.num_arms, **known)
+    check_choice("schedule", options.pop("schedule", "convergent"), SCHEDULES)
+    check_choice("union", options.pop("union", "best-pairs"), UNIONS)
+    positive_number("slack", options.pop("slack", 0.1), "what rounding to whole pulls may cost.")
+    return ActionElimination(num_arms=arms.num_arms, **options)
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
@@ -101,6 +105,11 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
 def policy_names() -> tuple[str, ...]:
     """The names that `make_policy` knows, sorted."""
     return tuple(sorted(ENTRIES))
+
+
+def policy_options(name: str) -> tuple[str, ...]:
+    """The options that the policy knows, sorted."""
+    return tuple(sorted(_entry(name).options))
 
 
 def policy_summary(name: str) -> str:
@@ -142,11 +151,15 @@ def make_policy(
     unknown = sorted(set(options) - set(entry.options))
     if unknown:
         raise InvalidInput(
-            f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(sorted(entry.options))}."
+            f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(policy_options(name))}."
         )
     if not isinstance(arms, Arms):
         raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
+    if isinstance(assumed, type) or not isinstance(assumed, Noise):
+        raise InvalidInput(
+            f"noise is {noise!r}; give sp.Bernoulli(), sp.Bounded(low, high) or sp.SubGaussian(sigma), or its text."
+        )
     return entry.build(arms, epsilon=epsilon, delta=delta, noise=assumed, **options)
 
 

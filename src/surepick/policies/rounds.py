@@ -30,9 +30,11 @@ from surepick.records import (
     freeze,
     record,
 )
+from surepick.settings import whole_number
 
 STOPPINGS = ("certified", "rounds")
 FLOORS = ("support", "published")
+MOST_PULLS = 1e15
 
 
 @record
@@ -85,8 +87,7 @@ class RoundSettings:
         check_choice("union", self.union, UNIONS)
         check_choice("floor", self.floor, FLOORS)
         check_choice("stopping", self.stopping, STOPPINGS)
-        if self.looks < 1:
-            raise InvalidInput(f"looks is {self.looks!r}; a round is judged at least once.")
+        whole_number("looks", self.looks, least=1, meaning="a round is judged at least once.")
         scales(self.noise, self.num_arms)
 
     @property
@@ -160,7 +161,21 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
         )
     log_term = settings.log_term(round_number, num_active)
     numerator = 2.0 * settings.sigma**2 * (1.0 + settings.slack) * value * log_term
-    return max(1, math.ceil(numerator / (accuracy - bias) ** 2))
+    return whole_pulls(numerator / (accuracy - bias) ** 2)
+
+
+def whole_pulls(number: float) -> int:
+    """The number of pulls rounded up, at least 1.
+
+    Raises:
+        ContractError: it is beyond what anybody could measure (10^15).
+    """
+    if not number < MOST_PULLS:
+        raise ContractError(
+            f"this round would need {number:.3g} pulls: epsilon is too small for this noise. Raise epsilon, or measure "
+            "with less noise."
+        )
+    return max(1, math.ceil(number))
 
 
 def open_round(

@@ -68,6 +68,8 @@ def check_sums(
         low, high = noise.support
         slack = slack + ROUNDING * pulls * max(abs(low), abs(high))
         _refuse((totals < low * pulls - slack) | (totals > high * pulls + slack), ids, f"are outside {noise.spec}")
+    if isinstance(noise, Bernoulli):
+        _refuse(totals != np.floor(totals), ids, "are not whole, which rewards of 0 and 1 cannot give")
     _refuse((pulls == 0) & (totals != 0), ids, "belong to no pull")
     if energies is not None:
         implied = np.divide(totals**2, pulls, out=np.zeros_like(totals), where=pulls > 0)

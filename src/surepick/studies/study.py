@@ -30,6 +30,7 @@ class Folded:
         keys: value of every key seen, so that each counts once.
         trace: the latest record of each round.
         abandoned: reasons given when plans were closed short.
+        surplus: plans of which more results came than were asked.
     """
 
     state: Any
@@ -40,6 +41,7 @@ class Folded:
     keys: dict[str, tuple[int, float]] = field(default_factory=dict)
     trace: dict[int, RoundRecord] = field(default_factory=dict)
     abandoned: list[str] = field(default_factory=list)
+    surplus: int = 0
 
 
 class Study:
@@ -62,6 +64,8 @@ class Study:
     """
 
     def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool = False, log: Log | None = None) -> None:
+        if not isinstance(arms, Arms) or not isinstance(policy, Policy):
+            raise InvalidInput(f"Study(arms, policy) was given a {type(arms).__name__} and a {type(policy).__name__}.")
         if policy.num_arms != arms.num_arms:
             raise InvalidInput(
                 f"the policy is for {policy.num_arms} arms and there are {arms.num_arms}; build it from them."
@@ -70,7 +74,7 @@ class Study:
         self.policy = policy
         self.minimize = minimize
         self._log: Log = MemoryLog() if log is None else log
-        self._folded = Folded(policy.init(), np.zeros(arms.num_arms, np.int64))
+        self._folded = self._nothing_folded()
         self._index = {name: arm for arm, name in enumerate(arms.ids)}
 
     def ask(self) -> Plan | None:
@@ -101,11 +105,12 @@ class Study:
             raise InvalidInput(
                 f"there are {len(names)} keys for {len(arms)} results; give one key per result, or none."
             )
-        plan = self._open_plan()
-        if names is not None:
+        if names:
             fresh = self._fresh(names, arms, values)
+            if not fresh:
+                return  # a retry: all of it counts already, perhaps in a plan that has closed
             arms, values, names = arms[fresh], values[fresh], tuple(names[row] for row in fresh)
-        self._check_asked(plan, arms)
+        self._check_asked(self._open_plan(), arms)
         if len(arms):
             self._log.append(Told(arms, np.ones(len(arms), np.int64), values, values**2, names))
             self._fold()
@@ -172,15 +177,23 @@ class Study:
         """The answer and what it rests on; always given, its verdict says what may be claimed."""
         now = self._fold()
         answer = self.policy.certificate(now.state)
+        prepared = self.arms.preparation if self.policy.assumptions else ()
         answer = replace(answer, best_arm=self.arms.ids[answer.arm], minimize=self.minimize, rounds=self.trace)
-        return _with_missing(answer, now.abandoned)
+        return _with_missing(_with_facts(answer, prepared, now.surplus), now.abandoned)
 
     def _fold(self) -> Folded:
         now = self._folded
-        for entry in self._log.entries(now.position):
-            self._apply(now, entry)
-            now.position += 1
+        try:
+            for entry in self._log.entries(now.position):
+                self._apply(now, entry)
+                now.position += 1
+        except BaseException:  # an entry that was applied by half must not be applied again on top
+            self._folded = self._nothing_folded()
+            raise
         return now
+
+    def _nothing_folded(self) -> Folded:
+        return Folded(self.policy.init(), np.zeros(self.arms.num_arms, np.int64))
 
     def _apply(self, now: Folded, entry: Entry) -> None:
         if isinstance(entry, Planned):
@@ -200,6 +213,7 @@ class Study:
             now.abandoned.append(entry.reason)
         if now.plan is not None and (isinstance(entry, Abandoned) or np.all(now.counts >= now.plan.counts)):
             step = self.policy.tell(now.state, now.plan, self._received(now))
+            now.surplus += bool(np.any(now.counts > now.plan.counts))
             now.state, now.plan, now.told = step.state, None, []
             now.counts = np.zeros_like(now.counts)
             now.trace[step.record.round] = step.record
@@ -229,11 +243,14 @@ class Study:
             raise OutOfTurn(
                 "the study has stopped; no more results are needed."
                 if self.policy.stopped(now.state)
-                else "nothing has been asked yet: call ask() first, measure what it says, then tell."
+                else "no plan is open: nothing has been asked yet, or all of it has been told; call ask() first, "
+                "measure what it says, then tell."
             )
         return now.plan
 
     def _arms_of(self, ids: Sequence[object]) -> IntArray:
+        if isinstance(ids, str):
+            raise InvalidInput(f"ids is the text {ids!r}; give a sequence of ids, [{ids!r}] for one.")
         unknown = [str(name) for name in ids if str(name) not in self._index]
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
@@ -275,6 +292,22 @@ def _single(told: Told, sign: float, num_arms: int) -> Observations:
     return Observations(counts, sums, squares)
 
 
+def _with_facts(answer: Certificate, prepared: tuple[str, ...], surplus: int) -> Certificate:
+    """What the study knows and the policy does not: prepared features, and results beyond what was asked."""
+    if answer.pulls == 0:
+        return answer
+    facts = []
+    if prepared:
+        steps = ", then ".join(prepared)
+        facts.append(f"The features were prepared ({steps}); a norm bound refers to the result.")
+    if surplus:
+        facts.append(
+            f"More results came than were asked, in {surplus} plans; how many has nothing to do with any values "
+            "seen in the same round."
+        )
+    return replace(answer, assumptions=(*answer.assumptions, *facts))
+
+
 def _with_missing(answer: Certificate, reasons: list[str]) -> Certificate:
     """Missing results become an assumption, or take the theorem away."""
     if not reasons:
@@ -282,8 +315,8 @@ def _with_missing(answer: Certificate, reasons: list[str]) -> Certificate:
     dubious = [reason for reason in reasons if reason != INDEPENDENT_OF_VALUE]
     if not dubious:
         sentence = (
-            f"{len(reasons)} plans were closed with results missing; which ones are missing has nothing to do "
-            "with their values."
+            f"Plans closed with results missing: {len(reasons)}; which ones are missing has nothing to do with "
+            "their values."
         )
         return replace(answer, assumptions=(*answer.assumptions, sentence))
     if answer.verdict != "certified":

@@ -66,6 +66,8 @@ def _decoded(path: Path) -> str:
         raise InvalidInput(
             f"{path} is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}. Save the table as UTF-8."
         ) from error
+    if "\0" in text:
+        raise InvalidInput(f"{path} is not text (it holds zero bytes); a table is CSV, Parquet or JSON lines.")
     if not text.strip():
         raise InvalidInput(f"{path} is empty; a table needs a header and at least one row.")
     return text
@@ -81,11 +83,10 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _from_rows(path: Path, names: tuple[str, ...], rows: list[tuple[int, list[str]]], **declared: Any) -> Table:
+    names = tuple(name or f"column {position}" for position, name in enumerate(names, start=1))
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidInput(f"{path} has more than one column named {repeated[0]!r}; rename them apart.")
-    if "" in names:
-        raise InvalidInput(f"{path}: column {names.index('') + 1} has no name; give every column one.")
     for line, row in rows:
         if len(row) != len(names):
             raise InvalidInput(

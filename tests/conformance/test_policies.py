@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.codec import from_json, to_json
 from surepick.policies import Policy
-from surepick.records import Observations, from_json, to_json
+from surepick.records import Observations
 
 OPTIONS = {"linear-embedding": {"norm_bound": 2.0}, "fixed-linear": {"norm_bound": 2.0}}
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])
@@ -166,5 +167,5 @@ def test_paper_settings_are_options(name, settings):
 
 
 def test_unknown_options_are_refused_with_the_known(name):
-    with pytest.raises(sp.InvalidInput, match="no option 'colour'; it knows .*gap_bound"):
+    with pytest.raises(sp.InvalidInput, match=r"no option 'colour'; it knows .*gap_bound"):
         make(name, sp.Arms(FEATURES), colour="red")

@@ -99,9 +99,9 @@ def test_a_repeated_column_name_is_refused(write):
         read_table(write("x,y,x\n1,2,3\n"))
 
 
-def test_a_column_without_a_name_is_refused(write):
-    with pytest.raises(InvalidInput, match="column 2 has no name"):
-        read_table(write("x,,y\n1,2,3\n"))
+def test_a_column_without_a_name_is_named_by_its_place(write):
+    """As the index that a data frame writes in front."""
+    assert tuple(read_table(write(",x\n0,2\n")).columns) == ("column 1", "x")
 
 
 def test_bytes_that_are_not_utf8_are_named(write):

@@ -1,0 +1,135 @@
+"""Importing is cheap: no heavy package comes along, and the public names are what they say."""
+
+import importlib.metadata
+import inspect
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import surepick as sp
+
+HEAVY = {"sklearn", "pandas", "torch", "matplotlib", "plotly", "jinja2", "pyarrow", "joblib", "sqlalchemy", "alembic"}
+
+
+def needed_by(*distributions: str) -> set[str]:
+    """Import names of the distributions and of everything that their installation requires."""
+    names, left = set(), list(distributions)
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name in names:
+            continue
+        names.add(name)
+        try:
+            required = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:  # for another platform or version of Python
+            continue
+        left += [re.match(r"[\w.-]+", line)[0] for line in required if "extra ==" not in line]
+    owners = importlib.metadata.packages_distributions()
+    return {module for module, owner in owners.items() if names & {name.lower().replace("_", "-") for name in owner}}
+
+
+def loaded_by(code: str) -> set[str]:
+    """Modules that the code loads beyond `scipy.linalg` and what a bare interpreter has."""
+    script = (
+        "import sys, json\nimport scipy.linalg\nbefore = set(sys.modules)\n"
+        f"{code}\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def packages(modules: set[str]) -> set[str]:
+    """The third-party packages among them, surepick and numpy (a dependency of scipy.linalg) left out."""
+    return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - {"surepick", "numpy"}
+
+
+def test_importing_surepick_loads_numpy_and_scipy_linalg_only():
+    modules = loaded_by("import surepick")
+    assert "surepick.studies.study" in modules
+    assert packages(modules) == set()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(words):
+    modules = loaded_by(
+        f"sys.argv = ['surepick', *{words!r}]\n"
+        "from surepick.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code"
+    )
+    found = packages(modules)
+    assert "typer" in found
+    assert found <= needed_by("typer", "rich", "click")
+    assert not any(name.startswith("scipy") for name in modules)
+
+
+def test_a_whole_study_loads_nothing_more():
+    """What is imported late, inside a function, is still numpy and scipy.linalg."""
+    modules = loaded_by(
+        "import surepick as sp\n"
+        "arms = sp.Arms([[1, 0], [0, 1], [1, 1]])\n"
+        "for name in ('action-elimination', 'fixed-linear', 'linear-embedding', 'rage'):\n"
+        "    more = {'norm_bound': 1.0} if 'linear' in name else {}\n"
+        "    policy = sp.make_policy(name, arms, epsilon=.5, delta=.1, noise='bernoulli', **more)\n"
+        "    world = sp.environments.Environment(arms=arms, means=[.1, .2, .9], noise=sp.Bernoulli())\n"
+        "    assert sp.simulate(policy, world).pulls > 0"
+    )
+    assert not packages(modules) & HEAVY
+    assert not {name for name in modules if name.startswith(("scipy.stats", "scipy.optimize", "scipy.sparse"))}
+
+
+def test_the_test_of_imports_would_notice():
+    """The saboteur."""
+    assert "scipy" in packages(loaded_by("import surepick, scipy.optimize"))
+    assert "rich" in packages(loaded_by("import surepick, rich"))
+
+
+def test_the_public_names_are_sorted_and_exist():
+    names = sp.__all__
+    assert len(set(names)) == len(names)
+    assert set(dir(sp)) >= set(names)
+    capitals = [name for name in names if name.isupper()]
+    classes = [name for name in names if name[0].isupper() and not name.isupper()]
+    functions = [name for name in names if name[0].islower()]
+    assert names == capitals + classes + functions
+    assert all(part == sorted(part) for part in (capitals, classes, functions))
+
+
+@pytest.mark.parametrize("name", sp.__all__)
+def test_every_public_name_is_documented(name):
+    thing = getattr(sp, name)
+    assert inspect.getdoc(thing)
+    assert not inspect.getdoc(thing).startswith(f"{name}(")  # the text that a dataclass writes by itself
+
+
+def public_callables():
+    for name in sp.__all__:
+        thing = getattr(sp, name)
+        if not inspect.isclass(thing):
+            continue
+        if issubclass(thing, Exception) or getattr(thing, "_is_protocol", False):
+            continue
+        for member, value in vars(thing).items():
+            if not member.startswith("_") and callable(getattr(thing, member)) and inspect.isroutine(value):
+                yield pytest.param(thing, member, id=f"{name}.{member}")
+
+
+POLICY_PROTOCOL = {"init", "stopped", "ask", "tell", "recommend", "certificate"}  # documented in `Policy`
+EMBEDDING_PROTOCOL = {"at", "misspecification"}  # documented in `ArmEmbedding`
+
+
+@pytest.mark.parametrize(("thing", "member"), list(public_callables()))
+def test_every_public_method_is_documented(thing, member):
+    if isinstance(getattr(thing, "state_type", None), type) and member in POLICY_PROTOCOL:
+        return
+    if hasattr(thing, "at") and member in EMBEDDING_PROTOCOL:
+        return
+    assert inspect.getdoc(getattr(thing, member))
+
+
+def test_the_environments_are_documented():
+    for name in sp.environments.__all__:
+        assert inspect.getdoc(getattr(sp.environments, name))

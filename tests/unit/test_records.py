@@ -1,0 +1,196 @@
+"""Records: frozen, copied, compared by value, and carried exactly by the one JSON codec."""
+
+import json
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surepick as sp
+from surepick.codec import from_json, to_json
+from surepick.policies.action_elimination import MeansState
+from surepick.policies.rounds import EliminationState
+from surepick.records import IndependentArms, RoundRecord
+
+PLAN = sp.Plan(
+    3,
+    [1, 0, 2],
+    look=2,
+    looks=4,
+    allocation=[3, 0, 6],
+    dim=2,
+    value=7.25,
+    lower_bound=7.1,
+    misspecification=0.1 + 0.2,
+    ids=("a", "b,\n", "ü"),
+)
+SEEN = sp.Observations([1, 0, 2], [0.1, 0.0, 1e300], [0.01, 0.0, 5e-324])
+ROW = RoundRecord(1, 1, 8, 2, 4.0, 3.9, 0.0, 10, 12, [0, 2], 2, 0.25)
+BARE_ROW = RoundRecord(1, 1, 1, 0, None, None, 0.0, 0, 0, [1], 1, None)
+ANSWER = sp.Certificate("x", 3, 0.1, 0.05, 12, "certified", "because", ("one", "two"), 0.07, True, (ROW, BARE_ROW))
+RECORDS = [
+    PLAN,
+    sp.Plan(1, [4]),
+    SEEN,
+    sp.Observations([1], [0.5]),
+    sp.Observations.nothing(3),
+    ROW,
+    BARE_ROW,
+    ANSWER,
+    sp.Certificate("x", 0, 0.1, 0.05, 0, "not-yet", "", ()),
+    sp.Design([0.25, 0.75], 4.0, 3.99, 2),
+    sp.Allocation([1, 3], 4, 4.5),
+    sp.Embedding([[1.0, 2.0]], 0.5),
+    IndependentArms(4),
+    sp.Arms([[1.0, -0.0], [2.0, 1e-310]], ["a", "b"], columns=["x", "y"], preparation=("standardize",)),
+    sp.Arms(ids=["a", "b"]),
+    EliminationState(2, [0, 2], PLAN, SEEN, 9, 2, 0.3, ""),
+    EliminationState(1, [0], None, SEEN, 0, 0, None, "single"),
+    MeansState(4, [1], SEEN, 1, None, ""),
+]
+
+
+@pytest.mark.parametrize("value", RECORDS, ids=lambda value: type(value).__name__)
+def test_the_codec_carries_every_record_exactly(value):
+    text = to_json(value)
+    back = from_json(type(value), text)
+    assert back == value
+    assert to_json(back) == text
+    for field in fields(value):
+        array = getattr(value, field.name)
+        if isinstance(array, np.ndarray):
+            other = getattr(back, field.name)
+            assert (other.dtype, other.shape) == (array.dtype, array.shape)
+            assert other.tobytes() == array.tobytes()  # the sign of zero and denormals too
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5), st.booleans())
+def test_any_finite_float_survives(numbers, with_squares):
+    seen = sp.Observations(np.ones(len(numbers)), numbers, numbers if with_squares else None)
+    back = from_json(sp.Observations, to_json(seen))
+    assert back.sums.tobytes() == seen.sums.tobytes()
+    assert (back.squares is None) is not with_squares
+
+
+def test_the_text_is_one_line_with_the_fields_in_order():
+    text = to_json(PLAN)
+    assert "\n" not in text
+    assert list(json.loads(text)) == [field.name for field in fields(sp.Plan)]
+    assert to_json({"b": np.float64(1.5), "a": (np.int64(2), None, True)}) == '{"b":1.5,"a":[2,null,true]}'
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_json_cannot_carry_are_refused(number):
+    with pytest.raises(sp.InvalidInput, match="Observations holds a number"):
+        to_json(sp.Observations([1], [number]))
+    with pytest.raises(sp.InvalidInput, match="Design holds a number"):
+        to_json(sp.Design([1.0], number, 0.0, 1))
+
+
+@pytest.mark.parametrize("change", ["missing", "extra", "renamed", "nested"])
+def test_wrong_fields_are_a_storage_error(change):
+    data = json.loads(to_json(EliminationState(2, [0, 2], PLAN, SEEN, 9, 2, 0.3, "")))
+    if change == "missing":
+        del data["leader"]
+    elif change == "extra":
+        data["colour"] = 1
+    elif change == "renamed":
+        data["chief"] = data.pop("leader")
+    else:
+        del data["opened"]["counts"]
+    with pytest.raises(sp.StorageError, match=r"has fields .*expected"):
+        from_json(EliminationState, json.dumps(data))
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"counts":[1]', "[1]", '"plan"'])
+def test_text_that_is_not_a_record_is_a_storage_error(text):
+    with pytest.raises(sp.StorageError):
+        from_json(sp.Plan, text)
+
+
+def test_arrays_inside_are_read_only_copies():
+    counts, sums = np.array([1, 2]), np.array([0.5, 1.0])
+    seen = sp.Observations(counts, sums)
+    counts[0], sums[0] = 7, 7.0
+    assert seen == sp.Observations([1, 2], [0.5, 1.0])
+    with pytest.raises(ValueError, match="read-only"):
+        seen.sums[0] = 1.0
+    with pytest.raises(FrozenInstanceError):
+        seen.sums = sums
+
+
+def test_the_features_of_arms_are_a_read_only_copy():
+    features = np.ones((2, 2))
+    arms = sp.Arms(features)
+    features[0, 0] = 5.0
+    assert arms.features[0, 0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        arms.features[0, 0] = 1.0
+
+
+def test_equality_is_by_value_and_by_type():
+    assert sp.Observations([1, 2], [0.0, 1.0]) == sp.Observations(np.array([1, 2]), np.array([0.0, 1.0]))
+    assert sp.Observations([1, 2], [0.0, 1.0]) != sp.Observations([1, 2], [0.0, 1.5])
+    assert sp.Observations([1], [0.0]) != sp.Observations([1], [0.0], [0.0])
+    assert sp.Observations([1], [0.0]) != sp.Observations([1, 0], [0.0, 0.0])
+    assert sp.Plan(1, [1]) != sp.Observations([1], [1.0])
+    assert sp.Plan(1, [1]) != "plan"
+
+
+def test_means_and_sums_of_observations():
+    seen = sp.Observations([2, 0, 4], [1.0, 0.0, -2.0], [1.0, 0.0, 1.5])
+    assert seen.means.tolist() == [0.5, 0.0, -0.5]
+    assert seen.total == 6
+    both = seen.plus(sp.Observations([0, 1, 1], [0.0, 3.0, 1.0], [0.0, 9.0, 1.0]))
+    assert both == sp.Observations([2, 1, 5], [1.0, 3.0, -1.0], [1.0, 9.0, 2.5])
+    assert seen.plus(sp.Observations([1, 0, 0], [1.0, 0.0, 0.0])).squares is None
+    assert seen.plus(sp.Observations.nothing(3)) == seen
+
+
+def test_the_table_of_a_plan_names_the_arms_to_pull():
+    assert PLAN.table() == [("a", 1), ("ü", 2)]
+    assert sp.Plan(1, [0, 3]).table() == [("1", 3)]
+    assert PLAN.total == 3
+
+
+def test_the_gap_of_a_design():
+    assert sp.Design([1.0], 4.0, 3.2, 1).gap == pytest.approx(0.25)
+    assert sp.Design([1.0], 0.0, 0.0, 1).gap == 0.0
+
+
+def test_arms_without_features_have_ids():
+    arms = sp.Arms(ids=["a", 7])
+    assert (arms.num_arms, arms.features.shape, arms.ids) == (2, (2, 0), ("a", "7"))
+    assert sp.Arms([[1], [2], [3]]).ids == ("0", "1", "2")
+    assert sp.Arms([[1], [2]]).features.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("features", "ids", "message"),
+    [
+        (None, None, "features, or ids"),
+        (np.empty((0, 3)), None, "K = 0"),
+        (None, [], "K = 0"),
+        ([1.0, 2.0], None, r"shape \(2,\)"),
+        (np.zeros((2, 2, 2)), None, r"shape \(2, 2, 2\)"),
+        (3.0, None, r"shape \(\)"),
+        ([["red"]], None, "not a numeric"),
+        ([[1.0], [2.0, 3.0]], None, "not a numeric"),
+        ([[1.0], [2.0]], ["a"], "1 ids for 2 arms"),
+        ([[1.0], [2.0], [3.0]], ["a", "b", "a"], "repeated .the first is 'a'"),
+        ([[1.0], [2.0]], [1, "1"], "repeated"),
+        ([[1.0], [np.nan], [np.inf]], ["a", "bee", "sea"], "2 of 3 arms .*: 'bee', 'sea'"),
+        (np.full((9, 1), np.nan), None, "9 of 9 arms .* and 4 more"),
+    ],
+)
+def test_arms_that_mean_nothing_are_refused(features, ids, message):
+    with pytest.raises(sp.InvalidInput, match=message):
+        sp.Arms(features, ids)
+
+
+def test_independent_arms_are_the_identity():
+    arms = IndependentArms(3)
+    assert (arms.dim, arms.misspecification) == (3, 0.0)
+    assert np.array_equal(arms.features, np.eye(3))

@@ -1,0 +1,154 @@
+"""Names and options <-> policies."""
+
+import json
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.policies import policy_summary
+from surepick.policies.registry import ENTRIES
+from surepick.policies.rounds import FLOORS, STOPPINGS
+from surepick.policies.schedules import SCHEDULES, UNIONS
+
+ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
+REQUIRED = {"linear-embedding": {"norm_bound": 2.0}, "fixed-linear": {"norm_bound": 2.0}}
+ROUNDS = ("linear-embedding", "fixed-linear", "rage")
+
+
+def make(name, **changes):
+    usual = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.5)} | REQUIRED.get(name, {})
+    return sp.make_policy(name, ARMS, **(usual | changes))
+
+
+def test_the_names():
+    assert sp.policy_names() == ("action-elimination", "fixed-linear", "linear-embedding", "rage")
+    kinds = {"action-elimination": sp.ActionElimination, "fixed-linear": sp.FixedElimination,
+             "linear-embedding": sp.AdaptiveElimination, "rage": sp.RAGE}  # fmt: skip
+    for name, kind in kinds.items():
+        assert type(make(name)) is kind
+        assert policy_summary(name)
+
+
+@pytest.mark.parametrize("call", [policy_summary, sp.paper_settings, make])
+def test_an_unknown_policy_is_refused_with_the_known(call):
+    with pytest.raises(sp.InvalidInput, match="there is no policy 'magic'; choose one of action-elimination, "):
+        call("magic")
+
+
+@pytest.mark.parametrize("name", ["linear-embedding", "fixed-linear"])
+@pytest.mark.parametrize("options", [{}, {"norm_bound": None}])
+def test_a_linear_embedding_needs_its_norm_bound(name, options):
+    with pytest.raises(sp.InvalidInput, match="needs norm_bound"):
+        sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise="bernoulli", **options)
+
+
+@pytest.mark.parametrize("name", sp.policy_names())
+def test_the_noise_may_be_a_text(name):
+    assert make(name, noise="subgaussian:0.5") == make(name)
+    assert make(name, noise="bounded:0:2").noise == sp.Bounded(0, 2)
+    with pytest.raises(sp.InvalidInput, match="not understood"):
+        make(name, noise="loud")
+
+
+CHANGES = [
+    *[(name, {"schedule": each}) for name in ROUNDS for each in SCHEDULES],
+    *[(name, {"union": each}) for name in ROUNDS for each in UNIONS],
+    *[(name, {"floor": each}) for name in ROUNDS for each in FLOORS],
+    *[(name, {"stopping": each}) for name in ROUNDS for each in STOPPINGS],
+    *[(name, {"looks": 3, "slack": 0.25, "tolerance": 0.02, "gap_bound": 0.7}) for name in ROUNDS],
+    *[(name, {"bound": "paper", "norm_bound": 0.1 + 0.2, "dim": 3}) for name in REQUIRED],
+    ("linear-embedding", {"dimension": "effective"}),
+    ("action-elimination", {"growth": 0.5, "gap_bound": 3.0}),
+    *[(name, {"noise": sp.SubGaussian((0.1, 0.2, 0.3, 1e-7))}) for name in sp.policy_names()],
+    *[(name, {"noise": sp.Bounded(-1, 2), "epsilon": 1 / 3, "delta": 0.1 + 0.2}) for name in sp.policy_names()],
+    *[(name, sp.paper_settings(name)) for name in sp.policy_names()],
+]
+
+
+@pytest.mark.parametrize(("name", "changes"), CHANGES)
+def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
+    policy = make(name, **changes)
+    spec = json.loads(json.dumps(policy.spec))
+    assert sp.make_policy(arms=ARMS, **spec) == policy
+    noiseless = {option: value for option, value in changes.items() if option != "noise"}
+    assert {option: spec[option] for option in noiseless if option in spec} == {
+        option: value for option, value in noiseless.items() if option in spec
+    }
+
+
+@pytest.mark.parametrize("name", sp.policy_names())
+def test_the_spec_lists_every_option_that_has_an_effect(name):
+    idle = {"slack", "schedule", "union"} if name == "action-elimination" else set()
+    assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
+
+
+@pytest.mark.parametrize("name", sp.policy_names())
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "epsilon is 0"),
+        ({"epsilon": -0.1}, "epsilon is -0.1"),
+        ({"epsilon": np.inf}, "epsilon is inf"),
+        ({"epsilon": np.nan}, "epsilon is nan"),
+        ({"delta": 0}, "delta is 0"),
+        ({"delta": 1}, "delta is 1"),
+        ({"delta": np.nan}, "delta is nan"),
+        ({"gap_bound": 0}, "gap_bound is 0"),
+        ({"gap_bound": np.inf}, "gap_bound is inf"),
+        ({"noise": sp.SubGaussian((1.0, 2.0))}, "2 scales for 4 arms"),
+    ],
+)
+def test_settings_without_meaning_are_refused(name, changes, message):
+    with pytest.raises(sp.InvalidInput, match=message):
+        make(name, **changes)
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"slack": 0}, "slack is 0"),
+        ({"slack": 1.5}, "slack is 1.5"),
+        ({"looks": 0}, "looks is 0"),
+        ({"schedule": "soon"}, "schedule is 'soon'"),
+        ({"union": "none"}, "union is 'none'"),
+        ({"floor": "low"}, "floor is 'low'"),
+        ({"stopping": "now"}, "stopping is 'now'"),
+    ],
+)
+def test_settings_of_rounds_without_meaning_are_refused(name, changes, message):
+    with pytest.raises(sp.InvalidInput, match=message):
+        make(name, **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("linear-embedding", {"dimension": "any"}, "dimension is 'any'"),
+        ("linear-embedding", {"dim": 9}, "rank 3"),
+        ("fixed-linear", {"dim": 0}, "rank 3"),
+        ("action-elimination", {"growth": 0}, "growth is 0"),
+    ],
+)
+def test_other_settings_without_meaning_are_refused(name, changes, message):
+    with pytest.raises(sp.InvalidInput, match=message):
+        make(name, **changes)
+
+
+@pytest.mark.parametrize("looks", [2.5, float("nan"), "8"])
+def test_looks_are_whole(looks):
+    with pytest.raises(sp.InvalidInput, match="looks"):
+        make("rage", looks=looks)
+
+
+def test_features_are_needed_where_they_are_used():
+    bare = sp.Arms(ids=["a", "b"])
+    usual = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bernoulli()}
+    assert sp.make_policy("action-elimination", bare, **usual).num_arms == 2
+    with pytest.raises(sp.InvalidInput, match="RAGE needs features"):
+        sp.make_policy("rage", bare, **usual)
+    with pytest.raises(sp.InvalidInput, match="no feature column"):
+        sp.make_policy("linear-embedding", bare, norm_bound=1.0, **usual)
+    with pytest.raises(sp.InvalidInput, match="arms is a ndarray"):
+        sp.make_policy("rage", np.eye(2), **usual)

@@ -56,8 +56,8 @@ class SubGaussian:
             raise InvalidInput(f"sigma is {self.sigma!r}; it must be a number, or one per arm.") from error
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
-                f"sigma is {self.sigma!r}; a sub-Gaussian scale must be positive and finite, one number or one per arm. "
-                "Every width of a certificate is proportional to it."
+                f"sigma is {self.sigma!r}; a sub-Gaussian scale must be positive and finite, one number or one per "
+                "arm. Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
         object.__setattr__(self, "sigma", frozen)

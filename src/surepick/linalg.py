@@ -35,6 +35,20 @@ class Whitened:
     condition: float
 
 
+@record
+class Imaged:
+    """Vectors in the coordinates of `Whitened.basis`.
+
+    Args:
+        rows: the same linear images of the vectors as those of the arms, shape (m, r).
+        outside: share of each vector (of its norm after column scaling) that is outside the kept directions, shape
+            (m,); 0 for a zero vector.
+    """
+
+    rows: FloatArray
+    outside: FloatArray
+
+
 def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """U, s, V' with matrix = U diag(s) V', singular values in decreasing order."""
     u, s, vt = scipy.linalg.svd(matrix, full_matrices=False, check_finite=False)
@@ -47,6 +61,36 @@ def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
     _, exponents = np.frexp(largest)
     scaled: FloatArray = np.ldexp(matrix, np.where(largest > 0, 1 - exponents, 0))
     return scaled
+
+
+def images(matrix: FloatArray, white: Whitened, vectors: FloatArray) -> Imaged:
+    """Other vectors under the map that takes the rows of a matrix to its whitened coordinates.
+
+        X = Z B,  B = Z'X / K       image B = y
+
+    A combination of arms has the same combination of their coordinates as its image.
+
+    Args:
+        matrix: X, shape (K, d), as it was whitened.
+        white: its whitened coordinates.
+        vectors: y, shape (m, d).
+
+    Source: ours.
+    Cost: O(K d r + d r^2 + m d r) time.
+    """
+    _, exponents = np.frexp(np.max(np.abs(matrix), axis=0, initial=0.0))
+    shifts = np.where(matrix.any(axis=0), 1 - exponents, 0)
+    wanted = np.ldexp(vectors, shifts)
+    lengths = np.sqrt(np.einsum("ij,ij->i", wanted, wanted))
+    safe = np.where(lengths > 0, lengths, 1.0)
+    if white.rank == 0:
+        return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
+    scaled = np.ldexp(matrix, shifts)
+    u, s, vt = thin_svd(white.basis.T @ scaled / len(matrix))
+    kept = wanted @ vt.T
+    rest = wanted - kept @ vt
+    rows = _product(kept, (u / s).T)
+    return Imaged(rows, np.sqrt(np.einsum("ij,ij->i", rest, rest)) / safe)
 
 
 def _product(matrix: FloatArray, right: FloatArray) -> FloatArray:

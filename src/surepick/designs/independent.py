@@ -1,10 +1,13 @@
-"""The transductive design of arms without structure, in closed form."""
+"""Designs of arms without structure: all differences in closed form, those from one arm by bisection."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from surepick.records import Design, IntArray
+from surepick.records import Design, FloatArray, IntArray
+
+BISECTIONS = 100
+BOUND_SAFETY = 1e-12
 
 
 def independent_design(num_arms: int, active: IntArray | None = None) -> Design:
@@ -26,3 +29,46 @@ def independent_design(num_arms: int, active: IntArray | None = None) -> Design:
     weights[arms] = 1.0 / len(arms)
     value = 2.0 * len(arms) if len(arms) > 1 else 0.0
     return Design(weights, value, value, num_arms)
+
+
+def independent_star_design(centre: int, scales: FloatArray) -> Design:
+    """min over lambda of max over j != c of (1/lambda_c + 1/lambda_j) / w_j^2: one arm against each other arm.
+
+        tau = min over s in (0, min w^2) of 1/s + sum_j 1/(w_j^2 - s),   lambda_c = 1/(s tau),
+        lambda_j = 1/((w_j^2 - s) tau)
+
+    At the optimum all constraints are tight; the function of s is convex, and its derivative changes sign between
+    m/(1 + sqrt(K - 1)) and m/2 for m = min w^2.
+
+    Args:
+        centre: c.
+        scales: w, positive, shape (K,), in reward units; the entry of c is not used.
+
+    Returns:
+        A design and its value in units of 1/w^2; the lower bound is the tangent of the convex function, and agrees
+        with the value to rounding. Value 0 for one arm.
+
+    Source: ours. Cost: O(K) a bisection step.
+    """
+    num_arms = len(scales)
+    others = np.delete(np.arange(num_arms), centre)
+    weights = np.zeros(num_arms)
+    if num_arms == 1:
+        weights[centre] = 1.0
+        return Design(weights, 0.0, 0.0, 1)
+    unit = float(scales[others].min())
+    squares = (scales[others] / unit) ** 2
+    low, high = 1.0 / (1.0 + np.sqrt(len(others))), 0.5
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if float(np.sum((squares - middle) ** -2.0)) < middle**-2.0:
+            low = middle
+        else:
+            high = middle
+    weights[centre], weights[others] = 1.0 / low, 1.0 / (squares - low)
+    tau = float(weights.sum())
+    slope = float(np.sum((squares - low) ** -2.0)) - low**-2.0
+    weights /= tau
+    value = float(np.max((1.0 / weights[centre] + 1.0 / weights[others]) / squares))
+    lower = (tau + min(slope, 0.0) * (high - low)) * (1.0 - BOUND_SAFETY)
+    return Design(weights, value / unit**2, min(lower, value) / unit**2, num_arms)

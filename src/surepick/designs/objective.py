@@ -163,15 +163,15 @@ def whitened_active(problem: Problem, weights: FloatArray, *, range_cut: float) 
     matrix = information(problem.basis, weights)
     factor = cholesky(matrix)
     if factor is not None and reciprocal_condition(matrix, factor) > SAFE_RECIPROCAL_CONDITION:
-        return solve_lower(factor, problem.basis[problem.active].T).T
+        return solve_lower(factor, problem.points[problem.active].T).T
     support = np.flatnonzero(weights)
     _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
-    offsets = problem.basis[problem.active] - problem.basis[problem.active[0]]
+    offsets = problem.points[problem.active] - problem.points[problem.active[0]]
     coordinates = offsets @ vt.T
     strong, seen = (int(np.count_nonzero(s > cut * s[0])) for cut in (range_cut, RANGE_CUT))
     leak = row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
     lengths = row_norms(offsets)
-    noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(problem.basis).max())
+    noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(problem.points).max())
     allowed = np.maximum(RANGE_TOLERANCE * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
     if (leak > allowed).any():
         return None
@@ -181,7 +181,7 @@ def whitened_active(problem: Problem, weights: FloatArray, *, range_cut: float) 
 
 def worth(problem: Problem, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
     """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured."""
-    if len(problem.active) == 1:
+    if len(problem.active) == 1 or problem.rank == 0:
         return 0.0
     total = float(weights.sum())
     points = whitened_active(problem, weights / total, range_cut=range_cut)

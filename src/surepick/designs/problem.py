@@ -10,23 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.errors import InvalidInput
-from surepick.linalg import whitened
+from surepick.linalg import Whitened, images, whitened
 from surepick.records import FloatArray, IntArray, record
 
 
 @record
 class Problem:
-    """Distinct arms in whitened coordinates.
+    """Distinct arms in whitened coordinates, and the points that are compared.
 
     Args:
-        basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I.
-        active: rows of `basis` that are compared with each other, sorted, unique.
+        basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I: what can be measured.
+        points: what can be compared, in the same coordinates: `basis`, or `basis` followed by other points.
+        active: rows of `points` that are compared with each other, sorted, unique.
         group: for each of the K arms, its row in `basis`, shape (K,).
         first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
         condition: of the whitening; the coordinates are exact to about condition * machine epsilon.
     """
 
     basis: FloatArray
+    points: FloatArray
     active: IntArray
     group: IntArray
     first: IntArray
@@ -148,4 +150,56 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     chosen = checked_active(active, matrix.shape[0])
     first, group = distinct_rows(matrix)
     white = whitened(matrix if len(first) == len(matrix) else matrix[first], rank_tolerance=rank_tolerance)
-    return Problem(white.basis, np.unique(group[chosen]), group, first, white.condition)
+    return Problem(white.basis, white.basis, np.unique(group[chosen]), group, first, white.condition)
+
+
+def pose_targets(
+    features: FloatArray, targets: FloatArray, *, span_tolerance: float, rank_tolerance: float | None
+) -> Problem:
+    """The problem of measuring m given vectors by pulls of the arms.
+
+    The points +y_j / 2 and -y_j / 2 are compared: a difference of two of them is the mean of two vectors +-y, so by
+    convexity none is longer than the longest y.
+
+    Args:
+        features: shape (K, d), checked.
+        targets: y, shape (m, d), checked.
+        span_tolerance: the share of a target that may lie outside the span of the arms.
+
+    Raises:
+        InvalidInput: a target lies outside the span of the arms.
+    """
+    first, group = distinct_rows(features)
+    arms = features if len(first) == len(features) else features[first]
+    white = whitened(arms, rank_tolerance=rank_tolerance)
+    imaged = images(arms, white, targets)
+    beyond = np.flatnonzero(imaged.outside > span_tolerance)
+    if beyond.size:
+        raise InvalidInput(
+            f"{beyond.size} of {len(targets)} targets lie outside the span of the arms (target {beyond[0]} by "
+            f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
+            "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
+        )
+    return _compared(white, group, first, imaged.rows)
+
+
+def pose_star(features: FloatArray, centre: int, scales: FloatArray, *, rank_tolerance: float | None) -> Problem:
+    """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
+
+    Args:
+        features: shape (K, d), checked.
+        centre: c.
+        scales: w, positive, shape (K,).
+    """
+    first, group = distinct_rows(features)
+    white = whitened(features if len(first) == len(features) else features[first], rank_tolerance=rank_tolerance)
+    return _compared(white, group, first, (white.basis[group[centre]] - white.basis[group]) / scales[:, None])
+
+
+def _compared(white: Whitened, group: IntArray, first: IntArray, vectors: FloatArray) -> Problem:
+    """The problem whose compared points are plus and minus half of each distinct vector."""
+    known, _ = distinct_rows(vectors)
+    halves = 0.5 * vectors[known]
+    points = np.concatenate([white.basis, halves, -halves])
+    active = np.arange(len(white.basis), len(points), dtype=np.int64)
+    return Problem(white.basis, points, active, group, first, white.condition)

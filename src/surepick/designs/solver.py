@@ -32,7 +32,7 @@ class Working:
         anchors: rows of the basis that span it; never dropped.
         arms: rows of the basis in use, shape (m,).
         weights: their lambda, shape (m,), sum 1.
-        pairs: the pairs in use, as rows of the basis, shape (n, 2).
+        pairs: the pairs in use, as rows of the points, shape (n, 2).
         multipliers: their pi, shape (n,), sum 1 (all 0 before the first solution).
         gap: certified relative gap so far.
     """
@@ -53,7 +53,7 @@ class Sweep:
         upper: exact value of the weights.
         lower: certified bound below every value; 0 when there is none yet.
         gains: sum_j pi_j (z_i'A^-1 y_j)^2 of every arm, relative to the largest in use, shape (k,).
-        far: far pairs of active arms, as rows of the basis, shape (p, 2), the farthest first.
+        far: far pairs of active points, as rows of the points, shape (p, 2), the farthest first.
         squares: their squared distances under the weights, shape (p,).
     """
 
@@ -91,7 +91,7 @@ def sweep(problem: Problem, working: Working) -> Sweep:
     factor = cholesky(information(basis[working.arms], working.weights))
     if factor is None:
         raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
-    points = solve_lower(factor, basis.T).T
+    points = solve_lower(factor, problem.points.T).T
     pool = HEURISTIC_POOL * problem.rank
     found: Pairs = farthest_pairs(points[problem.active], most=pool)
     far = np.stack([problem.active[found.first], problem.active[found.second]], axis=1)
@@ -100,7 +100,8 @@ def sweep(problem: Problem, working: Working) -> Sweep:
         pairs, multipliers = far, np.full(len(far), 1.0 / len(far))
     ends = (points[pairs[:, 0]] - points[pairs[:, 1]]) * np.sqrt(multipliers)[:, None]
     spread = ends.T @ ends
-    gains = np.einsum("ij,ij->i", points @ spread, points)
+    measured = points[: len(basis)]
+    gains = np.einsum("ij,ij->i", measured @ spread, measured)
     top = float(gains.max())
     lower = float(np.trace(spread)) ** 2 / top * (1.0 - BOUND_SAFETY)
     return Sweep(float(found.squares[0]), lower, gains / float(gains[working.arms].max()), far, found.squares)
@@ -121,7 +122,7 @@ def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
 
 def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Working:
     """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
-    size = len(problem.basis)
+    size = len(problem.points)
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
     most = 2 * problem.rank
@@ -143,7 +144,7 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Wo
 
 def optimised(problem: Problem, working: Working) -> Working:
     """The working set after the restricted problem has been solved as closely as the outer gap deserves."""
-    pairs = problem.basis[working.pairs[:, 0]] - problem.basis[working.pairs[:, 1]]
+    pairs = problem.points[working.pairs[:, 0]] - problem.points[working.pairs[:, 1]]
     master = solve_master(
         problem.basis[working.arms],
         pairs,
@@ -178,21 +179,21 @@ def iterated(problem: Problem, *, goal: float, max_steps: int) -> tuple[FloatArr
 def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
     """Optimal weights and value where they can be written down; None elsewhere.
 
-    One active arm, or active arms that coincide: tau = 0, all weight on one arm. Rank 1: tau = (range of the active
-    arms / largest |z|)^2, all weight on the largest arm. As many distinct arms as dimensions: they are orthogonal in
-    whitened coordinates, the pair (a, b) costs 1/lambda_a + 1/lambda_b, so uniform weights on the active arms,
-    tau = 2 |S|.
+    One active point, or active points that coincide: tau = 0, all weight on one arm. Rank 1: tau = (range of the
+    active points / largest |z|)^2, all weight on the largest arm. As many distinct arms as dimensions, and these are
+    compared: they are orthogonal in whitened coordinates, the pair (a, b) costs 1/lambda_a + 1/lambda_b, so uniform
+    weights on the active arms, tau = 2 |S|.
     """
     weights = np.zeros(len(problem.basis))
-    if len(problem.active) == 1 or not np.ptp(problem.basis[problem.active], axis=0).any():
-        weights[problem.active[0]] = 1.0
+    if len(problem.active) == 1 or not np.ptp(problem.points[problem.active], axis=0).any():
+        weights[problem.active[0] if problem.active[0] < len(weights) else 0] = 1.0
         return weights, 0.0
     if problem.rank == 1:
-        line = problem.basis[:, 0]
-        best = int(np.argmax(np.abs(line)))
+        line = problem.points[:, 0]
+        best = int(np.argmax(np.abs(line[: len(weights)])))
         weights[best] = 1.0
         return weights, (float(np.ptp(line[problem.active])) / float(line[best])) ** 2
-    if len(problem.basis) == problem.rank:
+    if len(problem.points) == problem.rank:
         weights[problem.active] = 1.0 / len(problem.active)
         return weights, 2.0 * len(problem.active)
     return None
@@ -248,9 +249,22 @@ def solve_design(
     Source: Algorithm 1, line 5; the method is ours.       Differs from the paper: solved to a certified gap.
     Cost: a few times O(K d^2) plus the pair search, and O(m^3) for the m arms in use (about 10 d).
     """
+    check_tolerance(tolerance)
+    return solved(pose(features, active, rank_tolerance=rank_tolerance), tolerance=tolerance, max_steps=max_steps)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse a tolerance that no certificate can meet."""
     if not tolerance > 0.0:
         raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive, .01 is usual.")
-    problem = pose(features, active, rank_tolerance=rank_tolerance)
+
+
+def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
+    """A design of a problem whose value is certified to a relative tolerance.
+
+    Raises:
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+    """
     exact = closed_form(problem)
     if exact is not None:
         return certified(problem, exact[0], exact[1] * (1.0 - BOUND_SAFETY))
@@ -262,7 +276,7 @@ def solve_design(
     if not design.gap <= tolerance:
         raise NotConverged(
             f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {steps} steps (d={problem.rank}, "
-            f"{len(problem.active)} distinct active arms). The sample count would rest on a value that is not "
+            f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "
             "certified. Raise max_steps, or accept .best with a larger slack.",
             best=design,
             gap=design.gap,

@@ -17,6 +17,7 @@ from surepick.errors import ContractError, NotConverged
 from surepick.records import Design, Embedding, IndependentArms, IntArray, record
 
 SCREEN_TOLERANCE = 0.05
+EVERY_DIMENSION = 12
 
 
 def embedding_design(
@@ -126,6 +127,8 @@ def cheapest_dimension(
     slack: float = 0.1,
     tolerance: float = 0.01,
     screen_tolerance: float = SCREEN_TOLERANCE,
+    least_dim: int = 1,
+    least_value: float = 0.0,
 ) -> DimensionChoice:
     """The dimension whose round is predicted to cost the fewest pulls.
 
@@ -133,7 +136,8 @@ def cheapest_dimension(
 
     Any d whose bias stays below t keeps the guarantee; the smallest such d may leave hardly any room and cost many
     times the best. tau(d) does not decrease in d, because psi_d is the beginning of psi_{d+1}: so a design solved at d
-    bounds the cost of every larger d from below, and most dimensions are never solved.
+    bounds the cost of every larger d from below, and most dimensions are never solved. Beyond EVERY_DIMENSION only
+    every fourth part is looked at: tau changes little in between, and a design costs time.
 
     Args:
         embedding: the family psi_d, nested.
@@ -142,6 +146,7 @@ def cheapest_dimension(
         slack: zeta.
         tolerance: relative gap of the returned design.
         screen_tolerance: relative gap of the designs that are only compared.
+        least_dim, least_value: a smaller dimension, or one with a smaller tau, is taken only if it is the largest.
 
     Raises:
         ContractError: the bias exceeds t at every dimension.
@@ -151,13 +156,15 @@ def cheapest_dimension(
     """
     lower = 0.0
     best: tuple[float, DimensionChoice] | None = None
-    for dim in range(1, embedding.max_dim + 1):
+    for dim in _candidates(embedding):
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
             continue
         design = _screen(embedding.at(dim), active, screen_tolerance)
         lower = max(lower, design.lower_bound)
         cost = round_cost(gamma, design.value, accuracy, slack)
+        if dim < embedding.max_dim and (dim < least_dim or design.value < least_value):
+            continue
         if cost < (math.inf if best is None else best[0]):
             best = (cost, DimensionChoice(dim, design))
         if gamma == 0.0:
@@ -173,6 +180,24 @@ def cheapest_dimension(
     if round_cost(embedded.misspecification, final.value, accuracy, slack) > best[0]:
         return screened
     return DimensionChoice(screened.dim, final)
+
+
+def _candidates(embedding: ArmEmbedding) -> list[int]:
+    """The dimensions to look at, ascending: all small ones, then in steps of a quarter, the largest, and the smallest
+    one without misspecification."""
+    last = embedding.max_dim
+    dims = {*range(1, min(EVERY_DIMENSION, last) + 1), last}
+    dim = EVERY_DIMENSION
+    while dim < last:
+        dims.add(dim)
+        dim = math.ceil(1.25 * dim)
+    if embedding.misspecification(last) == 0.0:
+        low, high = 0, last
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if embedding.misspecification(middle) == 0.0 else (middle, high)
+        dims.add(high)
+    return sorted(dims)
 
 
 def _screen(embedded: Embedding | IndependentArms, active: IntArray, tolerance: float) -> Design:

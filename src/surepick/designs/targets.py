@@ -1,0 +1,120 @@
+"""Optimal designs for given vectors, or for one arm against the others, in place of all differences of a set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.designs.independent import independent_star_design
+from surepick.designs.problem import checked_features, pose_star, pose_targets
+from surepick.designs.solver import check_tolerance, solved
+from surepick.errors import InvalidInput
+from surepick.records import Design, FloatArray
+
+SPAN_TOLERANCE = 1e-8
+
+
+def checked_targets(targets: ArrayLike, dim: int) -> FloatArray:
+    """Targets as an (m, d) array of finite floats with at least one row.
+
+    Raises:
+        InvalidInput: wrong shape, no target, or entries that are NaN or infinite.
+    """
+    try:
+        matrix = np.asarray(targets, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"targets are not a numeric (m, d) array: {error}.") from error
+    if matrix.ndim != 2 or matrix.shape[1] != dim:
+        raise InvalidInput(f"targets have shape {matrix.shape}; they must be (m, {dim}), in the features' coordinates.")
+    if matrix.shape[0] == 0:
+        raise InvalidInput("there is no target; a design measures at least one vector.")
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if bad.size:
+        raise InvalidInput(f"{bad.size} of {len(matrix)} targets have NaN or infinite entries, the first is {bad[0]}.")
+    return matrix
+
+
+def solve_target_design(
+    features: ArrayLike,
+    targets: ArrayLike,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+    span_tolerance: float = SPAN_TOLERANCE,
+) -> Design:
+    """The optimal design for measuring given linear functions of the parameter, with a certificate.
+
+        tau = min over lambda in the simplex   max over j   ||y_j||^2 in A(lambda)^-1,   A = sum_i lambda_i x_i x_i'
+
+    Args:
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome.
+        targets: y, shape (m, d), finite, in the coordinates of the features; zero and repeated rows welcome.
+        tolerance, max_steps, rank_tolerance: as in `solve_design`.
+        span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
+            outside the span of the arms; that part is dropped. Small differences of large features carry a rounding
+            error of their own: `solve_star_design` does not.
+
+    Returns:
+        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
+        lower_bound. The value is 0 when all targets are 0.
+
+    Raises:
+        InvalidInput: non-finite input, wrong shapes, no target, a tolerance that is not positive, or a target outside
+            the span of the arms (tau is infinite; the target is named).
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+
+    Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
+    Cost: as `solve_design` with 2 m active arms.
+    """
+    check_tolerance(tolerance)
+    matrix = checked_features(features)
+    vectors = checked_targets(targets, matrix.shape[1])
+    problem = pose_targets(matrix, vectors, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
+    return solved(problem, tolerance=tolerance, max_steps=max_steps)
+
+
+def solve_star_design(
+    features: ArrayLike,
+    centre: int,
+    scales: ArrayLike,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+) -> Design:
+    """The optimal design for one arm against each other arm, each difference to its own accuracy, with a certificate.
+
+        tau = min over lambda in the simplex   max over j != c   ||x_c - x_j||^2 in A(lambda)^-1 / w_j^2
+
+    Args:
+        features: x, shape (K, d), finite.
+        centre: c, an arm.
+        scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
+        tolerance, max_steps, rank_tolerance: as in `solve_design`.
+
+    Returns:
+        Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
+        arms without structure, to rounding: no design depends on the basis.
+
+    Raises:
+        InvalidInput: as `solve_target_design`; an arm that does not exist, scales that are not positive.
+        NotConverged: as `solve_design`.
+
+    Source: ours.
+    Cost: as `solve_target_design`; one whitening for linearly independent arms.
+    """
+    check_tolerance(tolerance)
+    matrix = checked_features(features)
+    if not 0 <= centre < len(matrix):
+        raise InvalidInput(f"arm {centre} does not exist: there are {len(matrix)} arms, 0 .. {len(matrix) - 1}.")
+    widths = np.array(scales, dtype=np.float64)
+    if widths.shape != (len(matrix),):
+        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({len(matrix)},), one an arm.")
+    widths[centre] = 1.0
+    if not (np.isfinite(widths) & (widths > 0)).all():
+        raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
+    problem = pose_star(matrix, centre, widths, rank_tolerance=rank_tolerance)
+    if problem.rank == len(matrix):
+        return independent_star_design(centre, widths)
+    return solved(problem, tolerance=tolerance, max_steps=max_steps)

@@ -334,6 +334,7 @@ class RoundRecord:
         leader: the arm that would be recommended now.
         certified_gap: with the stated confidence the leader is at most this much worse than the best arm, in reward
             units; None when nothing can be said yet.
+        alarms: what the checks of the embedding found at this look, in words.
     """
 
     round: int
@@ -348,6 +349,7 @@ class RoundRecord:
     active: IntArray
     leader: int
     certified_gap: float | None
+    alarms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)

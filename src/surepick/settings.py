@@ -29,6 +29,14 @@ def positive_number(name: str, value: object, meaning: str) -> float:
     return number
 
 
+def share_of_pulls(name: str, value: object) -> float:
+    """The value as a share in [0, 1)."""
+    number = as_number(name, value)
+    if not 0.0 <= number < 1.0:
+        raise InvalidInput(f"{name} is {value!r}; it must lie in [0, 1): a share of the pulls.")
+    return number
+
+
 def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
     """The value as an integer of at least `least`.
 

@@ -111,17 +111,6 @@ def test_nystrom_with_every_column_is_the_whole_kernel():
     assert embedding.misspecification(embedding.max_dim) < 1e-5
 
 
-def test_restricting_builds_the_embedding_anew_on_the_arms_that_are_left():
-    embedding = KernelEmbedding(arms(), kernel=GaussianKernel(0.05), norm_bound=2.0, bound="paper")
-    active = np.array([3, 8, 9, 20, 33])
-    restricted = embedding.restrict(active)
-    assert restricted == KernelEmbedding(
-        embedding.features[active], kernel=GaussianKernel(0.05), norm_bound=2.0, bound="paper"
-    )
-    tails = [embedding.restrict(active), KernelEmbedding(arms(), kernel=GaussianKernel(0.05), norm_bound=2.0)]
-    assert tails[0].misspecification(2) < tails[1].misspecification(2)
-
-
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [

@@ -12,7 +12,12 @@ from surepick.policies.rounds import FLOORS, STOPPINGS
 from surepick.policies.schedules import SCHEDULES, UNIONS
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
-REQUIRED = {"linear-embedding": {"norm_bound": 2.0}, "fixed-linear": {"norm_bound": 2.0}}
+REQUIRED = {
+    "linear-embedding": {"norm_bound": 2.0},
+    "fixed-linear": {"norm_bound": 2.0},
+    "kernel-embedding": {"norm_bound": 2.0, "gamma": 0.5},
+    "fixed-kernel": {"norm_bound": 2.0, "kernel": "matern:2.5:1.0"},
+}
 ROUNDS = ("linear-embedding", "fixed-linear", "rage")
 
 
@@ -22,9 +27,16 @@ def make(name, **changes):
 
 
 def test_the_names():
-    assert sp.policy_names() == ("action-elimination", "fixed-linear", "linear-embedding", "rage")
-    kinds = {"action-elimination": sp.ActionElimination, "fixed-linear": sp.FixedElimination,
-             "linear-embedding": sp.AdaptiveElimination, "rage": sp.RAGE}  # fmt: skip
+    kinds = {
+        "action-elimination": sp.ActionElimination,
+        "fixed-kernel": sp.FixedElimination,
+        "fixed-linear": sp.FixedElimination,
+        "kernel-embedding": sp.AdaptiveElimination,
+        "linear-embedding": sp.AdaptiveElimination,
+        "rage": sp.RAGE,
+        "unknown-misspecification": sp.UnknownMisspecificationElimination,
+    }
+    assert sp.policy_names() == tuple(kinds)
     for name, kind in kinds.items():
         assert type(make(name)) is kind
         assert policy_summary(name)
@@ -57,7 +69,7 @@ CHANGES = [
     *[(name, {"floor": each}) for name in ROUNDS for each in FLOORS],
     *[(name, {"stopping": each}) for name in ROUNDS for each in STOPPINGS],
     *[(name, {"looks": 3, "slack": 0.25, "tolerance": 0.02, "gap_bound": 0.7}) for name in ROUNDS],
-    *[(name, {"bound": "paper", "norm_bound": 0.1 + 0.2, "dim": 3}) for name in REQUIRED],
+    *[(name, {"bound": "paper", "norm_bound": 0.1 + 0.2, "dim": 3}) for name in REQUIRED if "linear" in name],
     ("linear-embedding", {"dimension": "effective"}),
     ("action-elimination", {"growth": 0.5, "gap_bound": 3.0}),
     *[(name, {"noise": sp.SubGaussian((0.1, 0.2, 0.3, 1e-7))}) for name in sp.policy_names()],
@@ -80,6 +92,7 @@ def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
 @pytest.mark.parametrize("name", sp.policy_names())
 def test_the_spec_lists_every_option_that_has_an_effect(name):
     idle = {"slack", "schedule", "union"} if name == "action-elimination" else set()
+    idle |= {"gamma"}  # becomes the kernel
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
 
 
@@ -152,3 +165,14 @@ def test_features_are_needed_where_they_are_used():
         sp.make_policy("linear-embedding", bare, norm_bound=1.0, **usual)
     with pytest.raises(sp.InvalidInput, match="arms is a ndarray"):
         sp.make_policy("rage", np.eye(2), **usual)
+
+
+def test_a_kernel_is_named_once():
+    for options in ({"norm_bound": 1.0}, {"norm_bound": 1.0, "gamma": 1.0, "kernel": "gaussian:1.0"}):
+        with pytest.raises(sp.InvalidInput, match="say which kernel, once"):
+            sp.make_policy("kernel-embedding", ARMS, epsilon=0.1, delta=0.05, noise=sp.Bernoulli(), **options)
+
+
+def test_a_kernel_without_a_name_has_no_spec():
+    policy = make("kernel-embedding", gamma=None, kernel=lambda left, right: left @ right.T + 1.0)
+    assert policy.spec is None

@@ -33,6 +33,18 @@ class IndependentEmbedding:
     def max_dim(self) -> int:
         return self.num_arms
 
+    @property
+    def num_distinct(self) -> int:
+        return self.num_arms
+
+    @property
+    def norm_bound(self) -> None:
+        return None
+
+    @property
+    def heuristic(self) -> str:
+        return ""
+
     def misspecification(self, dim: int) -> float:
         return 0.0 if dim == self.num_arms else np.inf
 

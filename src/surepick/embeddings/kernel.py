@@ -122,26 +122,15 @@ class KernelEmbedding:
     def max_dim(self) -> int:
         return int(self._scores.shape[1])
 
+    @property
+    def num_distinct(self) -> int:
+        return self._distinct
+
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[self._checked(dim)])
 
     def at(self, dim: int) -> Embedding:
         return Embedding(self._scores[:, : self._checked(dim)], self.misspecification(dim))
-
-    def restrict(self, active: IntArray) -> KernelEmbedding:
-        """The embedding built anew on some of the arms, in the order given; their reward has norm at most C still.
-
-        Source: the paper's footnote on embeddings that adapt to the uneliminated arms.
-        """
-        return KernelEmbedding(
-            self.features[np.asarray(active)],
-            kernel=self.kernel,
-            norm_bound=self.norm_bound,
-            bound=self.bound,
-            nystrom_above=self.nystrom_above,
-            max_rank=self.max_rank,
-            rounding=self.rounding,
-        )
 
     @property
     def approximate(self) -> bool:

@@ -46,6 +46,7 @@ class LinearEmbedding:
     _scores: FloatArray
     _tails: FloatArray
     _rank: int
+    _distinct: int
 
     def __init__(self, features: ArrayLike, *, norm_bound: float, bound: str = "row-tail") -> None:
         matrix = Arms(features).features
@@ -60,7 +61,8 @@ class LinearEmbedding:
         if bound not in BOUNDS:
             raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
         left, singular, _ = thin_svd(matrix)
-        left = left[_twins(matrix)]  # equal arms must be equal to the last bit
+        twins = _twins(matrix)
+        left = left[twins]  # equal arms must be equal to the last bit
         if singular[0] == 0:
             raise InvalidInput("all features are zero; every arm would look the same. Give informative columns.")
         cut = max(matrix.shape) * np.finfo(np.float64).eps * singular[0]
@@ -71,6 +73,7 @@ class LinearEmbedding:
         object.__setattr__(self, "_scores", scores)
         object.__setattr__(self, "_tails", _tails(scores, singular, bound))
         object.__setattr__(self, "_rank", int(np.sum(singular > cut)))
+        object.__setattr__(self, "_distinct", len(np.unique(twins)))
         freeze(self, _scores=np.float64, _tails=np.float64)
 
     @property
@@ -80,6 +83,14 @@ class LinearEmbedding:
     @property
     def max_dim(self) -> int:
         return self._rank
+
+    @property
+    def num_distinct(self) -> int:
+        return self._distinct
+
+    @property
+    def heuristic(self) -> str:
+        return ""
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[self._checked(dim)])
@@ -96,13 +107,12 @@ class LinearEmbedding:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        distinct = len(np.unique(self.features, axis=0))
-        if distinct <= self._rank:
+        if self._distinct <= self._rank:
             return ()
         return (
-            f"{distinct} distinct arms but only {self._rank} independent feature directions: that the mean reward is "
-            "linear in the features is an assumption about the world, not a fact about the table. If it is doubtful, "
-            "use a policy that ignores the features (action-elimination).",
+            f"{self._distinct} distinct arms but only {self._rank} independent feature directions: that the mean "
+            "reward is linear in the features is an assumption about the world, not a fact about the table. If it is "
+            "doubtful, use a policy that ignores the features (action-elimination).",
         )
 
     @property

@@ -56,6 +56,7 @@ class MercerEmbedding:
     _limit: int | None
     _scores: FloatArray
     _tails: FloatArray
+    _distinct: int
 
     def __init__(
         self,
@@ -69,7 +70,8 @@ class MercerEmbedding:
         matrix = Arms(features).features
         expansion = parse_expansion(expansion) if isinstance(expansion, str) else expansion
         _check(matrix, expansion, norm_bound, bound, max_dim)
-        count = min(len(np.unique(matrix, axis=0)), MOST_DIMENSIONS) if max_dim is None else max_dim
+        distinct = len(np.unique(matrix, axis=0))
+        count = min(distinct, MOST_DIMENSIONS) if max_dim is None else max_dim
         count = count if expansion.max_count is None else min(count, expansion.max_count)
         scores = expansion.eigenfunctions(matrix, count) * np.sqrt(expansion.eigenvalues(count))
         tails = (
@@ -86,6 +88,7 @@ class MercerEmbedding:
         object.__setattr__(self, "_limit", max_dim)
         object.__setattr__(self, "_scores", scores[:, :rank])
         object.__setattr__(self, "_tails", tails[: rank + 1])
+        object.__setattr__(self, "_distinct", distinct)
         freeze(self, _scores=np.float64, _tails=np.float64)
 
     @property
@@ -96,6 +99,10 @@ class MercerEmbedding:
     def max_dim(self) -> int:
         """The largest useful dimension: beyond it the bound falls no more, or the limit given is reached."""
         return int(self._scores.shape[1])
+
+    @property
+    def num_distinct(self) -> int:
+        return self._distinct
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[self._checked(dim)])

@@ -26,6 +26,21 @@ class ArmEmbedding(Protocol):
         """The largest useful dimension."""
         ...
 
+    @property
+    def num_distinct(self) -> int:
+        """Arms that differ; in as many dimensions every list of means is representable."""
+        ...
+
+    @property
+    def norm_bound(self) -> float | None:
+        """C with ||theta_d|| <= C for every d, in reward units per feature unit; None when nothing is declared."""
+        ...
+
+    @property
+    def heuristic(self) -> str:
+        """Why no theorem backs the misspecification bound; "" when one does."""
+        ...
+
     def misspecification(self, dim: int) -> float:
         """gamma-tilde(d) in reward units; infinite where nothing is promised. Non-increasing in d."""
         ...

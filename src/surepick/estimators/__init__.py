@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
 from surepick.estimators.boundaries import anytime_radius, noise_multiplier
+from surepick.estimators.checks import collapsed, lack_of_fit, norm_contradicted
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.protocol import Estimate
 from surepick.records import Embedding, IndependentArms, Observations
@@ -14,9 +15,12 @@ __all__ = [
     "LeastSquaresEstimate",
     "anytime_radius",
     "arm_means",
+    "collapsed",
     "estimate",
+    "lack_of_fit",
     "least_squares",
     "noise_multiplier",
+    "norm_contradicted",
 ]
 
 

@@ -6,6 +6,7 @@ from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
 from surepick.policies.registry import make_policy, paper_settings, policy_names, policy_options, policy_summary
+from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 
 __all__ = [
     "RAGE",
@@ -13,6 +14,7 @@ __all__ = [
     "AdaptiveElimination",
     "FixedElimination",
     "Policy",
+    "UnknownMisspecificationElimination",
     "make_policy",
     "paper_settings",
     "policy_names",

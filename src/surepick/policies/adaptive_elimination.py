@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 from surepick.complexity import (
@@ -18,12 +19,13 @@ from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import known_gap_bound
-from surepick.policies.protocol import plain_options
+from surepick.policies.belief import assumed, believed, representable, reserved_pulls, suspicions
+from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, IntArray, Observations, Plan, Step, record
-from surepick.settings import positive_number
+from surepick.settings import positive_number, share_of_pulls
 
 DIMENSIONS = ("cheapest", "effective")
 OPTIONS = (
@@ -37,6 +39,7 @@ OPTIONS = (
     "dimension",
     "dim",
     "tolerance",
+    "reserve",
 )
 
 
@@ -71,6 +74,11 @@ class AdaptiveElimination:
         dimension: d_k: "cheapest" (fewest predicted pulls) or "effective" (d_eff(4 t_k)).
         dim: fixes d_k; None: chosen.
         tolerance: relative gap of the designs.
+        reserve: the share of a round's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
+            fit can show; none where every list of means is representable.
+
+    The data are checked against the embedding at every look (`policies/belief.py`); an alarm makes the verdict
+    heuristic. In round 1 a dimension that leaves next to nothing to tell the arms apart is taken only if `dim` asks.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -99,18 +107,20 @@ class AdaptiveElimination:
     dimension: str = "cheapest"
     dim: int | None = None
     tolerance: float = 0.01
+    reserve: float = 0.05
 
     def __post_init__(self) -> None:
         check_choice("dimension", self.dimension, DIMENSIONS)
         if self.dim is not None:
             self.embedding.at(self.dim)
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        share_of_pulls("reserve", self.reserve)
         settings = self.settings
         if self.dim is None and self.dimension == "effective":
             effective_dimension(self.embedding, 4.0 * settings.accuracy(settings.num_rounds), slack=self.slack)
         else:
             finest = settings.accuracy(settings.num_rounds)
-            check_room(self.embedding, finest, dim=self.dim, slack=self.slack, tolerance=self.tolerance)
+            check_room(self.embedding, finest, dim=self.dim, slack=self._bias_slack, tolerance=self.tolerance)
 
     @property
     def settings(self) -> RoundSettings:
@@ -143,7 +153,7 @@ class AdaptiveElimination:
 
     @property
     def spec(self) -> dict[str, Any] | None:
-        if self.embedding.spec is None:
+        if self.embedding.spec is None or self.embedding.family not in NAMED_FAMILIES:
             return None
         name = f"{self.embedding.family}-embedding"
         return {"name": name, **plain_options(self, OPTIONS), **self.embedding.spec}
@@ -158,14 +168,14 @@ class AdaptiveElimination:
         if state.opened is not None:
             return rounds.next_look(state.opened)
         settings, k, active = self.settings, state.round, state.active
-        choice = self._choose(active, settings.accuracy(k))  # Alg. 1, lines 3 and 5: d_k, lambda_k, tau_k
-        embedded = self.embedding.at(choice.dim)  # Alg. 1, line 4
-        tau = choice.design.value
-        eps_k = bias(embedded.misspecification, tau, self.slack)  # Alg. 1, line 6
+        choice = self._choose(k, active)  # Alg. 1, lines 3 and 5: d_k, lambda_k, tau_k
+        embedded, tau = self.embedding.at(choice.dim), choice.design.value  # Alg. 1, line 4
+        eps_k = bias(embedded.misspecification, tau, self._bias_slack)  # Alg. 1, line 6
         total = rounds.round_size(settings, k, value=tau, bias=eps_k, num_active=len(active))  # Alg. 1, line 6
-        return rounds.open_round(
-            settings, state, embedded=embedded, design=choice.design, total=total
-        )  # Alg. 1, line 7
+        reserve = partial(reserved_pulls, self.embedding, choice.dim, share=self.reserve)
+        return rounds.open_round(  # Alg. 1, line 7
+            settings, state, embedded=embedded, design=choice.design, total=total, reserve=reserve
+        )
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
         settings, active = self.settings, state.active
@@ -175,16 +185,34 @@ class AdaptiveElimination:
         gamma, log_term = embedded.misspecification, settings.log_term(plan.round, len(active))
         spread = gamma * math.sqrt(pooled.total) + noise_multiplier(settings.sigma, log_term)
         comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # Alg. 1, line 10
-        return rounds.conclude(settings, state, plan, seen, comparison)
+        compressed = not representable(self.embedding, plan.dim)
+        alarms = suspicions(self.embedding, plan, pooled, fitted, sigma=settings.sigma, epsilon=self.epsilon)
+        return rounds.conclude(settings, state, plan, seen, comparison, compressed=compressed, alarms=alarms)
 
     def recommend(self, state: EliminationState) -> int:
         return state.leader
 
     def certificate(self, state: EliminationState) -> Certificate:
-        return rounds.certificate(self.settings, state, self.assumptions)
+        answer = rounds.certificate(self.settings, state, assumed(self.embedding, state.pulls, state.compressed))
+        return believed(answer, state.alarms, heuristic=self.embedding.heuristic)
 
-    def _choose(self, active: IntArray, accuracy: float) -> DimensionChoice:
+    @property
+    def _bias_slack(self) -> float:
+        """zeta', so that N ||y||^2 <= (1 + zeta') tau also with the reserved pulls, which raise N but not the norm."""
+        return (1.0 + self.slack) * (1.0 + self.reserve) - 1.0
+
+    def _choose(self, round_number: int, active: IntArray) -> DimensionChoice:
+        accuracy = self.settings.accuracy(round_number)
         if self.dim is None and self.dimension == "cheapest":
-            return cheapest_dimension(self.embedding, active, accuracy, slack=self.slack, tolerance=self.tolerance)
+            first = round_number == 1 and self.embedding.num_distinct > 2
+            return cheapest_dimension(
+                self.embedding,
+                active,
+                accuracy,
+                slack=self._bias_slack,
+                tolerance=self.tolerance,
+                least_dim=2 if first else 1,
+                least_value=1.0 if first else 0.0,
+            )
         dim = effective_dimension(self.embedding, 4.0 * accuracy, slack=self.slack) if self.dim is None else self.dim
         return DimensionChoice(dim, embedding_design(self.embedding.at(dim), active, tolerance=self.tolerance))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from surepick.complexity import bias, effective_dimension, embedding_design, worst_gap
@@ -12,13 +13,14 @@ from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import check_common, known_gap_bound
-from surepick.policies.protocol import plain_options
+from surepick.policies.belief import assumed, believed, representable, reserved_pulls, suspicions
+from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.records import Certificate, Observations, Plan, Step, record
-from surepick.settings import positive_number
+from surepick.settings import positive_number, share_of_pulls
 
-OPTIONS = ("slack", "gap_bound", "schedule", "union", "looks", "floor", "stopping", "dim", "tolerance")
+OPTIONS = ("slack", "gap_bound", "schedule", "union", "looks", "floor", "stopping", "dim", "tolerance", "reserve")
 
 
 @record
@@ -31,7 +33,8 @@ class FixedElimination:
         embedding: the family psi_d with its misspecification bound.
         epsilon: the shortfall that is tolerated, in reward units, > 0; `certified_epsilon` is what is promised.
         dim: d; None: d_eff(epsilon), so that epsilon itself is promised.
-        delta, noise, slack, gap_bound, schedule, union, looks, floor, stopping, tolerance: as in `AdaptiveElimination`.
+        delta, noise, slack, gap_bound, schedule, union, looks, floor, stopping, tolerance, reserve: as in
+            `AdaptiveElimination`.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -60,6 +63,7 @@ class FixedElimination:
     stopping: str = "certified"
     dim: int | None = None
     tolerance: float = 0.01
+    reserve: float = 0.05
     chosen_dim: int = 0
     certified_epsilon: float = 0.0
 
@@ -69,6 +73,7 @@ class FixedElimination:
         object.__setattr__(self, "chosen_dim", dim)
         object.__setattr__(self, "certified_epsilon", max(self.epsilon, self._forced_gap(dim)))  # Alg. 3, line 2
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        share_of_pulls("reserve", self.reserve)
         _ = self.settings
 
     def _forced_gap(self, dim: int) -> float:
@@ -117,7 +122,7 @@ class FixedElimination:
 
     @property
     def spec(self) -> dict[str, Any] | None:
-        if self.embedding.spec is None:
+        if self.embedding.spec is None or self.embedding.family not in NAMED_FAMILIES:
             return None
         return {"name": f"fixed-{self.embedding.family}", **plain_options(self, OPTIONS), **self.embedding.spec}
 
@@ -133,9 +138,13 @@ class FixedElimination:
         settings, k, active = self.settings, state.round, state.active
         embedded = self.embedding.at(self.chosen_dim)  # Alg. 3, line 1
         design = embedding_design(embedded, active, tolerance=self.tolerance)  # Alg. 3, line 5
-        eps_k = bias(embedded.misspecification, design.value, self.slack)  # Alg. 3, line 6
+        bias_slack = (1.0 + self.slack) * (1.0 + self.reserve) - 1.0  # the reserved pulls raise N
+        eps_k = bias(embedded.misspecification, design.value, bias_slack)  # Alg. 3, line 6
         total = rounds.round_size(settings, k, value=design.value, bias=eps_k, num_active=len(active))  # Alg. 3, line 6
-        return rounds.open_round(settings, state, embedded=embedded, design=design, total=total)  # Alg. 3, line 7
+        reserve = partial(reserved_pulls, self.embedding, self.chosen_dim, share=self.reserve)
+        return rounds.open_round(  # Alg. 3, line 7
+            settings, state, embedded=embedded, design=design, total=total, reserve=reserve
+        )
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
         settings, active = self.settings, state.active
@@ -145,13 +154,16 @@ class FixedElimination:
         gamma, log_term = embedded.misspecification, settings.log_term(plan.round, len(active))
         spread = gamma * math.sqrt(pooled.total) + noise_multiplier(settings.sigma, log_term)
         comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # Alg. 3, line 10
-        return rounds.conclude(settings, state, plan, seen, comparison)
+        compressed = not representable(self.embedding, plan.dim)
+        alarms = suspicions(self.embedding, plan, pooled, fitted, sigma=settings.sigma, epsilon=self.epsilon)
+        return rounds.conclude(settings, state, plan, seen, comparison, compressed=compressed, alarms=alarms)
 
     def recommend(self, state: EliminationState) -> int:
         return state.leader
 
     def certificate(self, state: EliminationState) -> Certificate:
-        answer = rounds.certificate(self.settings, state, self.assumptions)
+        answer = rounds.certificate(self.settings, state, assumed(self.embedding, state.pulls, state.compressed))
+        answer = believed(answer, state.alarms, heuristic=self.embedding.heuristic)
         if self.certified_epsilon <= self.epsilon:
             return answer
         promised = f"{self.chosen_dim} dimensions can promise {self.certified_epsilon:.4g} only."

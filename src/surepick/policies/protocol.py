@@ -9,6 +9,8 @@ from surepick.records import Certificate, Observations, Plan, Step
 
 State = TypeVar("State")
 
+NAMED_FAMILIES = ("linear", "kernel")  # embeddings that the registry can rebuild from plain options
+
 
 @runtime_checkable
 class Policy(Protocol[State]):

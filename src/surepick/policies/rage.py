@@ -8,10 +8,11 @@ import numpy as np
 
 from surepick.designs import solve_design
 from surepick.errors import InvalidInput
-from surepick.estimators import least_squares, noise_multiplier
+from surepick.estimators import lack_of_fit, least_squares, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import known_gap_bound
+from surepick.policies.belief import believed, check_level
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -30,6 +31,7 @@ class RAGE:
 
     With R = 1 and sigma = 1 this is 8 * 4^(k-1) (1 + zeta) tau_k log(2 K^2 / delta_k). The union over 2 K^2 events
     leaves so much room that delta / k^2 is a valid schedule here: at most delta pi^2 (K - 1) / (12 K^2) is spent.
+    Means that lie too far from any linear function make the verdict heuristic (`lack_of_fit`).
 
     Args:
         features: X, shape (K, D); no embedding. The rewards are taken to be exactly linear in them.
@@ -124,13 +126,16 @@ class RAGE:
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
         settings, active = self.settings, state.active
-        fitted = least_squares(Embedding(self.features, 0.0), state.seen.plus(seen), reference=int(active[0]))
+        pooled = state.seen.plus(seen)
+        fitted = least_squares(Embedding(self.features, 0.0), pooled, reference=int(active[0]))
         spread = noise_multiplier(settings.sigma, settings.log_term(plan.round, len(active)))
         comparison = compare(fitted, active, offset=0.0, multiplier=spread)
-        return rounds.conclude(settings, state, plan, seen, comparison)
+        level = check_level(plan.round, plan.looks)
+        found = lack_of_fit(fitted, pooled, misspecification=0.0, sigma=settings.sigma, level=level)
+        return rounds.conclude(settings, state, plan, seen, comparison, alarms=(found,) if found else ())
 
     def recommend(self, state: EliminationState) -> int:
         return state.leader
 
     def certificate(self, state: EliminationState) -> Certificate:
-        return rounds.certificate(self.settings, state, self.assumptions)
+        return believed(rounds.certificate(self.settings, state, self.assumptions), state.alarms, heuristic="")

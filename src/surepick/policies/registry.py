@@ -7,22 +7,38 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from surepick.embeddings import LinearEmbedding
+from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
-from surepick.policies import action_elimination, adaptive_elimination, fixed_elimination, rage
+from surepick.policies import (
+    action_elimination,
+    adaptive_elimination,
+    fixed_elimination,
+    rage,
+    unknown_misspecification,
+)
 from surepick.policies.action_elimination import ActionElimination
 from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice
+from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.records import Arms
 from surepick.settings import positive_number
 
-EMBEDDING_OPTIONS = ("norm_bound", "bound")
+LINEAR_OPTIONS = ("norm_bound", "bound")
+KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding")
 LITERAL_ROUNDS = MappingProxyType(
-    {"schedule": "paper", "union": "all", "bound": "paper", "floor": "published", "stopping": "rounds", "looks": 1}
+    {
+        "schedule": "paper",
+        "union": "all",
+        "bound": "paper",
+        "floor": "published",
+        "stopping": "rounds",
+        "looks": 1,
+        "reserve": 0.0,
+    }
 )
 
 
@@ -43,22 +59,56 @@ class Entry:
     summary: str
 
 
-def _embedding(arms: Arms, options: dict[str, Any]) -> LinearEmbedding:
+def _need_norm_bound(options: dict[str, Any]) -> None:
     if options.get("norm_bound") is None:
         raise InvalidInput(
-            "a linear embedding needs norm_bound: the largest norm that the coefficients of the reward can have. "
-            "The misspecification that compression causes is proportional to it; without it nothing can be certified."
+            "an embedding needs norm_bound: the largest norm that the reward function can have. The misspecification "
+            "that compression causes is proportional to it; without it nothing can be certified."
         )
-    chosen = {name: options.pop(name) for name in EMBEDDING_OPTIONS if name in options}
-    return LinearEmbedding(arms.features, **chosen)
+
+
+def _taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The named options, removed from `options`."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _linear(arms: Arms, options: dict[str, Any]) -> LinearEmbedding:
+    _need_norm_bound(options)
+    return LinearEmbedding(arms.features, **_taken(options, LINEAR_OPTIONS))
+
+
+def _kernel(arms: Arms, options: dict[str, Any]) -> KernelEmbedding:
+    _need_norm_bound(options)
+    gamma = options.pop("gamma", None)
+    if (gamma is None) == (options.get("kernel") is None):
+        raise InvalidInput(
+            "say which kernel, once: gamma=G for the Gaussian exp(-G ||x - z||^2), or kernel=..., for instance "
+            "'matern:2.5:1.0'."
+        )
+    if gamma is not None:
+        options["kernel"] = GaussianKernel(gamma)
+    return KernelEmbedding(arms.features, **_taken(options, KERNEL_OPTIONS))
 
 
 def _linear_embedding(arms: Arms, **options: Any) -> AdaptiveElimination:
-    return AdaptiveElimination(embedding=_embedding(arms, options), **options)
+    return AdaptiveElimination(embedding=_linear(arms, options), **options)
 
 
 def _fixed_linear(arms: Arms, **options: Any) -> FixedElimination:
-    return FixedElimination(embedding=_embedding(arms, options), **options)
+    return FixedElimination(embedding=_linear(arms, options), **options)
+
+
+def _kernel_embedding(arms: Arms, **options: Any) -> AdaptiveElimination:
+    return AdaptiveElimination(embedding=_kernel(arms, options), **options)
+
+
+def _fixed_kernel(arms: Arms, **options: Any) -> FixedElimination:
+    return FixedElimination(embedding=_kernel(arms, options), **options)
+
+
+def _unknown_misspecification(arms: Arms, **options: Any) -> UnknownMisspecificationElimination:
+    embedding = LinearEmbedding(arms.features, norm_bound=1.0)  # its bound is not used: gamma-tilde is unknown
+    return UnknownMisspecificationElimination(embedding=embedding, **options)
 
 
 def _rage(arms: Arms, **options: Any) -> RAGE:
@@ -76,15 +126,33 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "linear-embedding": Entry(
             _linear_embedding,
-            (*adaptive_elimination.OPTIONS, *EMBEDDING_OPTIONS),
+            (*adaptive_elimination.OPTIONS, *LINEAR_OPTIONS),
             MappingProxyType({**LITERAL_ROUNDS, "dimension": "effective"}),
             "Algorithm 1 with the linear embedding: rewards nearly linear in few directions of the features",
         ),
         "fixed-linear": Entry(
             _fixed_linear,
-            (*fixed_elimination.OPTIONS, *EMBEDDING_OPTIONS),
+            (*fixed_elimination.OPTIONS, *LINEAR_OPTIONS),
             LITERAL_ROUNDS,
             "Algorithm 3 with the linear embedding: one dimension for all rounds",
+        ),
+        "kernel-embedding": Entry(
+            _kernel_embedding,
+            (*adaptive_elimination.OPTIONS, *KERNEL_OPTIONS, "gamma"),
+            MappingProxyType({**LITERAL_ROUNDS, "dimension": "effective"}),
+            "Algorithm 1 with a kernel: rewards smooth in the features, of bounded norm in the kernel's space",
+        ),
+        "fixed-kernel": Entry(
+            _fixed_kernel,
+            (*fixed_elimination.OPTIONS, *KERNEL_OPTIONS, "gamma"),
+            LITERAL_ROUNDS,
+            "Algorithm 3 with a kernel: one dimension for all rounds",
+        ),
+        "unknown-misspecification": Entry(
+            _unknown_misspecification,
+            unknown_misspecification.OPTIONS,
+            MappingProxyType({"schedule": "paper", "union": "all", "floor": "published"}),
+            "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
         ),
         "rage": Entry(
             _rage,

@@ -8,6 +8,7 @@ error probability of a round is divided by its looks, and nothing else changes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -50,6 +51,8 @@ class EliminationState:
         leader: the arm of highest score at the last look.
         gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
         finished: why it stopped: "" while it runs, "certified", "single", "rounds" or "given".
+        compressed: some round used an embedding in which not every list of means is representable.
+        alarms: what the checks of the embedding found so far, in words.
     """
 
     round: int
@@ -60,6 +63,8 @@ class EliminationState:
     leader: int
     gap: float | None
     finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
@@ -185,8 +190,11 @@ def open_round(
     embedded: Embedding | IndependentArms,
     design: Design,
     total: int,
+    reserve: Callable[[IntArray], IntArray] | None = None,
 ) -> Plan:
     """Round the design to whole pulls and ask for the first look (Algorithm 1, line 7).
+
+    `reserve` gives pulls that are added to those of the design, so that a lack of fit can show.
 
     floor "support": the realised allocation keeps N max ||y||^2_{A^-1} <= (1 + zeta) tau, raising N if it must.
     floor "published": N is at least 2 p / zeta for a design that supports p arms, as in the published code.
@@ -199,6 +207,8 @@ def open_round(
         counts[state.active] = math.ceil(total / len(state.active))  # equal counts lose nothing to rounding
     else:
         counts = allocate(design, embedded.features, total, slack=settings.slack, active=state.active).counts
+    if reserve is not None:
+        counts = counts + reserve(counts)
     whole_round = Plan(
         round=state.round,
         counts=counts,
@@ -233,7 +243,14 @@ def _look(plan: Plan, allocation: IntArray, look: int, looks: int) -> Plan:
 
 
 def conclude(
-    settings: RoundSettings, state: EliminationState, plan: Plan, seen: Observations, comparison: Comparison
+    settings: RoundSettings,
+    state: EliminationState,
+    plan: Plan,
+    seen: Observations,
+    comparison: Comparison,
+    *,
+    compressed: bool = True,
+    alarms: tuple[str, ...] = (),
 ) -> Step[EliminationState]:
     """End the look: stop if the answer is certified or one arm is left, else go on with the round or open the next.
 
@@ -254,6 +271,8 @@ def conclude(
         leader=comparison.leader,
         gap=gap if math.isfinite(gap) else None,
         finished=finished,
+        compressed=state.compressed or compressed,
+        alarms=state.alarms + tuple(alarm for alarm in alarms if alarm not in state.alarms),
     )
     row = RoundRecord(
         round=plan.round,
@@ -268,6 +287,7 @@ def conclude(
         active=after.active,
         leader=after.leader,
         certified_gap=after.gap,
+        alarms=alarms,
     )
     return Step(after, row)
 

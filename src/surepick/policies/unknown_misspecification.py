@@ -18,7 +18,7 @@ from surepick.policies.answers import known_gap_bound
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import Comparison
-from surepick.records import Certificate, IntArray, Observations, Plan, Step, record
+from surepick.records import Certificate, Embedding, IntArray, Observations, Plan, Step, record
 
 OPTIONS = ("slack", "gap_bound", "schedule", "union", "floor", "dim", "tolerance")
 UNKNOWN = (
@@ -80,6 +80,11 @@ class UnknownMisspecificationElimination:
         return self.embedding.max_dim if self.dim is None else self.dim
 
     @property
+    def _embedded(self) -> Embedding:
+        """psi_d without its declared misspecification, which plays no part."""
+        return Embedding(self.embedding.at(self._dim).features, 0.0)
+
+    @property
     def settings(self) -> RoundSettings:
         """The part of the configuration that all algorithms with rounds share, checked."""
         return RoundSettings(
@@ -123,14 +128,14 @@ class UnknownMisspecificationElimination:
 
     def ask(self, state: EliminationState) -> Plan:
         settings, k = self.settings, state.round
-        embedded = self.embedding.at(self._dim)  # Alg. 4, line 1
+        embedded = self._embedded  # Alg. 4, line 1
         design = embedding_design(embedded, state.active, tolerance=self.tolerance)  # Alg. 4, line 5
         scale = 8.0 * settings.sigma**2 * (1.0 + self.slack) * design.value  # Alg. 4, line 6
         total = rounds.whole_pulls(scale * settings.log_term(k, len(state.active)) / self._threshold(k) ** 2)
         return rounds.open_round(settings, state, embedded=embedded, design=design, total=total)  # Alg. 4, line 7
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
-        fitted = estimate(self.embedding.at(plan.dim), seen, reference=int(state.active[0]))  # Alg. 4, lines 8 and 9
+        fitted = estimate(self._embedded, seen, reference=int(state.active[0]))  # Alg. 4, lines 8 and 9
         comparison = _trailing(fitted, state.active, self._threshold(plan.round))  # Alg. 4, line 10
         step = rounds.conclude(self.settings, state, plan, seen, comparison)
         if step.state.finished == "rounds":

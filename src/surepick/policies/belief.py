@@ -1,0 +1,144 @@
+"""When the data speak against the embedding: the checks of a round, their level, and what they do to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.designs import farthest_pairs
+from surepick.embeddings import ArmEmbedding
+from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
+from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan
+
+FALSE_ALARM = 1e-3
+MOST_RESERVED = 64
+REPRESENTABLE = (
+    "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
+    "every list of means is representable."
+)
+
+
+def representable(embedding: ArmEmbedding, dim: int) -> bool:
+    """Whether every list of means of the arms is exactly linear in psi_d: nothing is assumed, nothing to check."""
+    return dim >= embedding.num_distinct and embedding.misspecification(dim) == 0.0
+
+
+def check_level(round_number: int, looks: int) -> float:
+    """The probability of a false alarm that one check may spend at one look.
+
+    FALSE_ALARM / (k (k + 1)) a round, shared by its looks and by the two random checks: at most FALSE_ALARM a study.
+    """
+    return FALSE_ALARM / (round_number * (round_number + 1)) / looks / 2.0
+
+
+def suspicions(
+    embedding: ArmEmbedding, plan: Plan, pooled: Observations, fitted: Estimate, *, sigma: float, epsilon: float
+) -> tuple[str, ...]:
+    """What the checks found at one look, in words; empty where the embedding compresses nothing.
+
+    Args:
+        embedding: the family psi_d.
+        plan: the look's plan, which says d and tau.
+        pooled: everything told in the round.
+        fitted: its estimate.
+        sigma: sub-Gaussian scale of a reward.
+        epsilon: the shortfall that is tolerated, in reward units.
+    """
+    if representable(embedding, plan.dim) or not isinstance(fitted, LeastSquaresEstimate):
+        return ()
+    level = check_level(plan.round, plan.looks)
+    found = [lack_of_fit(fitted, pooled, misspecification=plan.misspecification, sigma=sigma, level=level)]
+    whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
+    if bound is not None and isinstance(whole, Embedding):
+        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
+    if plan.round == 1 and plan.value is not None:
+        found.append(
+            collapsed(
+                dim=plan.dim,
+                rank=embedding.max_dim,
+                value=plan.value,
+                num_distinct=embedding.num_distinct,
+                reach=_reach(embedding),
+                epsilon=epsilon,
+            )
+        )
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _reach(embedding: ArmEmbedding) -> float:
+    """The largest difference of two arms' means that the declared norm allows, in reward units."""
+    if embedding.norm_bound is None:
+        return np.inf
+    whole = embedding.at(embedding.max_dim)
+    diameter = float(np.sqrt(farthest_pairs(whole.features).squares[0]))
+    return embedding.norm_bound * diameter + 2.0 * whole.misspecification
+
+
+def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: float) -> IntArray:
+    """Single pulls for arms spread over the set, so that a lack of fit can show: at most `share` of the round's pulls.
+
+    A design may support so few arms that any rewards fit. The arms are the farthest-first traversal from the design's
+    support, in the coordinates of the largest dimension.
+
+    Args:
+        embedding: the family psi_d.
+        dim: d of the round; nothing is reserved where every list of means is representable.
+        counts: pulls of the round, shape (K,).
+        share: of the round's pulls, in [0, 1).
+
+    Returns:
+        Extra pulls, shape (K,), 0 or 1.
+
+    Source: Gonzalez (1985) for the traversal. Cost: O(K d r) for r reserved pulls.
+    """
+    extra = np.zeros_like(counts)
+    room = min(int(share * counts.sum()), MOST_RESERVED)
+    if room == 0 or representable(embedding, dim):
+        return extra
+    vectors = embedding.at(embedding.max_dim).features
+    nearest = np.full(len(vectors), np.inf)
+    for arm in np.flatnonzero(counts):
+        nearest = np.minimum(nearest, _squares(vectors, int(arm)))
+    for _ in range(room):
+        farthest = int(np.argmax(nearest))
+        if nearest[farthest] <= 0.0:
+            break
+        extra[farthest] = 1
+        nearest = np.minimum(nearest, _squares(vectors, farthest))
+    return extra
+
+
+def _squares(vectors: FloatArray, arm: int) -> FloatArray:
+    difference = vectors - vectors[arm]
+    squares: FloatArray = np.einsum("ij,ij->i", difference, difference)
+    return squares
+
+
+def assumed(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:
+    """What is assumed of the rewards beyond their noise: nothing where every list of means was representable."""
+    if pulls == 0 or compressed:
+        return embedding.assumptions
+    return (REPRESENTABLE,) if embedding.assumptions else ()
+
+
+def believed(answer: Certificate, alarms: Sequence[str], *, heuristic: str) -> Certificate:
+    """The certificate after the checks: an alarm, or a bound that no theorem backs, makes it heuristic.
+
+    Args:
+        answer: what the widths say.
+        alarms: what the checks found in any round.
+        heuristic: why no theorem backs the embedding's bound, "" if one does.
+    """
+    reasons = [f"The data speak against the embedding: {alarm}." for alarm in alarms]
+    if alarms:
+        reasons.append(
+            "Start anew, with fresh measurements, with a larger norm bound or a policy that ignores the features "
+            "(action-elimination)."
+        )
+    if heuristic:
+        reasons.append(heuristic)
+    if answer.verdict != "certified" or not reasons:
+        return answer
+    return replace(answer, verdict="heuristic", reason=" ".join([*reasons, answer.reason]))

@@ -1,0 +1,83 @@
+"""Known ways to a confident wrong arm: each ends in a warning, a refusal or a right answer."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+
+
+def answer(name, environment, *, seed=0, **options):
+    policy = sp.make_policy(name, environment.arms, epsilon=0.1, delta=0.05, noise=environment.noise, **options)
+    return sp.simulate(policy, environment, seed=seed)
+
+
+def not_confident_and_wrong(run) -> bool:
+    return run.success or run.verdict != "certified"
+
+
+NORM_POLICIES = ["linear-embedding", "fixed-linear"]
+
+
+@pytest.mark.parametrize("paper", [False, True])
+@pytest.mark.parametrize("name", NORM_POLICIES)
+@pytest.mark.parametrize("norm_bound", [1e-6, 1e-4, 1e-2])
+def test_a_norm_bound_far_too_small_on_digits(name, norm_bound, paper):
+    settings = sp.paper_settings(name) if paper else {}
+    for seed in range(3):
+        run = answer(name, sp.environments.digits(seed), seed=seed, norm_bound=norm_bound, **settings)
+        assert not_confident_and_wrong(run)
+
+
+@pytest.mark.parametrize("paper", [False, True])
+@pytest.mark.parametrize("name", NORM_POLICIES)
+def test_a_norm_bound_far_too_small_on_mnist(name, paper, mnist_directory):
+    settings = sp.paper_settings(name) if paper else {}
+    run = answer(name, sp.environments.mnist(mnist_directory), norm_bound=1e-6, **settings)
+    assert run.verdict == "heuristic"
+    assert "speak against the embedding" in run.certificate.reason
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1e-6, 1e-5, 1e-4])
+@pytest.mark.parametrize("name", ["kernel-embedding", "fixed-kernel"])
+def test_a_kernel_far_too_flat_on_digits(name, gamma):
+    for seed in range(2):
+        run = answer(name, sp.environments.digits(seed), seed=seed, norm_bound=1.0, gamma=gamma)
+        assert not_confident_and_wrong(run)
+
+
+def test_one_dimension_by_force_is_heuristic():
+    run = answer("linear-embedding", sp.environments.digits(0), norm_bound=1e-6, dim=1)
+    assert run.verdict == "heuristic"
+    assert "collapse" in run.certificate.reason or "too small" in run.certificate.reason
+
+
+def test_features_of_one_column_are_no_collapse():
+    environment = sp.environments.Environment(
+        arms=sp.Arms(np.linspace(0.1, 1.0, 8)[:, None]), means=np.linspace(0.1, 1.0, 8), noise=sp.SubGaussian(0.5)
+    )
+    run = answer("linear-embedding", environment, norm_bound=1.0)
+    assert (run.success, run.verdict) == (True, "certified")
+
+
+def test_rewards_that_are_not_linear_take_the_certificate_of_rage_away():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 3))
+    means = np.abs(features[:, 0])
+    environment = sp.environments.Environment(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(0.1))
+    assert not_confident_and_wrong(answer("rage", environment))
+
+
+def test_near_duplicates_of_the_best_arm_do_not_split_for_ever():
+    features = np.eye(3)[[0, 0, 1, 2]] + 0.0
+    environment = sp.environments.Environment(
+        arms=sp.Arms(features), means=features @ [0.9, 0.4, 0.2], noise=sp.SubGaussian(0.5)
+    )
+    run = answer("linear-embedding", environment, norm_bound=1.0)
+    assert (run.success, run.verdict) == (True, "certified")
+
+
+def test_active_differences_in_the_range_are_enough():
+    """A design for two arms is singular in three dimensions and still tells them apart."""
+    design = sp.solve_design(np.eye(3), active=[0, 1])
+    assert design.value == pytest.approx(4.0)
+    assert design.weights[2] == 0.0

@@ -15,7 +15,20 @@ from surepick import environments
 from surepick.codec import from_json, to_json
 from surepick.complexity import effective_dimension
 from surepick.designs import allocate, design_value, round_design, solve_design
-from surepick.embeddings import IndependentEmbedding, LinearEmbedding
+from surepick.embeddings import (
+    FourierExpansion,
+    GaussianKernel,
+    HermiteExpansion,
+    IndependentEmbedding,
+    KernelEmbedding,
+    LinearEmbedding,
+    MaternKernel,
+    MercerEmbedding,
+    NeuralTangentKernel,
+    PolynomialKernel,
+    ProductExpansion,
+    SineExpansion,
+)
 from surepick.errors import (
     ContractError,
     DatasetMissing,
@@ -26,6 +39,7 @@ from surepick.errors import (
     SurepickError,
 )
 from surepick.experiments import Run, simulate
+from surepick.forecast import Forecast, forecast
 from surepick.noise import Bernoulli, Bounded, Noise, SubGaussian, parse_noise
 from surepick.policies import (
     RAGE,
@@ -33,6 +47,7 @@ from surepick.policies import (
     AdaptiveElimination,
     FixedElimination,
     Policy,
+    UnknownMisspecificationElimination,
     make_policy,
     paper_settings,
     policy_names,
@@ -67,26 +82,39 @@ __all__ = [
     "Design",
     "Embedding",
     "FixedElimination",
+    "Forecast",
+    "FourierExpansion",
+    "GaussianKernel",
+    "HermiteExpansion",
     "IndependentEmbedding",
     "InvalidInput",
+    "KernelEmbedding",
     "LinearEmbedding",
+    "MaternKernel",
+    "MercerEmbedding",
+    "NeuralTangentKernel",
     "Noise",
     "NotConverged",
     "Observations",
     "OutOfTurn",
     "Plan",
     "Policy",
+    "PolynomialKernel",
+    "ProductExpansion",
     "RoundRecord",
     "Run",
+    "SineExpansion",
     "Step",
     "StorageError",
     "Study",
     "SubGaussian",
     "SurepickError",
+    "UnknownMisspecificationElimination",
     "allocate",
     "design_value",
     "effective_dimension",
     "environments",
+    "forecast",
     "from_json",
     "make_policy",
     "paper_settings",

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 import surepick
-from surepick.cli import demo, design, run
+from surepick.cli import demo, design, forecast, run
 from surepick.errors import NotConverged, StorageError, SurepickError
 
 DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("design")(design.design)
+app.command("forecast")(forecast.forecast)
 
 
 def _version(wanted: bool) -> None:

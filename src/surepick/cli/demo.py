@@ -10,6 +10,7 @@ from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
 from surepick.cli.progress import round_bars
 from surepick.cli.run import NOT_CERTIFIED, print_truth
+from surepick.cli.threads import one_thread
 from surepick.complexity import uniform_pulls
 from surepick.environments import digits
 from surepick.experiments import simulate
@@ -36,7 +37,7 @@ def demo(
     )
     if output is options.Format.text:
         _explain(environment.num_arms, epsilon)
-    with round_bars() as show:
+    with one_thread(), round_bars() as show:
         run = simulate(policy, environment, seed=seed, on_plan=show)
     uniform = uniform_pulls(environment.num_arms, sigma=1.0, epsilon=epsilon, delta=delta)
     if output is options.Format.json:

@@ -12,12 +12,14 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
+from surepick.cli.policies import chosen_policy
 from surepick.cli.progress import round_bars
+from surepick.cli.threads import one_thread
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
 from surepick.noise import parse_noise, scales
-from surepick.policies import Policy, make_policy, policy_options
+from surepick.policies import Policy
 
 NOT_CERTIFIED = 3
 
@@ -60,9 +62,17 @@ def run(
         standardize=standardize,
         intercept=intercept,
     )
-    chosen = _policy(environment, policy, norm_bound, gap_bound, epsilon, delta)
+    chosen = chosen_policy(
+        environment.arms,
+        environment.noise,
+        policy,
+        epsilon=epsilon,
+        delta=delta,
+        norm_bound=norm_bound,
+        gap_bound=gap_bound,
+    )
     warn((*chosen.caveats, *_doubts(environment)))
-    with round_bars() as show:
+    with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
     if output is options.Format.json:
         print_json({**run_json(finished), "policy": chosen.spec})
@@ -72,24 +82,6 @@ def run(
         print_truth(finished, environment, chosen)
     if finished.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
-
-
-def _policy(
-    environment: Environment,
-    name: str | None,
-    norm_bound: float | None,
-    gap_bound: float | None,
-    epsilon: float,
-    delta: float,
-) -> Policy[Any]:
-    chosen = name or ("action-elimination" if norm_bound is None else "linear-embedding")
-    given = {"norm_bound": norm_bound, "gap_bound": gap_bound}
-    settings = {option: value for option, value in given.items() if value is not None}
-    if "norm_bound" in settings and "norm_bound" not in policy_options(chosen):
-        raise InvalidInput(
-            f"--norm-bound has no meaning for {chosen}; leave it out, or take --policy linear-embedding."
-        )
-    return make_policy(chosen, environment.arms, epsilon=epsilon, delta=delta, noise=environment.noise, **settings)
 
 
 def _doubts(environment: Environment) -> list[str]:

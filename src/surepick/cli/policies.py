@@ -1,0 +1,86 @@
+"""From options of the command line to policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from surepick.errors import InvalidInput
+from surepick.noise import Noise
+from surepick.policies import Policy, make_policy, policy_names, policy_options
+from surepick.records import Arms
+
+WITHOUT_FEATURES = "action-elimination"
+WHO_KNOWS = {"norm_bound": "linear-embedding", "gamma": "kernel-embedding", "kernel": "kernel-embedding"}
+
+
+def chosen_policy(
+    arms: Arms, noise: Noise, name: str | None, *, epsilon: float, delta: float, **given: Any
+) -> Policy[Any]:
+    """The policy that the options ask for; options that were not given are None.
+
+    Raises:
+        InvalidInput: an option was given that the policy has no use for, or a setting has no meaning.
+    """
+    chosen = name or (WITHOUT_FEATURES if given.get("norm_bound") is None else "linear-embedding")
+    settings = {option: value for option, value in given.items() if value is not None}
+    known = policy_options(chosen)
+    for option in settings:
+        if option in WHO_KNOWS and option not in known:
+            raise InvalidInput(
+                f"{_flag(option)} has no meaning for {chosen}; leave it out, or take --policy {WHO_KNOWS[option]}."
+            )
+    return make_policy(chosen, arms, epsilon=epsilon, delta=delta, noise=noise, **settings)
+
+
+def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Every named policy with every combination of the options that it knows: label -> (name, options).
+
+    Args:
+        names: policies to compare; none: those that the options speak of, and action-elimination beside them.
+        lists: values of each option, empty where none was given.
+
+    Raises:
+        InvalidInput: an option has values and no policy knows it.
+    """
+    given = {option: values for option, values in lists.items() if values}
+    wanted = tuple(names) or _implied(given)
+    for option in given:
+        if not any(option in policy_options(name) for name in wanted):
+            raise InvalidInput(
+                f"{_flag(option)} has no meaning for {', '.join(wanted)}; leave it out, or add "
+                f"--policy {WHO_KNOWS.get(option, 'linear-embedding')}."
+            )
+    grid = {}
+    for name in wanted:
+        known = {option: values for option, values in given.items() if option in policy_options(name)}
+        for values in product(*known.values()):
+            options = dict(zip(known, values, strict=True))
+            grid[_label(name, options)] = (name, options)
+    return grid
+
+
+def _implied(given: dict[str, Sequence[Any]]) -> tuple[str, ...]:
+    with_features = []
+    if "norm_bound" in given:
+        with_features.append("linear-embedding")
+        if {"gamma", "kernel"} & given.keys():
+            with_features.append("kernel-embedding")
+    elif {"gamma", "kernel"} & given.keys():
+        raise InvalidInput(
+            "a kernel needs --norm-bound as well: the largest norm that the reward can have in its space."
+        )
+    known = policy_names()
+    return (*(name for name in with_features if name in known), WITHOUT_FEATURES)
+
+
+def _label(name: str, options: dict[str, Any]) -> str:
+    shown = [
+        f"{option}={value:g}" if isinstance(value, float) else f"{option}={value}" for option, value in options.items()
+    ]
+    return " ".join([name, *shown])
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"

@@ -1,0 +1,178 @@
+"""What speaks against a policy before anything is measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surepick.embeddings import ArmEmbedding
+from surepick.forecast.rehearsal import Rehearsal
+from surepick.forecast.result import ForecastRound
+from surepick.linalg import thin_svd
+from surepick.policies import Policy
+from surepick.records import Embedding, FloatArray
+
+BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twice the pulls
+
+
+def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | None, float]:
+    """(least norm whose reward is nearest to the means, root mean square of what is left).
+
+    The largest error of any reward in the embedding is at least that root mean square.
+    """
+    embedding = getattr(policy, "embedding", None)
+    if not isinstance(embedding, ArmEmbedding):
+        return None, 0.0
+    whole = embedding.at(embedding.max_dim)
+    if not isinstance(whole, Embedding):
+        return None, 0.0
+    left, singular, _ = thin_svd(whole.features)
+    kept = singular > max(whole.features.shape) * np.finfo(np.float64).eps * singular[0]
+    coordinates = left[:, kept].T @ means
+    misfit = means - left[:, kept] @ coordinates
+    return float(np.sqrt(np.sum((coordinates / singular[kept]) ** 2))), float(np.sqrt(np.mean(misfit**2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What a forecast finds against a policy."""
+
+    policy: Policy[Any]
+    runs: tuple[Rehearsal, ...]
+    rounds: tuple[ForecastRound, ...]
+    guess: FloatArray | None
+    guess_norm: float | None
+    misfit: float
+
+    @property
+    def embedding(self) -> ArmEmbedding | None:
+        found = getattr(self.policy, "embedding", None)
+        return found if isinstance(found, ArmEmbedding) and self.policy.stops != "never" else None
+
+    @property
+    def norm_matters(self) -> bool:
+        """Some round leaves directions out, so that its widths rest on the norm bound."""
+        return any(row.misspecification > 0.0 for row in self.rounds)
+
+    def fatal(self) -> list[str]:
+        """Why the certificate would be worthless, or would not come."""
+        found = [*self._endless(), *self._not_certified()]
+        if self.embedding is None:
+            return [*found, *self._wrong()]
+        plain = [*self._collapsed(self.embedding), *self._no_gap(self.embedding)]
+        found = [*self._endless(), *plain] if plain and self.guess is None else [*found, *plain]
+        return [*found, *self._guess_contradicts(self.embedding), *self._wrong()]
+
+    def mild(self, total: int, uniform: int) -> list[str]:
+        """What makes it dear, or rests on more than the table."""
+        found = list(self.policy.caveats)
+        if self.embedding is not None:
+            found += [*self._no_compression(self.embedding), *self._bias_eats()]
+        if not self.policy.eliminates and self.guess is None:
+            found.append(
+                "This policy steers by what it sees, so no rewards are proved to be its worst; here all arms are "
+                "equal, the hardest case that is known for it."
+            )
+        if total > uniform > 0:
+            case = "In the worst case" if self.guess is None else "Under the guess"
+            found.append(f"{case} it takes more measurements than all equally often would.")
+        return found
+
+    def _endless(self) -> list[str]:
+        if self.policy.stops == "never":
+            return ["It never stops by itself and never certifies: the forecast only shows what its first rounds take."]
+        cut = [run.cut for run in self.runs if run.cut]
+        if not cut:
+            return []
+        return [f"The forecast was cut short {cut[0]} ({len(cut)} of {len(self.runs)} runs): it will cost more."]
+
+    def _not_certified(self) -> list[str]:
+        doubtful = [run for run in self.runs if not run.cut and run.verdict != "certified"]
+        if self.policy.stops == "never" or not doubtful:
+            return []
+        times = "" if len(self.runs) == 1 else f" in {len(doubtful)} of {len(self.runs)} rehearsals"
+        alarms = [alarm for _, row in doubtful[0].rounds for alarm in row.alarms]
+        reason = f"{alarms[-1]}." if alarms else doubtful[0].reason
+        return [f"The verdict would be '{doubtful[0].verdict}'{times}: {reason}"]
+
+    def _collapsed(self, embedding: ArmEmbedding) -> list[str]:
+        if not self.rounds or embedding.num_distinct <= 2:
+            return []
+        first = self.rounds[0]
+        compressed = first.dim < embedding.max_dim
+        if not compressed or (first.dim > 1 and (first.value is None or first.value >= 1.0)):
+            return []
+        return [
+            f"Round 1 would tell {embedding.num_distinct} different candidates apart in {first.dim} of "
+            f"{embedding.max_dim} directions (design value {first.value:.3g}). That is suspiciously little: if the "
+            "norm bound is too small, the answer is worthless."
+        ]
+
+    def _no_gap(self, embedding: ArmEmbedding) -> list[str]:
+        """The norm bound alone says that any arm will do: |h(x) - h(z)| <= C ||psi(x) - psi(z)|| + 2 gamma."""
+        whole = embedding.at(embedding.max_dim)
+        if (
+            not self.norm_matters
+            or embedding.norm_bound is None
+            or not isinstance(whole, Embedding)
+            or embedding.num_distinct < 2
+        ):
+            return []
+        centred = whole.features - whole.features.mean(axis=0)
+        radius = math.sqrt(float(np.max(np.sum(centred**2, axis=1))))
+        largest = 2.0 * (embedding.norm_bound * radius + whole.misspecification)
+        if largest > self.policy.epsilon:
+            return []
+        return [
+            f"Norm bound {embedding.norm_bound:g} means that no two candidates differ by more than {largest:.3g}, less "
+            f"than epsilon = {self.policy.epsilon:g}: any would do. If you expect larger differences, it is too small."
+        ]
+
+    def _guess_contradicts(self, embedding: ArmEmbedding) -> list[str]:
+        if self.guess is None or self.guess_norm is None:
+            return []
+        allowed = embedding.misspecification(embedding.max_dim) + 0.1 * self.policy.epsilon
+        if self.misfit > allowed:
+            return [
+                f"No reward of the declared kind comes closer to the guessed means than {self.misfit:.3g} (root mean "
+                "square): if the guess is right, the embedding is not."
+            ]
+        bound = embedding.norm_bound
+        if not self.norm_matters or bound is None or self.guess_norm <= bound * (1.0 + 1e-6):
+            return []
+        return [
+            f"The guessed means need norm {self.guess_norm:.3g}, more than the norm bound {bound:g}: one of the two is "
+            "wrong (noise in a guess adds to its norm)."
+        ]
+
+    def _wrong(self) -> list[str]:
+        if self.guess is None or self.policy.stops == "never":
+            return []
+        best, epsilon = self.guess.max(), self.policy.epsilon + 1e-9 * np.max(np.abs(self.guess))
+        wrong = sum(bool(best - self.guess[run.recommended] > epsilon) for run in self.runs)
+        if wrong <= max(0.25, 3.0 * self.policy.delta) * len(self.runs):
+            return []
+        return [f"The answer was wrong in {wrong} of {len(self.runs)} rehearsals under the guess."]
+
+    def _no_compression(self, embedding: ArmEmbedding) -> list[str]:
+        if not self.rounds or embedding.num_distinct <= 2:
+            return []
+        if min(row.dim for row in self.rounds) < embedding.num_distinct:
+            return []
+        return [
+            f"The embedding compresses nothing: it needs {self.rounds[0].dim} dimensions for {embedding.num_distinct} "
+            "different candidates, so the features save nothing beyond ruling out the bad ones early."
+        ]
+
+    def _bias_eats(self) -> list[str]:
+        last = self.rounds[-1] if self.rounds else None
+        if last is None or last.accuracy is None or last.bias <= BIAS_SHARE * last.accuracy:
+            return []
+        dearer = 1.0 / (1.0 - min(last.bias / last.accuracy, 0.999)) ** 2
+        return [
+            f"In the last round misspecification eats {last.bias / last.accuracy:.0%} of the accuracy, which makes "
+            f"that round {dearer:.1f} times dearer; a larger dimension or a smaller valid norm bound would help."
+        ]

@@ -1,0 +1,95 @@
+"""What a forecast says."""
+
+from __future__ import annotations
+
+from surepick.records import record
+
+
+@record
+class ForecastRound:
+    """What one round is expected to take; of several rehearsals the mean, but the median for `dim`.
+
+    Args:
+        round: 1, 2, ...
+        dim: d, dimension of the embedding; 0 for policies without one.
+        value: tau, the design's value; None without a design.
+        misspecification: gamma-tilde(d), in reward units.
+        bias: how far misspecification can move a difference of two arms, in reward units.
+        accuracy: t_k, the half-width that the round must reach, bias included; None for policies without such rounds.
+        pulls: measurements of this round; a rehearsal that ended before counts as 0.
+        total: measurements up to its end.
+        active: arms left after it.
+        reached: share of the rehearsals that got so far.
+    """
+
+    round: int
+    dim: int
+    value: float | None
+    misspecification: float
+    bias: float
+    accuracy: float | None
+    pulls: int
+    total: int
+    active: float
+    reached: float
+
+
+@record
+class Forecast:
+    """What a study is expected to cost, and what to know before paying for it.
+
+    Args:
+        rounds: one record a round.
+        total: measurements until the policy stops by itself; under a guess the mean of the rehearsals.
+        lowest, highest: the cheapest and the dearest rehearsal; equal to `total` in the worst case.
+        rehearsals: how many runs were simulated; 1 for the worst case.
+        guess: the forecast is under a guess of the means, not for the worst case.
+        epsilon, delta: as in the policy.
+        uniform: measurements that sampling all arms equally often would need for the same promise.
+        guess_norm: least norm of a reward in the embedding with the means that were guessed (in the least-squares
+            sense); None without an embedding or a guess.
+        warnings: what speaks against this policy here, in plain words.
+        believable: no warning says that the certificate would be worthless, or would not come.
+    """
+
+    rounds: tuple[ForecastRound, ...]
+    total: int
+    lowest: int
+    highest: int
+    rehearsals: int
+    guess: bool
+    epsilon: float
+    delta: float
+    uniform: int
+    guess_norm: float | None
+    warnings: tuple[str, ...]
+    believable: bool
+
+
+@record
+class ForecastRow:
+    """One line of a comparison.
+
+    Args:
+        name: of the policy, as given to `compare`.
+        worst: the worst case; None where the policy refuses to run.
+        guess: under the guess of the means; None without one.
+        refusal: why the policy refuses, "" if it does not.
+    """
+
+    name: str
+    worst: Forecast | None
+    guess: Forecast | None
+    refusal: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of both forecasts, each once."""
+        found = [sentence for part in (self.worst, self.guess) if part is not None for sentence in part.warnings]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def believable(self) -> bool:
+        """It runs, and no warning says that its certificate would be worthless, or would not come."""
+        parts = [part for part in (self.worst, self.guess) if part is not None]
+        return self.worst is not None and all(part.believable for part in parts)

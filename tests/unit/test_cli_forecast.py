@@ -1,0 +1,144 @@
+"""`surepick forecast` prints a table that a newcomer can act on, and the same as JSON."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli.app import app
+
+ROW = {"name", "policy", "options", "spec", "worst", "guess", "warnings", "believable", "refusal"}
+FORECAST = {"rounds", "total", "lowest", "highest", "rehearsals", "guess", "uniform", "guess_norm", "warnings"}
+ROUND = {"round", "dim", "value", "misspecification", "bias", "accuracy", "pulls", "total", "active", "reached"}
+
+
+def surepick(*arguments) -> tuple[int, str, str]:
+    words = ["forecast", *map(str, arguments)]
+    result = CliRunner(env={"COLUMNS": "80", "TERM": "dumb"}).invoke(app, words, catch_exceptions=False)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def answer(*arguments) -> dict:
+    code, output, _ = surepick(*arguments, "--format", "json")
+    assert code == 0
+    return json.loads(output)
+
+
+@pytest.fixture
+def table(tmp_path) -> Path:
+    path = tmp_path / "paint.csv"
+    path.write_text("colour,red,blue,gloss\na,1,0,0.1\na,1,0,0.2\nb,0,1,0.5\nb,0,1,0.4\nc,1,1,0.9\nc,1,1,1.0\n")
+    return path
+
+
+OPTIONS = ("--id", "colour", "--noise", "subgaussian:0.3", "--epsilon", 0.2)
+
+
+def test_a_table_with_rewards_has_a_guess(table):
+    found = answer(table, *OPTIONS, "--reward", "gloss", "--norm-bound", "1.5,3")
+    assert [row["name"] for row in found["rows"]] == [
+        "linear-embedding norm_bound=1.5",
+        "linear-embedding norm_bound=3",
+        "action-elimination",
+    ]
+    assert found["num_arms"] == 3
+    assert found["uniform_pulls"] > 0
+    for row in found["rows"]:
+        assert row.keys() == ROW
+        assert row["worst"].keys() >= FORECAST
+        assert row["guess"].keys() >= FORECAST
+        assert row["worst"]["rounds"][0].keys() == ROUND
+        assert 0 < row["guess"]["total"] <= row["worst"]["total"]
+        policy = sp.make_policy(arms=sp.read_arms(table, id=None, features="red,blue"), **row["spec"])
+        assert policy.epsilon == 0.2
+    assert any(row["name"] in found["advice"] for row in found["rows"])
+
+
+def test_without_rewards_there_is_the_worst_case_only(tmp_path):
+    path = tmp_path / "arms.csv"
+    path.write_text("sku,weight,size\nx,1,2\ny,2,1\nz,1,1\n")
+    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--norm-bound", 1)
+    assert all(row["guess"] is None and row["worst"]["total"] > 0 for row in found["rows"])
+    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli")
+    assert code == 0
+    assert "at worst" in output
+    assert "guess" not in output
+
+
+def test_the_table_fits_and_its_notes_are_explained():
+    code, output, errors = surepick(
+        "two-clusters", "--epsilon", 0.3, "--norm-bound", "1e-6,1", "--policy", "linear-embedding"
+    )
+    assert (code, errors) == (0, "")
+    lines = output.splitlines()
+    rows = [line for line in lines if re.match(r" ?(linear-embedding norm_bound|all equally often)", line)]
+    assert len(rows) == 3
+    assert all(len(line.rstrip()) <= 80 for line in rows)
+    used = {number for line in rows for number in re.split(r"\d,\d+|\s{3,}", line)[-1].split() if number.isdigit()}
+    explained = {match[1] for match in (re.match(r"\[(\d+)\] ", line) for line in lines) if match}
+    assert explained
+    assert used - {"1e-06", "1"} <= explained
+    assert "no two candidates differ by more than" in output
+    assert "Cheapest that can be believed: linear-embedding norm_bound=1," in output
+    assert "take the smallest that you are sure of" in output
+
+
+def test_a_built_in_example_brings_its_noise_its_norm_and_its_truth():
+    found = answer("two-clusters", "--epsilon", 0.3)
+    assert found["noise"] == "bernoulli"
+    assert found["num_arms"] == 250
+    assert [row["options"] for row in found["rows"]] == [{"norm_bound": 1.0}, {}]
+    assert found["rows"][0]["guess"]["guess_norm"] == pytest.approx(0.8**0.5, rel=1e-3)
+
+
+def test_a_policy_without_room_is_a_row_and_not_the_end(tmp_path):
+    path = tmp_path / "arms.csv"
+    path.write_text("sku,weight,size\nx,1,2\ny,2,1\nz,1,1\n")
+    found = answer(
+        path, "--id", "sku", "--noise", "subgaussian:1e9", "--epsilon", 1e-6, "--policy", "action-elimination,rage"
+    )
+    refused = found["rows"][1]
+    assert refused["worst"] is None
+    assert "epsilon is too small" in refused["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--noise"),
+        (("--noise", "bounded:0:1", "--norm-bound", "1,x"), "--norm-bound"),
+        (("--noise", "bounded:0:1", "--gamma", "1"), "--norm-bound"),
+        (("--noise", "bounded:0:1", "--policy", "rage", "--norm-bound", "1"), "--norm-bound has no meaning"),
+        (("--noise", "bounded:0:1", "--policy", "rage,nonsense"), "no policy 'nonsense'"),
+        (("--noise", "loud"), "not understood"),
+    ],
+)
+def test_bad_input_is_named(table, arguments, words):
+    with pytest.raises(sp.InvalidInput, match=words):
+        surepick(table, "--id", "colour", "--reward", "gloss", *arguments)
+
+
+def test_options_of_tables_mean_nothing_to_a_built_in_example():
+    with pytest.raises(sp.InvalidInput, match="built-in example"):
+        surepick("digits", "--id", "sku")
+
+
+def test_a_figure_needs_its_extra(table, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(sp.InvalidInput, match=r"pip install \"surepick\[reports\]\""):
+        surepick(table, *OPTIONS, "--reward", "gloss", "--figure", tmp_path / "cost.png")
+
+
+def test_a_figure_is_drawn(table, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "cost.png"
+    code, _, _ = surepick(table, *OPTIONS, "--reward", "gloss", "--norm-bound", 2, "--figure", path)
+    assert code == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(sp.InvalidInput, match="cannot be written"):
+        surepick(table, *OPTIONS, "--reward", "gloss", "--figure", tmp_path / "cost.nonsense")

@@ -1,0 +1,286 @@
+"""A forecast is what simulation then spends, the worst case is one, and what deserves a warning gets it."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.errors import ContractError
+from surepick.forecast import ForecastRow, advice, compare, forecast
+from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
+
+DELTA = 0.05
+
+
+def linear(environment, *, epsilon=0.2, norm_bound=1.0, name="linear-embedding", **options):
+    return sp.make_policy(
+        name,
+        environment.arms,
+        epsilon=epsilon,
+        delta=DELTA,
+        noise=environment.noise,
+        norm_bound=norm_bound,
+        **options,
+    )
+
+
+def plain(environment, name="action-elimination", epsilon=0.2):
+    return sp.make_policy(name, environment.arms, epsilon=epsilon, delta=DELTA, noise=environment.noise)
+
+
+def two_clusters():
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+    return environment, linear(environment, epsilon=0.1)
+
+
+def digits():
+    environment = sp.environments.digits(1, per_digit=3)
+    return environment, linear(environment, epsilon=0.2, norm_bound=3.0)
+
+
+def sphere():
+    environment = sp.environments.sphere(20, 4, 2)
+    return environment, linear(environment, epsilon=0.3)
+
+
+def rage():
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+    return environment, plain(environment, "rage", epsilon=0.1)
+
+
+def means_only():
+    environment = sp.environments.sphere(12, 4, 3)
+    return environment, plain(environment, epsilon=0.4)
+
+
+@pytest.mark.parametrize("instance", [two_clusters, digits, sphere, rage, means_only])
+def test_a_forecast_is_what_simulation_spends_and_the_worst_case_is_worse(instance):
+    environment, policy = instance()
+    trials = 25
+    spent = np.array([sp.simulate(policy, environment, seed=500 + seed).pulls for seed in range(trials)])
+    guess, worst = forecast(policy, environment.means, seed=1), forecast(policy)
+    assert guess.total == pytest.approx(spent.mean(), rel=0.2)
+    assert np.sum(spent > worst.total) <= binom.isf(1e-6, trials, 0.05)
+    assert guess.lowest <= guess.total <= guess.highest <= worst.total
+    assert 8 <= guess.rehearsals <= 200
+
+
+def test_equal_rewards_alone_are_not_the_worst_case():
+    """RAGE on two clusters: a round cut short by luck in its rounding is not what a round promises."""
+    _, policy = rage()
+    state, total = policy.init(), 0
+    while not policy.stopped(state):
+        plan = policy.ask(state)
+        zeros = np.zeros(policy.num_arms)
+        state, total = policy.tell(state, plan, sp.Observations(plan.counts, zeros, zeros)).state, total + plan.total
+    assert total <= forecast(policy).total
+
+
+def test_the_forecast_would_notice_half_the_noise():
+    """The saboteur: means simulated with half the noise, and a policy that believes the whole."""
+    environment = sp.environments.sphere(12, 4, 3)
+    policy = plain(environment, epsilon=0.4)
+    cheaper = sp.make_policy(
+        "action-elimination", environment.arms, epsilon=0.4, delta=DELTA, noise=sp.SubGaussian(0.5)
+    )
+    assert forecast(cheaper, environment.means).total < 0.8 * forecast(policy, environment.means).total
+
+
+def test_a_forecast_is_repeatable_and_depends_on_the_seed():
+    environment, policy = sphere()
+    first = forecast(policy, environment.means, seed=3)
+    assert forecast(policy, environment.means, seed=3) == first
+    assert forecast(policy, environment.means, seed=4) != first
+
+
+def test_rounds_add_up():
+    environment, policy = digits()
+    for found in (forecast(policy), forecast(policy, environment.means)):
+        assert sum(row.pulls for row in found.rounds) == found.total == found.rounds[-1].total
+        assert [row.round for row in found.rounds] == list(range(1, len(found.rounds) + 1))
+        assert all(before.active >= after.active for before, after in zip(found.rounds, found.rounds[1:], strict=False))
+        assert all(
+            before.reached >= after.reached for before, after in zip(found.rounds, found.rounds[1:], strict=False)
+        )
+        assert all(row.accuracy == policy.settings.accuracy(row.round) for row in found.rounds)
+    assert {row.active for row in forecast(policy).rounds} == {30}
+
+
+def test_a_guess_of_small_rewards_is_turned_around():
+    environment = sp.environments.sphere(12, 4, 3)
+    policy = plain(environment, epsilon=0.4)
+    up, down = forecast(policy, environment.means), forecast(policy, -environment.means, minimize=True)
+    assert down.total == pytest.approx(up.total, rel=0.2)
+    assert down.believable
+
+
+def test_bounded_rewards_keep_their_range():
+    arms = sp.Arms(np.eye(3))
+    policy = sp.make_policy("action-elimination", arms, epsilon=0.3, delta=DELTA, noise=sp.Bounded(-1.0, 1.0))
+    found = forecast(policy, [-1.0, 1.0, -1.0])
+    assert found.lowest == found.highest  # means at the ends have no noise
+    with pytest.raises(sp.InvalidInput, match="beyond the range"):
+        forecast(policy, [0.0, 1.5, 0.0])
+
+
+@pytest.mark.parametrize("guess", [[0.0, 1.0], [0.0, 1.0, math.nan], "abc", [[0.0, 1.0, 2.0]]])
+def test_a_guess_that_is_none_is_refused(guess):
+    policy = sp.make_policy("action-elimination", sp.Arms(np.eye(3)), epsilon=0.3, delta=DELTA, noise="subgaussian:1")
+    with pytest.raises(sp.InvalidInput):
+        forecast(policy, guess)
+    with pytest.raises(sp.InvalidInput, match="max_pulls"):
+        forecast(policy, max_pulls=-1)
+
+
+def test_nothing_to_measure_costs_nothing():
+    policy = sp.make_policy("action-elimination", sp.Arms(np.eye(1)), epsilon=0.3, delta=DELTA, noise="bernoulli")
+    for found in (forecast(policy), forecast(policy, [0.5])):
+        assert (found.total, found.rounds, found.uniform, found.believable) == (0, (), 0, True)
+
+
+# warnings
+
+
+def said(found, words: str) -> bool:
+    return any(words in sentence for sentence in found.warnings)
+
+
+def test_a_norm_bound_far_too_small_is_not_believable():
+    environment = sp.environments.digits(0)
+    policy = linear(environment, epsilon=0.1, norm_bound=1e-6)
+    for found in (forecast(policy), forecast(policy, environment.means)):
+        assert not found.believable
+        assert said(found, "no two candidates differ by more than")
+    found = forecast(policy, environment.means)
+    assert said(found, "more than the norm bound 1e-06")
+    assert said(found, "wrong in")
+    assert said(forecast(linear(environment, epsilon=0.1, norm_bound=1e-6, dim=1)), "suspiciously little")
+
+
+def test_full_rank_digits_compress_nothing():
+    environment = sp.environments.digits(0)
+    found = forecast(linear(environment, epsilon=0.1, norm_bound=2.0))
+    assert said(found, "compresses nothing")
+    assert said(found, "more measurements than all equally often")
+    assert found.believable
+
+
+def test_the_norm_that_a_guess_needs_is_told():
+    environment = sp.environments.sphere(20, 4, 2)
+    found = forecast(linear(environment, epsilon=0.5), environment.means)
+    assert found.guess_norm == pytest.approx(1.0)  # theta is a unit vector
+    assert not said(found, "more than the norm bound")
+    unused = forecast(linear(environment, epsilon=0.5, norm_bound=0.9), environment.means)
+    assert unused.rounds[0].misspecification == 0.0  # all directions are used: nothing rests on the norm
+    assert unused.believable
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+    small = forecast(linear(environment, epsilon=0.2, norm_bound=0.5), environment.means)
+    assert said(small, "more than the norm bound 0.5")
+    assert not small.believable
+
+
+def test_a_guess_outside_the_embedding_is_told():
+    environment = sp.environments.sphere(20, 4, 2)
+    bent = np.abs(environment.means)
+    found = forecast(linear(environment, epsilon=0.5, norm_bound=2.0), bent)
+    assert said(found, "No reward of the declared kind comes closer")
+    assert not found.believable
+
+
+def test_good_settings_earn_no_warning_of_their_own():
+    environment, policy = two_clusters()
+    found = forecast(policy, environment.means)
+    assert found.believable
+    assert found.warnings == policy.caveats
+
+
+def test_misspecification_that_eats_the_accuracy_is_told():
+    rough, smooth = (
+        forecast(linear(sp.environments.two_clusters(num_arms=60, dim=6, perturbation=step), epsilon=0.1))
+        for step in (3e-3, 1e-3)
+    )
+    assert rough.rounds[-1].bias > 0.3 * rough.rounds[-1].accuracy
+    assert said(rough, "misspecification eats 42% of the accuracy, which makes that round 2.9 times dearer")
+    assert not said(smooth, "misspecification eats")
+    assert rough.believable
+
+
+# policies that do not stop by themselves, or not soon
+
+
+def test_a_policy_that_never_stops_ends_here():
+    environment = sp.environments.sphere(20, 4, 2)
+    embedding = sp.LinearEmbedding(environment.arms.features, norm_bound=1.0)
+    policy = UnknownMisspecificationElimination(
+        embedding=embedding, epsilon=0.2, delta=DELTA, noise=environment.noise, dim=4
+    )
+    for found in (forecast(policy), forecast(policy, np.zeros(20)), forecast(policy, max_pulls=50_000)):
+        assert 0 < found.total <= 10_000_000
+        assert said(found, "never stops by itself")
+        assert not found.believable
+    assert forecast(policy, max_pulls=50_000).total <= 50_000
+
+
+def test_a_forecast_cut_short_says_so():
+    _, policy = sphere()
+    found = forecast(policy, max_pulls=100)
+    assert found.total <= 100
+    assert said(found, "cut short")
+    assert not found.believable
+
+
+def test_the_noisiest_arm_leads_the_worst_case():
+    arms = sp.Arms(np.eye(3))
+    policy = sp.make_policy("action-elimination", arms, epsilon=0.5, delta=DELTA, noise=sp.SubGaussian((0.1, 1.0, 0.9)))
+    worst = forecast(policy)
+    world = sp.environments.Environment(arms=arms, means=np.zeros(3), noise=policy.noise)
+    assert all(sp.simulate(policy, world, seed=seed).pulls <= worst.total for seed in range(20))
+
+
+# comparisons
+
+
+def test_policies_side_by_side_and_what_to_take():
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+    rows = compare(
+        {
+            "norm_bound=1e-6": linear(environment, epsilon=0.1, norm_bound=1e-6),
+            "norm_bound=1": linear(environment, epsilon=0.1),
+            "means": plain(environment, epsilon=0.1),
+        },
+        environment.means,
+    )
+    assert [row.name for row in rows] == ["norm_bound=1e-6", "norm_bound=1", "means"]
+    assert [row.believable for row in rows] == [False, True, True]
+    assert all(len(set(row.warnings)) == len(row.warnings) for row in rows)
+    counsel = advice(rows, 43_000)
+    assert "norm_bound=1," in counsel
+    assert "smallest that you are sure of" in counsel
+    assert "measure all equally often" in advice(rows[2:], 10)
+    assert advice(rows[:1], 10).startswith("None of these")
+
+
+def test_a_refusal_is_a_row():
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+
+    class Refusing:
+        def __getattr__(self, name):
+            if name == "init":
+                raise ContractError("no room at all")
+            return getattr(plain(environment), name)
+
+    (row,) = compare({"tight": Refusing()})
+    assert row == ForecastRow("tight", None, None, "no room at all")
+    assert not row.believable
+    assert row.warnings == ()
+
+
+def test_a_forecast_is_a_plain_record():
+    _, policy = sphere()
+    found = forecast(policy)
+    assert replace(found, total=found.total) == found
+    with pytest.raises(AttributeError):
+        found.total = 3

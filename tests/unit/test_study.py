@@ -112,7 +112,7 @@ def test_a_plan_closes_only_when_every_pull_is_in(name):
 
 
 def test_an_open_plan_shows_no_estimate():
-    """FINDINGS 5: a user who sees the rewards of an open batch could close it when it looks good."""
+    """A user who sees the rewards of an open batch could close it when it looks good."""
     study = make_study()
     before = (study.certificate(), study.recommend())
     ids, rewards = rewards_of(study.ask(), 0)

@@ -51,6 +51,7 @@ def round_json(row: RoundRecord) -> dict[str, Any]:
         "total_pulls": row.total_pulls,
         "active": len(row.active),
         "certified_gap": row.certified_gap,
+        "alarms": list(row.alarms),
     }
 
 

@@ -25,6 +25,7 @@ def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path,
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (heavy, and an extra)
+        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
     except ImportError as error:
         raise InvalidInput('figures need matplotlib, which is absent: pip install "surepick[reports]".') from error
     figure = Figure(figsize=(8.0, 1.7 + 0.42 * len(rows)), layout="constrained")
@@ -43,6 +44,9 @@ def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path,
         axes.plot([], [], "s", color=ORANGE, markerfacecolor="white", label="not to be believed (see warnings)")
     axes.axvline(max(uniform, 1), color=GREY, linestyle="--", label="all equally often")
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10.0, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [row.name if row.worst else f"{row.name} (refused)" for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel("measurements")

@@ -13,7 +13,7 @@ test: .venv/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 prove: .venv/.dev
-	$(BIN)/python -m pytest -q -m slow --durations=0 -s
+	$(BIN)/python -m pytest -q -m slow -s
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .

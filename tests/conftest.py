@@ -23,3 +23,18 @@ def shared_data() -> Path:
 def mnist_directory(shared_data: Path) -> Path:
     """The folder of MNIST's original files."""
     return shared_data / "mnist"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """After the long proofs, the seconds that each file took."""
+    if config.option.markexpr != "slow":
+        return
+    seconds: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                seconds[file] = seconds.get(file, 0.0) + report.duration
+    terminalreporter.section("seconds per file")
+    for file, total in sorted(seconds.items()):
+        terminalreporter.write_line(f"{total:8.1f}  {file}")

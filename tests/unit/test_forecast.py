@@ -152,11 +152,12 @@ def test_a_norm_bound_far_too_small_is_not_believable():
     environment = sp.environments.digits(0)
     policy = linear(environment, epsilon=0.1, norm_bound=1e-6)
     for found in (forecast(policy), forecast(policy, environment.means)):
-        assert not found.believable
         assert said(found, "no two candidates differ by more than")
-    found = forecast(policy, environment.means)
-    assert said(found, "more than the norm bound 1e-06")
-    assert said(found, "wrong in")
+        assert {row.dim for row in found.rounds} == {60}  # nothing rests on it
+    forced = forecast(linear(environment, epsilon=0.1, norm_bound=1e-6, dim=1), environment.means)
+    assert not forced.believable
+    assert said(forced, "more than the norm bound 1e-06")
+    assert said(forced, "wrong in")
     assert said(forecast(linear(environment, epsilon=0.1, norm_bound=1e-6, dim=1)), "suspiciously little")
 
 
@@ -177,7 +178,7 @@ def test_the_norm_that_a_guess_needs_is_told():
     assert unused.rounds[0].misspecification == 0.0  # all directions are used: nothing rests on the norm
     assert unused.believable
     environment = sp.environments.two_clusters(num_arms=60, dim=6)
-    small = forecast(linear(environment, epsilon=0.2, norm_bound=0.5), environment.means)
+    small = forecast(linear(environment, epsilon=0.1, norm_bound=0.5), environment.means)
     assert said(small, "more than the norm bound 0.5")
     assert not small.believable
 

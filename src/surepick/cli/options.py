@@ -45,8 +45,8 @@ PolicyOption = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="linear-embedding, fixed-linear, rage or action-elimination; "
-        "none: linear-embedding with --norm-bound, else action-elimination.",
+        help="linear-embedding, fixed-linear, kernel-embedding, fixed-kernel, unknown-misspecification, rage or "
+        "action-elimination; none: the one that the other options speak of, action-elimination without any.",
     ),
 ]
 NormBoundOption = Annotated[

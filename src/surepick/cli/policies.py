@@ -23,7 +23,7 @@ def chosen_policy(
     Raises:
         InvalidInput: an option was given that the policy has no use for, or a setting has no meaning.
     """
-    chosen = name or (WITHOUT_FEATURES if given.get("norm_bound") is None else "linear-embedding")
+    chosen = name or _fitting(given)
     settings = {option: value for option, value in given.items() if value is not None}
     known = policy_options(chosen)
     for option in settings:
@@ -32,6 +32,13 @@ def chosen_policy(
                 f"{_flag(option)} has no meaning for {chosen}; leave it out, or take --policy {WHO_KNOWS[option]}."
             )
     return make_policy(chosen, arms, epsilon=epsilon, delta=delta, noise=noise, **settings)
+
+
+def _fitting(given: dict[str, Any]) -> str:
+    """The policy that the given options speak of."""
+    if given.get("gamma") is not None or given.get("kernel") is not None:
+        return "kernel-embedding"
+    return WITHOUT_FEATURES if given.get("norm_bound") is None else "linear-embedding"
 
 
 def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[str, tuple[str, dict[str, Any]]]:

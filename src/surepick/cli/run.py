@@ -34,6 +34,8 @@ def run(
     noise: options.NoiseOption = "",
     policy: options.PolicyOption = None,
     norm_bound: options.NormBoundOption = None,
+    gamma: Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")] = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')] = None,
     gap_bound: options.GapBoundOption = None,
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
     standardize: options.StandardizeOption = False,
@@ -70,6 +72,8 @@ def run(
         delta=delta,
         norm_bound=norm_bound,
         gap_bound=gap_bound,
+        gamma=gamma,
+        kernel=kernel,
     )
     warn((*chosen.caveats, *_doubts(environment)))
     with one_thread(), round_bars() as show:

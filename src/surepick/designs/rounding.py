@@ -41,6 +41,8 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
     lam = checked_weights(lam, lam.size)
     support = np.flatnonzero(lam)
     size = len(support)
+    if total != int(total):
+        raise InvalidInput(f"total is {total!r}; pulls are whole.")
     if total < size:
         raise InvalidInput(
             f"{total} pulls cannot be spread over {size} supported arms: every one needs a pull, or the differences "

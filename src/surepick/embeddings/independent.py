@@ -6,6 +6,7 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import IndependentArms, record
+from surepick.settings import whole_number
 
 
 @record
@@ -26,8 +27,7 @@ class IndependentEmbedding:
     num_arms: int
 
     def __post_init__(self) -> None:
-        if self.num_arms < 1:
-            raise InvalidInput(f"there are {self.num_arms} arms; at least one is needed.")
+        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
 
     @property
     def max_dim(self) -> int:

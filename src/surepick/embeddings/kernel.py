@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.embeddings.kernels import Kernel, KernelFunction
+from surepick.embeddings.linear import EQUAL_FEATURES
 from surepick.embeddings.named_kernels import make_kernel
 from surepick.errors import InvalidInput
 from surepick.linalg import pivoted_cholesky, symmetric_spectrum, thin_svd
 from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, record
+from surepick.settings import positive_number
 
 BOUNDS = ("row-tail", "paper")
 NEGATIVE_SHARE = 64.0
@@ -157,7 +159,7 @@ class KernelEmbedding:
     @property
     def caveats(self) -> tuple[str, ...]:
         if self._distinct <= self.max_dim:
-            return ()
+            return () if self._distinct == self.num_arms else (EQUAL_FEATURES,)
         floor = self.misspecification(self.max_dim)
         if self.approximate:
             return (
@@ -290,11 +292,12 @@ def _check(
 ) -> None:
     if matrix.shape[1] == 0:
         raise InvalidInput("the arms have no feature column; a kernel embedding needs at least one.")
-    if not (np.isfinite(norm_bound) and norm_bound > 0):
-        raise InvalidInput(
-            f"norm_bound is {norm_bound!r}; it must be a positive finite number: the largest norm that the reward "
-            "function can have in the kernel's space. A value below the truth makes the certificate worthless."
-        )
+    positive_number(
+        "norm_bound",
+        norm_bound,
+        "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
+        "certificate worthless.",
+    )
     if bound not in BOUNDS:
         raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
     if nystrom_above < 0 or max_rank < 1:

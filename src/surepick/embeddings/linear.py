@@ -11,6 +11,7 @@ from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, reco
 from surepick.settings import as_number, positive_number
 
 BOUNDS = ("row-tail", "paper")
+EQUAL_FEATURES = "Some candidates have equal features: they are taken to have equal means."
 
 
 @record
@@ -108,7 +109,7 @@ class LinearEmbedding:
     @property
     def caveats(self) -> tuple[str, ...]:
         if self._distinct <= self._rank:
-            return ()
+            return () if self._distinct == self.num_arms else (EQUAL_FEATURES,)
         return (
             f"{self._distinct} distinct arms but only {self._rank} independent feature directions: that the mean "
             "reward is linear in the features is an assumption about the world, not a fact about the table. If it is "

@@ -11,6 +11,7 @@ from surepick.embeddings.composite_expansions import parse_expansion
 from surepick.embeddings.expansions import Expansion
 from surepick.errors import InvalidInput
 from surepick.records import Arms, Embedding, FloatArray, freeze, record
+from surepick.settings import positive_number
 
 BOUNDS = ("pointwise", "paper")
 EPS = float(np.finfo(np.float64).eps)
@@ -188,11 +189,12 @@ def _check(matrix: FloatArray, expansion: Expansion, norm_bound: float, bound: s
             f"the arms have {matrix.shape[1]} feature columns and the expansion is of {expansion.num_columns} "
             "variables; choose columns, or combine one expansion per column in a ProductExpansion."
         )
-    if not (np.isfinite(norm_bound) and norm_bound > 0):
-        raise InvalidInput(
-            f"norm_bound is {norm_bound!r}; it must be a positive finite number: the largest norm that the reward "
-            "function can have in the kernel's space. A value below the truth makes the certificate worthless."
-        )
+    positive_number(
+        "norm_bound",
+        norm_bound,
+        "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
+        "certificate worthless.",
+    )
     if bound not in BOUNDS:
         raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
     if max_dim is not None and max_dim < 1:

@@ -13,6 +13,7 @@ from surepick.estimators.least_squares import LeastSquaresEstimate
 from surepick.records import Embedding, FloatArray, Observations
 
 MOST_PAIRED = 400
+NEGLIGIBLE = 1e-9  # of epsilon
 
 
 def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: float, sigma: float, level: float) -> str:
@@ -131,31 +132,36 @@ def lack_of_fit(
     )
 
 
-def collapsed(*, dim: int, rank: int, value: float, num_distinct: int, reach: float, epsilon: float) -> str:
-    """Whether an embedding that compresses has left next to nothing to tell the arms apart.
+def collapsed(
+    *, dim: int, rank: int, misspecification: float, value: float, num_distinct: int, reach: float, epsilon: float
+) -> str:
+    """Whether an embedding that leaves something out has left next to nothing to tell the arms apart.
 
     Args:
         dim: d of round 1, before any elimination.
         rank: the largest dimension.
+        misspecification: gamma-tilde(d), in reward units; beyond rounding it means that something is left out.
         value: tau of the design over all arms.
         num_distinct: arms that differ.
         reach: the largest difference of two arms that the declared norm allows, in reward units.
         epsilon: the shortfall that is tolerated, in reward units.
 
     Returns:
-        What was found, in words; "" unless d < rank, more than two arms are distinct, and d = 1, tau < 1 or
-        reach <= epsilon.
+        What was found, in words; "" where nothing is left out (d = rank, and gamma-tilde no more than rounding), or
+        where reach exceeds epsilon and, with more than two distinct arms and d < rank, d > 1 and tau >= 1.
 
     Source: ours: a norm bound far too small makes every direction look negligible, and a handful of pulls would
     "certify" any arm.
     """
-    if num_distinct <= 2 or dim >= rank or (dim > 1 and value >= 1.0 and reach > epsilon):
+    if num_distinct < 2 or (dim >= rank and misspecification <= NEGLIGIBLE * epsilon):
         return ""
     if reach <= epsilon:
         return (
             f"the declared norm alone says that no two arms differ by more than {reach:.3g}, less than epsilon; that "
             "is what a norm bound (or a kernel's gamma) that is far too small looks like"
         )
+    if num_distinct <= 2 or dim >= rank or (dim > 1 and value >= 1.0):
+        return ""
     return (
         f"{num_distinct} distinct arms were compressed to {dim} of {rank} dimensions with design value {value:.3g}: "
         "such a collapse is what a norm bound that is far too small looks like"

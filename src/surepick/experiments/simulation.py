@@ -70,6 +70,10 @@ def simulate(
     """
     if max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
+    if not isinstance(environment, Environment) or not isinstance(policy, Policy):
+        raise InvalidInput(
+            f"simulate(policy, environment) was given a {type(policy).__name__} and a {type(environment).__name__}."
+        )
     started = time.perf_counter()
     study = Study(environment.arms, policy, minimize=environment.minimize)
     pulls, number, exhausted = 0, 0, False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from surepick.forecast.rehearsal import Rehearsal
 from surepick.forecast.result import ForecastRound
 from surepick.linalg import thin_svd
 from surepick.policies import Policy
+from surepick.policies.belief import reach, vacuous
 from surepick.records import Embedding, FloatArray
 
 BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twice the pulls
@@ -62,7 +62,7 @@ class Doubts:
         found = [*self._endless(), *self._not_certified()]
         if self.embedding is None:
             return [*found, *self._wrong()]
-        plain = [*self._collapsed(self.embedding), *self._no_gap(self.embedding)]
+        plain = [*self._collapsed(self.embedding), *(self._no_gap(self.embedding) if self.norm_matters else [])]
         found = [*self._endless(), *plain] if plain and self.guess is None else [*found, *plain]
         return [*found, *self._guess_contradicts(self.embedding), *self._wrong()]
 
@@ -71,6 +71,7 @@ class Doubts:
         found = list(self.policy.caveats)
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
+            found += [] if self.norm_matters else self._no_gap(self.embedding)
         if not self.policy.eliminates and self.guess is None:
             found.append(
                 "This policy steers by what it sees, so no rewards are proved to be its worst; here all arms are "
@@ -112,23 +113,13 @@ class Doubts:
         ]
 
     def _no_gap(self, embedding: ArmEmbedding) -> list[str]:
-        """The norm bound alone says that any arm will do: |h(x) - h(z)| <= C ||psi(x) - psi(z)|| + 2 gamma."""
-        whole = embedding.at(embedding.max_dim)
-        if (
-            not self.norm_matters
-            or embedding.norm_bound is None
-            or not isinstance(whole, Embedding)
-            or embedding.num_distinct < 2
-        ):
+        """The norm bound alone says that nearly any arm will do."""
+        if embedding.num_distinct < 2 or not vacuous(embedding, self.policy.epsilon):
             return []
-        centred = whole.features - whole.features.mean(axis=0)
-        radius = math.sqrt(float(np.max(np.sum(centred**2, axis=1))))
-        largest = 2.0 * (embedding.norm_bound * radius + whole.misspecification)
-        if largest > self.policy.epsilon:
-            return []
+        largest = f"no two candidates differ by more than {reach(embedding):.3g}"
         return [
-            f"Norm bound {embedding.norm_bound:g} means that no two candidates differ by more than {largest:.3g}, less "
-            f"than epsilon = {self.policy.epsilon:g}: any would do. If you expect larger differences, it is too small."
+            f"Norm bound {embedding.norm_bound:g} means that {largest}: too little to rest an answer on, so as little "
+            "as possible is left out. If you expect larger differences, it is too small."
         ]
 
     def _guess_contradicts(self, embedding: ArmEmbedding) -> list[str]:

@@ -64,6 +64,10 @@ def forecast(
 
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
     """
+    if not isinstance(policy, Policy):
+        raise InvalidInput(
+            f"forecast was given a {type(policy).__name__}; give a policy, from make_policy for instance."
+        )
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
     whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")

@@ -19,7 +19,7 @@ from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import known_gap_bound
-from surepick.policies.belief import assumed, believed, representable, reserved_pulls, suspicions
+from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
 from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -78,7 +78,8 @@ class AdaptiveElimination:
             fit can show; none where every list of means is representable.
 
     The data are checked against the embedding at every look (`policies/belief.py`); an alarm makes the verdict
-    heuristic. In round 1 a dimension that leaves next to nothing to tell the arms apart is taken only if `dim` asks.
+    heuristic. In round 1 a dimension that leaves next to nothing to tell the arms apart is taken only if `dim` or
+    dimension "effective" asks; where the declared norm says that all arms are nearly equal, nothing is compressed.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -172,9 +173,9 @@ class AdaptiveElimination:
         embedded, tau = self.embedding.at(choice.dim), choice.design.value  # Alg. 1, line 4
         eps_k = bias(embedded.misspecification, tau, self._bias_slack)  # Alg. 1, line 6
         total = rounds.round_size(settings, k, value=tau, bias=eps_k, num_active=len(active))  # Alg. 1, line 6
-        reserve = partial(reserved_pulls, self.embedding, choice.dim, share=self.reserve)
+        checkable = partial(checkable_counts, self.embedding, choice.dim, share=self.reserve)
         return rounds.open_round(  # Alg. 1, line 7
-            settings, state, embedded=embedded, design=choice.design, total=total, reserve=reserve
+            settings, state, embedded=embedded, design=choice.design, total=total, checkable=checkable
         )
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
@@ -205,13 +206,16 @@ class AdaptiveElimination:
         accuracy = self.settings.accuracy(round_number)
         if self.dim is None and self.dimension == "cheapest":
             first = round_number == 1 and self.embedding.num_distinct > 2
+            least_dim = 2 if first else 1
+            if vacuous(self.embedding, self.epsilon):
+                least_dim = self.embedding.max_dim
             return cheapest_dimension(
                 self.embedding,
                 active,
                 accuracy,
                 slack=self._bias_slack,
                 tolerance=self.tolerance,
-                least_dim=2 if first else 1,
+                least_dim=least_dim,
                 least_value=1.0 if first else 0.0,
             )
         dim = effective_dimension(self.embedding, 4.0 * accuracy, slack=self.slack) if self.dim is None else self.dim

@@ -20,8 +20,14 @@ REPRESENTABLE = (
 )
 
 
+EQUAL_FEATURES = (
+    "Candidates with equal features have equal means; nothing else is assumed about the features, as they were used in "
+    "as many dimensions as there are distinct ones."
+)
+
+
 def representable(embedding: ArmEmbedding, dim: int) -> bool:
-    """Whether every list of means of the arms is exactly linear in psi_d: nothing is assumed, nothing to check."""
+    """Whether every list of means that agrees on equal arms is exactly linear in psi_d."""
     return dim >= embedding.num_distinct and embedding.misspecification(dim) == 0.0
 
 
@@ -46,10 +52,12 @@ def suspicions(
         sigma: sub-Gaussian scale of a reward.
         epsilon: the shortfall that is tolerated, in reward units.
     """
-    if representable(embedding, plan.dim) or not isinstance(fitted, LeastSquaresEstimate):
+    if not isinstance(fitted, LeastSquaresEstimate):
         return ()
     level = check_level(plan.round, plan.looks)
     found = [lack_of_fit(fitted, pooled, misspecification=plan.misspecification, sigma=sigma, level=level)]
+    if representable(embedding, plan.dim):
+        return tuple(sentence for sentence in found if sentence)
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
     if bound is not None and isinstance(whole, Embedding):
         found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
@@ -58,22 +66,58 @@ def suspicions(
             collapsed(
                 dim=plan.dim,
                 rank=embedding.max_dim,
+                misspecification=plan.misspecification,
                 value=plan.value,
                 num_distinct=embedding.num_distinct,
-                reach=_reach(embedding),
+                reach=reach(embedding),
                 epsilon=epsilon,
             )
         )
     return tuple(sentence for sentence in found if sentence)
 
 
-def _reach(embedding: ArmEmbedding) -> float:
+def reach(embedding: ArmEmbedding) -> float:
     """The largest difference of two arms' means that the declared norm allows, in reward units."""
     if embedding.norm_bound is None:
         return np.inf
+    if embedding.num_arms == 1:
+        return 0.0
     whole = embedding.at(embedding.max_dim)
     diameter = float(np.sqrt(farthest_pairs(whole.features).squares[0]))
     return embedding.norm_bound * diameter + 2.0 * whole.misspecification
+
+
+def vacuous(embedding: ArmEmbedding, epsilon: float) -> bool:
+    """Whether the declared norm allows no two arms to differ by more than 2 epsilon: too little to rest an answer on.
+
+    A policy that compressed on such a declaration would answer from it, not from the rewards. So it compresses nothing:
+    a declaration that holds costs pulls then, and one that is far too small costs no wrong answer.
+    """
+    return reach(embedding) <= 2.0 * epsilon
+
+
+def checkable_counts(embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float) -> IntArray:
+    """The pulls of a round, spread over arms with equal features (which costs nothing) and with the reserved ones."""
+    counts = spread_over_equals(embedding, counts)
+    return counts + reserved_pulls(embedding, dim, counts, share)
+
+
+def spread_over_equals(embedding: ArmEmbedding, counts: IntArray) -> IntArray:
+    """The same pulls for every group of arms with equal features, shared evenly among its members.
+
+    Least squares cannot tell the difference; the lack of fit can, when equal features hide different means.
+    """
+    if embedding.num_distinct == embedding.num_arms:
+        return counts
+    vectors = embedding.at(embedding.max_dim).features
+    _, group = np.unique(vectors, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    sizes, totals = np.bincount(group), np.bincount(group, weights=counts).astype(np.int64)
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(group), np.int64)  # of each arm within its group
+    place[order] = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    shared: IntArray = totals[group] // sizes[group] + (place < totals[group] % sizes[group])
+    return shared
 
 
 def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: float) -> IntArray:
@@ -95,16 +139,17 @@ def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: f
     """
     extra = np.zeros_like(counts)
     room = min(int(share * counts.sum()), MOST_RESERVED)
-    if room == 0 or representable(embedding, dim):
+    if room == 0 or (representable(embedding, dim) and embedding.num_distinct == embedding.num_arms):
         return extra
     vectors = embedding.at(embedding.max_dim).features
     nearest = np.full(len(vectors), np.inf)
     for arm in np.flatnonzero(counts):
         nearest = np.minimum(nearest, _squares(vectors, int(arm)))
     for _ in range(room):
-        farthest = int(np.argmax(nearest))
-        if nearest[farthest] <= 0.0:
+        free = np.flatnonzero(counts + extra == 0)  # copies of pulled arms come last
+        if free.size == 0:
             break
+        farthest = int(free[np.argmax(nearest[free])])
         extra[farthest] = 1
         nearest = np.minimum(nearest, _squares(vectors, farthest))
     return extra
@@ -117,10 +162,12 @@ def _squares(vectors: FloatArray, arm: int) -> FloatArray:
 
 
 def assumed(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:
-    """What is assumed of the rewards beyond their noise: nothing where every list of means was representable."""
+    """What is assumed of the rewards beyond their noise: next to nothing where every list was representable."""
     if pulls == 0 or compressed:
         return embedding.assumptions
-    return (REPRESENTABLE,) if embedding.assumptions else ()
+    if not embedding.assumptions:
+        return ()
+    return (REPRESENTABLE if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
 
 
 def believed(answer: Certificate, alarms: Sequence[str], *, heuristic: str) -> Certificate:

@@ -13,14 +13,28 @@ from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import check_common, known_gap_bound
-from surepick.policies.belief import assumed, believed, representable, reserved_pulls, suspicions
+from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
 from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
+from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, Observations, Plan, Step, record
 from surepick.settings import positive_number, share_of_pulls
 
-OPTIONS = ("slack", "gap_bound", "schedule", "union", "looks", "floor", "stopping", "dim", "tolerance", "reserve")
+DIMENSIONS = ("guarded", "effective")
+OPTIONS = (
+    "slack",
+    "gap_bound",
+    "schedule",
+    "union",
+    "looks",
+    "floor",
+    "stopping",
+    "dimension",
+    "dim",
+    "tolerance",
+    "reserve",
+)
 
 
 @record
@@ -32,7 +46,9 @@ class FixedElimination:
     Args:
         embedding: the family psi_d with its misspecification bound.
         epsilon: the shortfall that is tolerated, in reward units, > 0; `certified_epsilon` is what is promised.
-        dim: d; None: d_eff(epsilon), so that epsilon itself is promised.
+        dim: d; None: chosen, so that epsilon itself is promised.
+        dimension: how d is chosen: "effective" is d_eff(epsilon); "guarded" as well, but never 1 of more dimensions,
+            and the largest one where the declared norm says that all arms are nearly equal.
         delta, noise, slack, gap_bound, schedule, union, looks, floor, stopping, tolerance, reserve: as in
             `AdaptiveElimination`.
 
@@ -61,6 +77,7 @@ class FixedElimination:
     looks: int = 8
     floor: str = "support"
     stopping: str = "certified"
+    dimension: str = "guarded"
     dim: int | None = None
     tolerance: float = 0.01
     reserve: float = 0.05
@@ -69,12 +86,22 @@ class FixedElimination:
 
     def __post_init__(self) -> None:
         check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self.gap_bound)
-        dim = effective_dimension(self.embedding, self.epsilon, slack=self.slack) if self.dim is None else self.dim
+        check_choice("dimension", self.dimension, DIMENSIONS)
+        dim = self._own_dimension() if self.dim is None else self.dim
         object.__setattr__(self, "chosen_dim", dim)
         object.__setattr__(self, "certified_epsilon", max(self.epsilon, self._forced_gap(dim)))  # Alg. 3, line 2
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
         share_of_pulls("reserve", self.reserve)
         _ = self.settings
+
+    def _own_dimension(self) -> int:
+        """d_eff(epsilon); guarded: never 1 of more, and the largest where the declared norm makes arms nearly equal."""
+        if self.dimension == "effective":
+            return effective_dimension(self.embedding, self.epsilon, slack=self.slack)
+        if vacuous(self.embedding, self.epsilon):
+            return self.embedding.max_dim
+        least = min(2 if self.embedding.num_distinct > 2 else 1, self.embedding.max_dim)
+        return max(effective_dimension(self.embedding, self.epsilon, slack=self.slack), least)
 
     def _forced_gap(self, dim: int) -> float:
         """gamma(d), from the bound 4 (1 + zeta) d >= g(d, zeta) where that is small enough, else from the design."""
@@ -141,9 +168,9 @@ class FixedElimination:
         bias_slack = (1.0 + self.slack) * (1.0 + self.reserve) - 1.0  # the reserved pulls raise N
         eps_k = bias(embedded.misspecification, design.value, bias_slack)  # Alg. 3, line 6
         total = rounds.round_size(settings, k, value=design.value, bias=eps_k, num_active=len(active))  # Alg. 3, line 6
-        reserve = partial(reserved_pulls, self.embedding, self.chosen_dim, share=self.reserve)
+        checkable = partial(checkable_counts, self.embedding, self.chosen_dim, share=self.reserve)
         return rounds.open_round(  # Alg. 3, line 7
-            settings, state, embedded=embedded, design=design, total=total, reserve=reserve
+            settings, state, embedded=embedded, design=design, total=total, checkable=checkable
         )
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:

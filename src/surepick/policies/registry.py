@@ -31,6 +31,7 @@ LINEAR_OPTIONS = ("norm_bound", "bound")
 KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding")
 LITERAL_ROUNDS = MappingProxyType(
     {
+        "dimension": "effective",
         "schedule": "paper",
         "union": "all",
         "bound": "paper",
@@ -127,7 +128,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "linear-embedding": Entry(
             _linear_embedding,
             (*adaptive_elimination.OPTIONS, *LINEAR_OPTIONS),
-            MappingProxyType({**LITERAL_ROUNDS, "dimension": "effective"}),
+            LITERAL_ROUNDS,
             "Algorithm 1 with the linear embedding: rewards nearly linear in few directions of the features",
         ),
         "fixed-linear": Entry(
@@ -139,7 +140,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "kernel-embedding": Entry(
             _kernel_embedding,
             (*adaptive_elimination.OPTIONS, *KERNEL_OPTIONS, "gamma"),
-            MappingProxyType({**LITERAL_ROUNDS, "dimension": "effective"}),
+            LITERAL_ROUNDS,
             "Algorithm 1 with a kernel: rewards smooth in the features, of bounded norm in the kernel's space",
         ),
         "fixed-kernel": Entry(

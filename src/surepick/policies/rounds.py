@@ -190,11 +190,11 @@ def open_round(
     embedded: Embedding | IndependentArms,
     design: Design,
     total: int,
-    reserve: Callable[[IntArray], IntArray] | None = None,
+    checkable: Callable[[IntArray], IntArray] = np.copy,
 ) -> Plan:
     """Round the design to whole pulls and ask for the first look (Algorithm 1, line 7).
 
-    `reserve` gives pulls that are added to those of the design, so that a lack of fit can show.
+    `checkable` spreads and adds pulls, so that a lack of fit can show.
 
     floor "support": the realised allocation keeps N max ||y||^2_{A^-1} <= (1 + zeta) tau, raising N if it must.
     floor "published": N is at least 2 p / zeta for a design that supports p arms, as in the published code.
@@ -207,8 +207,7 @@ def open_round(
         counts[state.active] = math.ceil(total / len(state.active))  # equal counts lose nothing to rounding
     else:
         counts = allocate(design, embedded.features, total, slack=settings.slack, active=state.active).counts
-    if reserve is not None:
-        counts = counts + reserve(counts)
+    counts = checkable(counts)
     whole_round = Plan(
         round=state.round,
         counts=counts,

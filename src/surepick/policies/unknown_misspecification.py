@@ -138,9 +138,10 @@ class UnknownMisspecificationElimination:
         fitted = estimate(self._embedded, seen, reference=int(state.active[0]))  # Alg. 4, lines 8 and 9
         comparison = _trailing(fitted, state.active, self._threshold(plan.round))  # Alg. 4, line 10
         step = rounds.conclude(self.settings, state, plan, seen, comparison)
+        row = replace(step.record, certified_gap=None)  # nothing is ever proved
         if step.state.finished == "rounds":
-            return Step(replace(step.state, finished="", round=plan.round + 1), step.record)
-        return step
+            return Step(replace(step.state, finished="", round=plan.round + 1), row)
+        return Step(step.state, row)
 
     def recommend(self, state: EliminationState) -> int:
         return state.leader

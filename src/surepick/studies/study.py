@@ -98,6 +98,7 @@ class Study:
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
                 differ, a key told before with another value. Nothing is recorded then.
         """
+        ids = ids if isinstance(ids, str) or not hasattr(ids, "__iter__") else list(ids)
         arms = self._arms_of(ids)
         values = check_rewards(rewards, self.policy.noise, len(arms), [str(name) for name in ids])
         names = None if keys is None else tuple(str(key) for key in keys)
@@ -249,8 +250,8 @@ class Study:
         return now.plan
 
     def _arms_of(self, ids: Sequence[object]) -> IntArray:
-        if isinstance(ids, str):
-            raise InvalidInput(f"ids is the text {ids!r}; give a sequence of ids, [{ids!r}] for one.")
+        if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+            raise InvalidInput(f"ids is {ids!r}; give a sequence of ids, [{ids!r}] for one.")
         unknown = [str(name) for name in ids if str(name) not in self._index]
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")

@@ -12,7 +12,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
-from surepick.policies.answers import check_common, known_gap_bound
+from surepick.policies.answers import check_common
 from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
 from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
@@ -115,19 +115,7 @@ class FixedElimination:
     @property
     def settings(self) -> RoundSettings:
         """The part of the configuration that all algorithms with rounds share, checked; its epsilon is the promise."""
-        return RoundSettings(
-            num_arms=self.num_arms,
-            epsilon=self.certified_epsilon,
-            delta=self.delta,
-            noise=self.noise,
-            slack=self.slack,
-            gap_bound=known_gap_bound(self.noise, self.gap_bound),
-            schedule=self.schedule,
-            union=self.union,
-            looks=self.looks,
-            floor=self.floor,
-            stopping=self.stopping,
-        )
+        return rounds.settings_of(self, epsilon=self.certified_epsilon)
 
     @property
     def num_arms(self) -> int:

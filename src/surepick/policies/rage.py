@@ -11,7 +11,6 @@ from surepick.errors import InvalidInput
 from surepick.estimators import lack_of_fit, least_squares, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
-from surepick.policies.answers import known_gap_bound
 from surepick.policies.belief import believed, check_level
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
@@ -74,19 +73,7 @@ class RAGE:
     @property
     def settings(self) -> RoundSettings:
         """The part of the configuration that all algorithms with rounds share, checked."""
-        return RoundSettings(
-            num_arms=self.num_arms,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            noise=self.noise,
-            slack=self.slack,
-            gap_bound=known_gap_bound(self.noise, self.gap_bound),
-            schedule=self.schedule,
-            union=self.union,
-            looks=self.looks,
-            floor=self.floor,
-            stopping=self.stopping,
-        )
+        return rounds.settings_of(self)
 
     @property
     def num_arms(self) -> int:

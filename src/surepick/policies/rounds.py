@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
 from surepick.designs import allocate, round_design
 from surepick.errors import ContractError, InvalidInput
 from surepick.noise import Noise, largest_scale, scales
-from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, verdict
+from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
 from surepick.policies.rules import Comparison
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
 from surepick.records import (
@@ -135,6 +137,13 @@ class RoundSettings:
     def spent(self) -> float:
         """The most that rounds, looks and pairs together can spend of the error probability, whatever the data."""
         return largest_spending(self.schedule, self.union, self.delta, self.num_arms)
+
+
+def settings_of(policy: Any, **changes: Any) -> RoundSettings:
+    """The shared settings of a policy, from its fields of the same names; `changes` replace some of them."""
+    names = (field.name for field in fields(RoundSettings))
+    values = {name: getattr(policy, name) for name in names if name not in changes}
+    return RoundSettings(**{**values, "gap_bound": known_gap_bound(policy.noise, policy.gap_bound), **changes})
 
 
 def initial_state(settings: RoundSettings) -> EliminationState:

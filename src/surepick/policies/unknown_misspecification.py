@@ -14,7 +14,6 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Estimate, estimate
 from surepick.noise import Noise
 from surepick.policies import rounds
-from surepick.policies.answers import known_gap_bound
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import Comparison
@@ -87,19 +86,7 @@ class UnknownMisspecificationElimination:
     @property
     def settings(self) -> RoundSettings:
         """The part of the configuration that all algorithms with rounds share, checked."""
-        return RoundSettings(
-            num_arms=self.num_arms,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            noise=self.noise,
-            slack=self.slack,
-            gap_bound=known_gap_bound(self.noise, self.gap_bound),
-            schedule=self.schedule,
-            union=self.union,
-            looks=1,
-            floor=self.floor,
-            stopping="rounds",
-        )
+        return rounds.settings_of(self, looks=1, stopping="rounds")
 
     @property
     def num_arms(self) -> int:

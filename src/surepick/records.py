@@ -251,6 +251,8 @@ class Plan:
         lower_bound: certified lower bound on the best possible tau; None without a design.
         misspecification: gamma-tilde of the embedding, in reward units.
         ids: ids of the arms, for `table`; None inside a policy.
+        candidate: the arm that the batch is to certify, for policies that certify one; `value` is then the number of
+            pulls that this is predicted to take still.
     """
 
     round: int
@@ -263,6 +265,7 @@ class Plan:
     lower_bound: float | None = None
     misspecification: float = 0.0
     ids: tuple[str, ...] | None = None
+    candidate: int | None = None
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, allocation=np.int64)

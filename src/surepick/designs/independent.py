@@ -31,44 +31,52 @@ def independent_design(num_arms: int, active: IntArray | None = None) -> Design:
     return Design(weights, value, value, num_arms)
 
 
-def independent_star_design(centre: int, scales: FloatArray) -> Design:
-    """min over lambda of max over j != c of (1/lambda_c + 1/lambda_j) / w_j^2: one arm against each other arm.
+def independent_star_design(
+    centre: int, scales: FloatArray, *, rivals: IntArray | None = None, noise_scales: FloatArray | None = None
+) -> Design:
+    """min over lambda of max over rivals j of (v_c/lambda_c + v_j/lambda_j) / w_j^2: one arm against each rival.
 
-        tau = min over s in (0, min w^2) of 1/s + sum_j 1/(w_j^2 - s),   lambda_c = 1/(s tau),
-        lambda_j = 1/((w_j^2 - s) tau)
+        tau = min over s in (0, min w^2) of v_c/s + sum_j v_j/(w_j^2 - s),   lambda_c = v_c/(s tau),
+        lambda_j = v_j/((w_j^2 - s) tau)
 
     At the optimum all constraints are tight; the function of s is convex, and its derivative changes sign between
-    m/(1 + sqrt(K - 1)) and m/2 for m = min w^2.
+    m/(1 + sqrt(sum_j v_j/v_c)) and m/(1 + sqrt(v_i/v_c)) for m = min w^2, reached at i.
 
     Args:
         centre: c.
         scales: w, positive, shape (K,), in reward units; the entry of c is not used.
+        rivals: indices of the arms j that c is compared with; None = all others.
+        noise_scales: sqrt(v), positive, shape (K,); None = 1 for all.
 
     Returns:
-        A design and its value in units of 1/w^2; the lower bound is the tangent of the convex function, and agrees
-        with the value to rounding. Value 0 for one arm.
+        A design and its value in units of v/w^2; the lower bound is the tangent of the convex function, and agrees
+        with the value to rounding. Value 0, all weight on c, without a rival.
 
     Source: ours. Cost: O(K) a bisection step.
     """
     num_arms = len(scales)
-    others = np.delete(np.arange(num_arms), centre)
+    others = np.delete(np.arange(num_arms), centre) if rivals is None else rivals[rivals != centre]
+    noises = np.ones(num_arms) if noise_scales is None else noise_scales
     weights = np.zeros(num_arms)
-    if num_arms == 1:
+    if len(others) == 0:
         weights[centre] = 1.0
-        return Design(weights, 0.0, 0.0, 1)
-    unit = float(scales[others].min())
+        return Design(weights, 0.0, 0.0, num_arms)
+    unit, closest = float(scales[others].min()), int(np.argmin(scales[others]))
     squares = (scales[others] / unit) ** 2
-    low, high = 1.0 / (1.0 + np.sqrt(len(others))), 0.5
+    variances = (noises[others] / noises[centre]) ** 2
+    low = 1.0 / (1.0 + np.sqrt(float(variances.sum())))
+    high = 1.0 / (1.0 + np.sqrt(float(variances[closest])))
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if float(np.sum((squares - middle) ** -2.0)) < middle**-2.0:
+        if float(np.sum(variances * (squares - middle) ** -2.0)) < middle**-2.0:
             low = middle
         else:
             high = middle
-    weights[centre], weights[others] = 1.0 / low, 1.0 / (squares - low)
+    weights[centre], weights[others] = 1.0 / low, variances / (squares - low)
     tau = float(weights.sum())
-    slope = float(np.sum((squares - low) ** -2.0)) - low**-2.0
+    slope = float(np.sum(variances * (squares - low) ** -2.0)) - low**-2.0
     weights /= tau
-    value = float(np.max((1.0 / weights[centre] + 1.0 / weights[others]) / squares))
+    value = float(np.max((1.0 / weights[centre] + variances / weights[others]) / squares))
     lower = (tau + min(slope, 0.0) * (high - low)) * (1.0 - BOUND_SAFETY)
-    return Design(weights, value / unit**2, min(lower, value) / unit**2, num_arms)
+    size = (float(noises[centre]) / unit) ** 2
+    return Design(weights, value * size, min(lower, value) * size, num_arms)

@@ -183,17 +183,34 @@ def pose_targets(
     return _compared(white, group, first, imaged.rows)
 
 
-def pose_star(features: FloatArray, centre: int, scales: FloatArray, *, rank_tolerance: float | None) -> Problem:
+def pose_star(
+    features: FloatArray,
+    centre: int,
+    scales: FloatArray,
+    *,
+    rank_tolerance: float | None,
+    rivals: IntArray | None = None,
+    noise_scales: FloatArray | None = None,
+) -> Problem:
     """As `pose_targets` for y_j = (x_c - x_j) / w_j, formed in whitened coordinates: in the span by construction.
+
+    With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
 
     Args:
         features: shape (K, d), checked.
         centre: c.
         scales: w, positive, shape (K,).
+        rivals: indices of the arms j; None = all.
+        noise_scales: v, positive, shape (K,); None = 1 for all.
     """
-    first, group = distinct_rows(features)
-    white = whitened(features if len(first) == len(features) else features[first], rank_tolerance=rank_tolerance)
-    return _compared(white, group, first, (white.basis[group[centre]] - white.basis[group]) / scales[:, None])
+    measured = features if noise_scales is None else features / noise_scales[:, None]
+    stretch = np.ones(len(features)) if noise_scales is None else noise_scales
+    compared = np.arange(len(features)) if rivals is None else rivals
+    first, group = distinct_rows(measured)
+    white = whitened(measured if len(first) == len(measured) else measured[first], rank_tolerance=rank_tolerance)
+    own = stretch[centre] * white.basis[group[centre]]
+    vectors = own - stretch[compared, None] * white.basis[group[compared]]
+    return _compared(white, group, first, vectors / scales[compared, None])
 
 
 def _compared(white: Whitened, group: IntArray, first: IntArray, vectors: FloatArray) -> Problem:

@@ -9,7 +9,7 @@ from surepick.designs.independent import independent_star_design
 from surepick.designs.problem import checked_features, pose_star, pose_targets
 from surepick.designs.solver import check_tolerance, solved
 from surepick.errors import InvalidInput
-from surepick.records import Design, FloatArray
+from surepick.records import Design, FloatArray, IntArray
 
 SPAN_TOLERANCE = 1e-8
 
@@ -79,6 +79,8 @@ def solve_star_design(
     centre: int,
     scales: ArrayLike,
     *,
+    rivals: IntArray | None = None,
+    noise_scales: FloatArray | None = None,
     tolerance: float = 0.01,
     max_steps: int = 200,
     rank_tolerance: float | None = None,
@@ -86,11 +88,14 @@ def solve_star_design(
     """The optimal design for one arm against each other arm, each difference to its own accuracy, with a certificate.
 
         tau = min over lambda in the simplex   max over j != c   ||x_c - x_j||^2 in A(lambda)^-1 / w_j^2
+        A(lambda) = sum_x lambda_x x x' / v_x^2
 
     Args:
         features: x, shape (K, d), finite.
         centre: c, an arm.
         scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
+        rivals: indices of the arms j that c is compared with; None = all others.
+        noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
         tolerance, max_steps, rank_tolerance: as in `solve_design`.
 
     Returns:
@@ -114,7 +119,7 @@ def solve_star_design(
     widths[centre] = 1.0
     if not (np.isfinite(widths) & (widths > 0)).all():
         raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
-    problem = pose_star(matrix, centre, widths, rank_tolerance=rank_tolerance)
+    problem = pose_star(matrix, centre, widths, rank_tolerance=rank_tolerance, rivals=rivals, noise_scales=noise_scales)
     if problem.rank == len(matrix):
-        return independent_star_design(centre, widths)
+        return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
     return solved(problem, tolerance=tolerance, max_steps=max_steps)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
 from surepick.estimators.boundaries import anytime_radius, noise_multiplier
 from surepick.estimators.checks import collapsed, lack_of_fit, norm_contradicted
+from surepick.estimators.evidence import evidence_gains
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
+from surepick.estimators.noise_allowance import NoiseAllowance, noise_allowance, with_squares
 from surepick.estimators.protocol import Estimate
 from surepick.records import Embedding, IndependentArms, Observations
 
@@ -13,14 +15,18 @@ __all__ = [
     "ArmMeansEstimate",
     "Estimate",
     "LeastSquaresEstimate",
+    "NoiseAllowance",
     "anytime_radius",
     "arm_means",
     "collapsed",
     "estimate",
+    "evidence_gains",
     "lack_of_fit",
     "least_squares",
+    "noise_allowance",
     "noise_multiplier",
     "norm_contradicted",
+    "with_squares",
 ]
 
 

@@ -1,0 +1,135 @@
+"""What a batch may assume of the noise: allowances for tilted sums that use the range and the variance of rewards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.noise import Bernoulli, Noise, scales
+from surepick.records import BoolArray, FloatArray, IntArray, Observations, freeze, record
+
+LARGEST_TILT = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
+HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those of an arm
+ROUNDED_UP = 1.0 + 1e-9
+
+
+@record
+class NoiseAllowance:
+    """What a batch may assume of the noise of each arm, fixed before the batch's first reward.
+
+    For a reward r with mean h and a tilt t fixed before it, each of
+
+        E exp(t (r - h) - t^2 sigma^2 / 2) <= 1                            sigma-sub-Gaussian
+        E exp(t (r - h) - psi(|t| R) (r - m)^2 / R^2) <= 1,  |t| R < 1     r and m in a range of length R
+
+    holds, psi(x) = -log(1 - x) - x. The second is small where the rewards hardly vary around m.
+
+    Args:
+        scales: sigma of each arm, shape (K,), in reward units.
+        spread: R, high - low; infinite for rewards without a range.
+        centres: m, a guess of each arm's mean inside the range, shape (K,).
+        variances: a guess of the variance of each arm, shape (K,): it decides which of the two is used, and where to
+            measure; the bounds hold whatever it is.
+
+    Source: Hoeffding's lemma; Fan, Grama & Liu (2015), exp(x s - psi(x) s^2) <= 1 + x s for s >= -1, with
+        s = +-(r - m)/R (docs/certified-elimination.md, lines 3a and 3b).
+    """
+
+    scales: FloatArray
+    spread: float
+    centres: FloatArray
+    variances: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, scales=np.float64, centres=np.float64, variances=np.float64)
+
+    def noise_scales(self, margin: float) -> FloatArray:
+        """The scale s of each arm that a bet on a difference `margin` would see: t^2 s^2 / 2 is the expected allowance
+        of a pull tilted by t = margin / variance, or s = sigma where that is too large a tilt; shape (K,)."""
+        if not np.isfinite(self.spread):
+            return self.scales
+        share = self.spread * margin / self.variances
+        capped = np.minimum(share, 0.5)
+        expected = np.where(share <= 0.5, self.variances * 2.0 * _psi(capped) / capped**2, np.inf)
+        return np.asarray(np.sqrt(np.minimum(self.scales**2, expected)))
+
+    def expected(self, tilts: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """The allowance of counts[x] pulls of each arm if its variance is as guessed, shape (..., p)."""
+        plain, empirical, usable = self._per_pull(tilts, arms)
+        each = np.where(usable, empirical * self.variances[arms], plain)
+        return np.asarray(counts[arms] * each)
+
+    def total(self, tilts: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
+        """The allowance of all pulls of the given arms, each pull tilted by |t|.
+
+        Args:
+            tilts: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
+            arms: the p arms.
+            seen: the batch.
+
+        Returns:
+            shape (..., p), rounded up.
+        """
+        plain, empirical, usable = self._per_pull(tilts, arms)
+        if not np.isfinite(self.spread):
+            return np.asarray(ROUNDED_UP * seen.counts[arms] * plain)
+        return np.asarray(
+            ROUNDED_UP * np.where(usable, empirical * self._scatter(arms, seen), seen.counts[arms] * plain)
+        )
+
+    def _per_pull(self, tilts: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Allowance by sigma, allowance for each unit of scatter, and where the second is to be used."""
+        plain = 0.5 * tilts**2 * self.scales[arms] ** 2
+        if not np.isfinite(self.spread):
+            return plain, np.zeros_like(plain), np.zeros(plain.shape, bool)
+        share = tilts * self.spread
+        empirical = _psi(np.minimum(share, LARGEST_TILT)) / self.spread**2
+        return plain, empirical, (share <= LARGEST_TILT) & (empirical * self.variances[arms] < plain)
+
+    def _scatter(self, arms: IntArray, seen: Observations) -> FloatArray:
+        """sum of (r - m)^2 of each arm, or the most that it can be where squares were not reported, rounded up."""
+        counts, sums, centres = seen.counts[arms], seen.sums[arms], self.centres[arms]
+        squares = np.asarray(seen.squares)[arms]
+        rounding = 16.0 * np.finfo(np.float64).eps * (squares + 2.0 * np.abs(centres * sums) + counts * centres**2)
+        return np.asarray(np.maximum(squares - 2.0 * centres * sums + counts * centres**2, 0.0) + rounding)
+
+
+def _psi(share: FloatArray) -> FloatArray:
+    return np.asarray(-np.log1p(-share) - share)
+
+
+def with_squares(noise: Noise, seen: Observations) -> Observations:
+    """The batch with its sums of squares; where they were not reported, the most that the range allows.
+
+        sum r^2 <= (low + high) sum r - n low high,   with equality for rewards that are low or high
+
+    Unbounded rewards without squares are returned as they are.
+    """
+    if noise.support is None or (seen.squares is not None and not isinstance(noise, Bernoulli)):
+        return seen
+    low, high = noise.support
+    return Observations(seen.counts, seen.sums, (low + high) * seen.sums - seen.counts * low * high)
+
+
+def noise_allowance(noise: Noise, past: Observations) -> NoiseAllowance:
+    """What the next batch may assume, from the declared noise and everything told before it.
+
+        m = mean of the arm so far,   variance = (sum (r - m)^2 + q R^2/4) / (n + q),   q = HEURISTIC_PSEUDO
+
+    Args:
+        noise: what is declared.
+        past: everything told before the batch.
+
+    Source: ours; the pseudo-observations keep an arm that was lucky twice from being believed noiseless.
+    """
+    num_arms = len(past.counts)
+    sigma = scales(noise, num_arms)
+    if noise.support is None:
+        return NoiseAllowance(sigma, np.inf, past.means, sigma**2)
+    low, high = noise.support
+    known = with_squares(noise, past)
+    middle = 0.5 * (low + high)
+    centres = np.clip(np.where(past.counts > 0, past.means, middle), low, high)
+    scatter = np.maximum(np.asarray(known.squares) - past.counts * centres**2, 0.0)
+    return NoiseAllowance(
+        sigma, high - low, centres, (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
+    )

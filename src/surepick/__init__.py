@@ -3,7 +3,7 @@
 import surepick as sp
 
 arms = sp.read_arms("arms.csv", id="sku")
-policy = sp.make_policy("linear-embedding", arms, epsilon=0.1, delta=0.05, noise=sp.Bernoulli(), norm_bound=1.0)
+policy = sp.make_policy("certified-linear", arms, epsilon=0.1, delta=0.05, noise=sp.Bernoulli(), norm_bound=1.0)
 study = sp.Study(arms, policy)
 while (plan := study.ask()) is not None:
     ids, rewards = measure(plan.table())          # yours
@@ -40,11 +40,12 @@ from surepick.errors import (
 )
 from surepick.experiments import Run, simulate
 from surepick.forecast import Forecast, forecast
-from surepick.noise import Bernoulli, Bounded, Noise, SubGaussian, parse_noise
+from surepick.noise import Bernoulli, Bounded, Noise, PilotGaussian, SubGaussian, parse_noise, pilot_noise
 from surepick.policies import (
     RAGE,
     ActionElimination,
     AdaptiveElimination,
+    CertifiedElimination,
     FixedElimination,
     Policy,
     UnknownMisspecificationElimination,
@@ -77,6 +78,7 @@ __all__ = [
     "Bernoulli",
     "Bounded",
     "Certificate",
+    "CertifiedElimination",
     "ContractError",
     "DatasetMissing",
     "Design",
@@ -97,6 +99,7 @@ __all__ = [
     "NotConverged",
     "Observations",
     "OutOfTurn",
+    "PilotGaussian",
     "Plan",
     "Policy",
     "PolynomialKernel",
@@ -119,6 +122,7 @@ __all__ = [
     "make_policy",
     "paper_settings",
     "parse_noise",
+    "pilot_noise",
     "policy_names",
     "read_arms",
     "round_design",

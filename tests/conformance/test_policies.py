@@ -11,6 +11,8 @@ from surepick.policies import Policy
 from surepick.records import Observations
 
 OPTIONS = {
+    "certified-linear": {"norm_bound": 2.0},
+    "certified-kernel": {"norm_bound": 4.0, "gamma": 0.5},
     "linear-embedding": {"norm_bound": 2.0},
     "fixed-linear": {"norm_bound": 2.0},
     "kernel-embedding": {"norm_bound": 4.0, "gamma": 0.5},

@@ -7,12 +7,14 @@ import pytest
 
 import surepick as sp
 from surepick.policies import policy_summary
-from surepick.policies.registry import ENTRIES
+from surepick.policies.registry import ENTRIES, IDLE
 from surepick.policies.rounds import FLOORS, STOPPINGS
 from surepick.policies.schedules import SCHEDULES, UNIONS
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
 REQUIRED = {
+    "certified-linear": {"norm_bound": 2.0},
+    "certified-kernel": {"norm_bound": 2.0, "gamma": 0.5},
     "linear-embedding": {"norm_bound": 2.0},
     "fixed-linear": {"norm_bound": 2.0},
     "kernel-embedding": {"norm_bound": 2.0, "gamma": 0.5},
@@ -29,6 +31,9 @@ def make(name, **changes):
 def test_the_names():
     kinds = {
         "action-elimination": sp.ActionElimination,
+        "certified-independent": sp.CertifiedElimination,
+        "certified-kernel": sp.CertifiedElimination,
+        "certified-linear": sp.CertifiedElimination,
         "fixed-kernel": sp.FixedElimination,
         "fixed-linear": sp.FixedElimination,
         "kernel-embedding": sp.AdaptiveElimination,
@@ -91,7 +96,7 @@ def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
 
 @pytest.mark.parametrize("name", sp.policy_names())
 def test_the_spec_lists_every_option_that_has_an_effect(name):
-    idle = {"slack", "schedule", "union"} if name == "action-elimination" else set()
+    idle = set(IDLE) if name.startswith(("action-", "certified-")) else set()
     idle |= {"gamma"}  # becomes the kernel
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
 

@@ -41,12 +41,23 @@ NoiseOption = Annotated[
         "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats).",
     ),
 ]
+PilotOrNoiseOption = Annotated[
+    str,
+    typer.Option(
+        "--noise",
+        help="Needed. What is known of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, "
+        "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats), or pilot: "
+        "normal with one unknown standard deviation, bounded from 40 measurements (pilot:100: from 100).",
+    ),
+]
 PolicyOption = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="linear-embedding, fixed-linear, kernel-embedding, fixed-kernel, unknown-misspecification, rage or "
-        "action-elimination; none: the one that the other options speak of, action-elimination without any.",
+        help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
+        "kernel-embedding, fixed-kernel, unknown-misspecification, rage or action-elimination. None: certified-linear "
+        "with --norm-bound, certified-kernel with --gamma or --kernel as well, else certified-independent, which "
+        "ignores features.",
     ),
 ]
 NormBoundOption = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
+from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
 from surepick.cli.policies import chosen_policy
 from surepick.cli.progress import round_bars
 from surepick.cli.threads import one_thread
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
-from surepick.noise import parse_noise, scales
+from surepick.noise import PilotGaussian, parse_noise, scales
 from surepick.policies import Policy
 
 NOT_CERTIFIED = 3
@@ -31,7 +33,7 @@ def run(
     features: options.FeaturesOption = None,
     epsilon: options.EpsilonOption = 0.1,
     delta: options.DeltaOption = 0.05,
-    noise: options.NoiseOption = "",
+    noise: options.PilotOrNoiseOption = "",
     policy: options.PolicyOption = None,
     norm_bound: options.NormBoundOption = None,
     gamma: Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")] = None,
@@ -52,18 +54,24 @@ def run(
         raise InvalidInput(
             "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA "
             "(normal noise of standard deviation SIGMA, or at least half the range of any candidate's repeats). "
-            "Every certificate rests on it."
+            "Every certificate rests on it. If it is normal and SIGMA is not known, measure it: --noise pilot."
         )
+    asked = pilot_pulls(noise)
     environment = table(
         source,
         id=name,
         reward=reward,
         features=features,
-        noise=parse_noise(noise),
+        noise=parse_noise(noise) if asked is None else TO_BE_FOUND,
         minimize=True if minimize else None,
         standardize=standardize,
         intercept=intercept,
     )
+    pilot = None
+    if asked is not None:
+        pilot = take_pilot(environment, asked, delta=delta, seed=seed, max_pulls=max_pulls)
+        environment = replace(environment, noise=pilot.noise)
+        max_pulls -= pilot.pulls
     chosen = chosen_policy(
         environment.arms,
         environment.noise,
@@ -78,20 +86,33 @@ def run(
     warn((*chosen.caveats, *_doubts(environment)))
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
-    if output is options.Format.json:
-        print_json({**run_json(finished), "policy": chosen.spec})
-    else:
-        print_rounds(finished.rounds, environment.num_arms)
-        print_certificate(finished.certificate)
-        print_truth(finished, environment, chosen)
+    if pilot is not None:
+        finished = with_pilot(finished, pilot)
+    _print(finished, environment, chosen, pilot, output)
     if finished.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _print(
+    finished: Run, environment: Environment, chosen: Policy[Any], pilot: Pilot | None, output: options.Format
+) -> None:
+    if output is options.Format.json:
+        spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
+        print_json({**run_json(finished), **spent, "policy": chosen.spec})
+        return
+    if pilot is not None:
+        Console(highlight=False, soft_wrap=True).print(Text(pilot.sentence))
+    print_rounds(finished.rounds, environment.num_arms)
+    print_certificate(finished.certificate)
+    print_truth(finished, environment, chosen)
 
 
 def _doubts(environment: Environment) -> list[str]:
     """What the recorded measurements say against the declared noise."""
     if not isinstance(environment.law, RecordedRewards):
         return []
+    if isinstance(environment.noise, PilotGaussian):
+        return spread_doubts(environment, environment.noise)
     half, declared = environment.law.half_ranges, scales(environment.noise, environment.num_arms)
     if not half.any():
         return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]

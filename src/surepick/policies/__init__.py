@@ -2,6 +2,7 @@
 
 from surepick.policies.action_elimination import ActionElimination
 from surepick.policies.adaptive_elimination import AdaptiveElimination
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
@@ -12,6 +13,7 @@ __all__ = [
     "RAGE",
     "ActionElimination",
     "AdaptiveElimination",
+    "CertifiedElimination",
     "FixedElimination",
     "Policy",
     "UnknownMisspecificationElimination",

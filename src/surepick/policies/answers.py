@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, largest_scale
+from surepick.noise import Noise, PilotGaussian, largest_scale
 from surepick.settings import as_number, positive_number
 
 
@@ -97,6 +97,8 @@ def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float
 
 def noise_assumption(noise: Noise) -> str:
     """The sentence about the rewards that every certificate rests on."""
+    if isinstance(noise, PilotGaussian):
+        return noise.assumption
     independent = (
         "Given what was measured before, each measurement is an independent draw around the mean of its candidate"
     )

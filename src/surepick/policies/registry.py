@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding
+from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, parse_noise
+from surepick.noise import Noise, failure_probability, parse_noise
 from surepick.policies import (
     action_elimination,
     adaptive_elimination,
+    certified_elimination,
     fixed_elimination,
     rage,
     unknown_misspecification,
 )
 from surepick.policies.action_elimination import ActionElimination
 from surepick.policies.adaptive_elimination import AdaptiveElimination
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
@@ -29,6 +31,7 @@ from surepick.settings import positive_number
 
 LINEAR_OPTIONS = ("norm_bound", "bound")
 KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding")
+IDLE = ("slack", "schedule", "union")  # known to all policies, without effect on some
 LITERAL_ROUNDS = MappingProxyType(
     {
         "dimension": "effective",
@@ -116,10 +119,30 @@ def _rage(arms: Arms, **options: Any) -> RAGE:
     return RAGE(features=arms.features, **options)
 
 
-def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
+def _certified_linear(arms: Arms, **options: Any) -> CertifiedElimination:
+    _check_idle(options)
+    return CertifiedElimination(embedding=_linear(arms, options), **options)
+
+
+def _certified_kernel(arms: Arms, **options: Any) -> CertifiedElimination:
+    _check_idle(options)
+    return CertifiedElimination(embedding=_kernel(arms, options), **options)
+
+
+def _certified_independent(arms: Arms, **options: Any) -> CertifiedElimination:
+    _check_idle(options)
+    return CertifiedElimination(embedding=IndependentEmbedding(arms.num_arms), **options)
+
+
+def _check_idle(options: dict[str, Any]) -> None:
+    """Remove the options of all policies that have no effect here, after checking them."""
     check_choice("schedule", options.pop("schedule", "convergent"), SCHEDULES)
     check_choice("union", options.pop("union", "best-pairs"), UNIONS)
     positive_number("slack", options.pop("slack", 0.1), "what rounding to whole pulls may cost.")
+
+
+def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
+    _check_idle(options)
     return ActionElimination(num_arms=arms.num_arms, **options)
 
 
@@ -155,6 +178,24 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             MappingProxyType({"schedule": "paper", "union": "all", "floor": "published"}),
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
         ),
+        "certified-linear": Entry(
+            _certified_linear,
+            (*certified_elimination.OPTIONS, *IDLE, *LINEAR_OPTIONS),
+            MappingProxyType({}),
+            "fewest measurements for a certificate, with the linear embedding: the default where features are used",
+        ),
+        "certified-kernel": Entry(
+            _certified_kernel,
+            (*certified_elimination.OPTIONS, *IDLE, *KERNEL_OPTIONS, "gamma"),
+            MappingProxyType({}),
+            "fewest measurements for a certificate, with a kernel: rewards smooth in the features",
+        ),
+        "certified-independent": Entry(
+            _certified_independent,
+            (*certified_elimination.OPTIONS, *IDLE),
+            MappingProxyType({}),
+            "fewest measurements for a certificate without features: the default where none are used",
+        ),
         "rage": Entry(
             _rage,
             rage.OPTIONS,
@@ -163,7 +204,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         ),
         "action-elimination": Entry(
             _action_elimination,
-            (*action_elimination.OPTIONS, "slack", "schedule", "union"),
+            (*action_elimination.OPTIONS, *IDLE),
             MappingProxyType({"growth": 0.02}),
             "action elimination: features are ignored, one interval per arm (slack, schedule, union: no effect)",
         ),
@@ -228,6 +269,12 @@ def make_policy(
     if isinstance(assumed, type) or not isinstance(assumed, Noise):
         raise InvalidInput(
             f"noise is {noise!r}; give sp.Bernoulli(), sp.Bounded(low, high) or sp.SubGaussian(sigma), or its text."
+        )
+    if failure_probability(assumed) > 0 and not name.startswith("certified-"):
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {failure_probability(assumed):g}, which would have to be "
+            f"taken from delta; {name} does not, only the certified policies do. Declare subgaussian:SIGMA, or take "
+            "certified-independent (--policy certified-independent)."
         )
     return entry.build(arms, epsilon=epsilon, delta=delta, noise=assumed, **options)
 

@@ -1,0 +1,426 @@
+"""Certified elimination: one e-process for each rival of a candidate, and batches aimed at those still unsettled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.complexity import cheapest_dimension, embedding_design
+from surepick.designs import round_design
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.estimators import estimate, evidence_gains, noise_allowance, with_squares
+from surepick.noise import Noise, failure_probability, largest_scale, scales
+from surepick.policies import steering
+from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
+from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
+from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.policies.protocol import plain_options
+from surepick.policies.steering import Remaining
+from surepick.records import (
+    Certificate,
+    Design,
+    Embedding,
+    FloatArray,
+    IndependentArms,
+    IntArray,
+    Observations,
+    Plan,
+    RoundRecord,
+    Step,
+    freeze,
+    record,
+)
+from surepick.settings import positive_number, share_of_pulls, whole_number
+
+CERTIFIED_FAMILIES = ("linear", "kernel", "independent")
+OPTIONS = ("gap_bound", "dim", "tolerance", "reserve", "largest_batch")
+
+
+@record
+class CertifiedState:
+    """Where a certified elimination stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far; steers, and never enters a later batch's evidence.
+        epochs: the candidates tried so far, with their evidence.
+        candidate: the arm that the last batch was to certify; -1 before the first.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        leader: the arm that would be recommended now.
+        active: the candidate and the rivals that may still be better by more than epsilon.
+        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+        compressed: some batch used an embedding in which not every list of means is representable.
+        alarms: what the checks of the embedding found so far, in words.
+    """
+
+    round: int
+    seen: Observations
+    epochs: tuple[Epoch, ...]
+    candidate: int
+    dim: int
+    leader: int
+    active: IntArray
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+
+@record
+class CertifiedElimination:
+    """Certify one candidate c: collect evidence, for each rival j, against "j is better than c by more than epsilon".
+
+        E_j = p_c product over batches since c was first tried of exp(gain_j)        (`evidence_gains`)
+        recommend c when every E_j has once reached 1/delta
+
+    A wrong recommendation needs the process of one single rival, the best arm, to exceed 1/delta; so there is no union
+    over rivals, and candidates pay through their weights p_c, which sum to 1. With probability at least 1 - delta the
+    answer is epsilon-best, for any rule that chooses arms, batch sizes, dimensions and candidates from earlier batches
+    (docs/certified-elimination.md has the proof). These rules are `policies/steering.py`: the candidate has the highest
+    score, and each batch is the design that is predicted to settle its unsettled rivals first.
+
+    Results may be judged after each batch and nowhere else; a batch may be as small as one likes.
+
+    Args:
+        embedding: the family psi_d with its misspecification bound.
+        epsilon: the shortfall that is tolerated, in reward units, > 0.
+        delta: error probability, in (0, 1).
+        noise: what is assumed of a reward; scales per arm, and the variance of rewards that have a range, are used.
+        gap_bound: an upper bound on the largest gap between two arms; only used to answer at once when it is at most
+            epsilon.
+        dim: fixes d; None: chosen, and chosen anew for a new candidate.
+        tolerance: relative gap of the designs.
+        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
+            fit can show; none where every list of means is representable.
+        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
+
+    Source: ours, after Robbins (1970), Howard et al. (2020, 2021) and Ramdas et al. (2023) for e-processes, Fiez et al.
+    (2019) for designs aimed at differences. `active` loses arms and may gain some with a new candidate, so it does not
+    eliminate in the paper's sense.
+    """
+
+    name: ClassVar[str] = "certified-elimination"
+    state_type: ClassVar[type[Any]] = CertifiedState
+    stops: ClassVar[str] = "own"
+    eliminates: ClassVar[bool] = False
+
+    embedding: ArmEmbedding
+    epsilon: float
+    delta: float
+    noise: Noise
+    gap_bound: float | None = None
+    dim: int | None = None
+    tolerance: float = 0.05
+    reserve: float = 0.05
+    largest_batch: int | None = None
+
+    def __post_init__(self) -> None:
+        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        share_of_pulls("reserve", self.reserve)
+        scales(self.noise, self.num_arms)
+        if self.largest_batch is not None:
+            whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
+        if self.dim is not None:
+            self.embedding.at(self.dim)
+        if self.embedding.norm_bound is None and self.embedding.family != "independent":
+            raise InvalidInput(
+                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+                "norm_bound, or IndependentEmbedding."
+            )
+        if self.test_delta <= 0.0:
+            raise InvalidInput(
+                f"the noise's pilot may fail with probability {failure_probability(self.noise):g}, and delta is "
+                f"{self.delta:g}: nothing is left for the test. Raise delta, or repeat the pilot with a smaller one."
+            )
+
+    @property
+    def num_arms(self) -> int:
+        return self.embedding.num_arms
+
+    @property
+    def test_delta(self) -> float:
+        """delta, less what a pilot of the noise may fail with."""
+        return self.delta - failure_probability(self.noise)
+
+    @property
+    def threshold(self) -> float:
+        """log(1/delta)."""
+        return -math.log(self.test_delta)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return self.embedding.assumptions
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return self.embedding.caveats
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        family = self.embedding.family
+        if family not in CERTIFIED_FAMILIES or (self.embedding.spec is None and family != "independent"):
+            return None
+        return {"name": f"certified-{family}", **plain_options(self, OPTIONS), **(self.embedding.spec or {})}
+
+    def init(self) -> CertifiedState:
+        bound = known_gap_bound(self.noise, self.gap_bound)
+        finished, _ = answer_without_pulls(self.num_arms, self.epsilon, bound)
+        nothing = Observations.nothing(self.num_arms)
+        return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(self.num_arms), finished)
+
+    def stopped(self, state: CertifiedState) -> bool:
+        return state.finished != ""
+
+    def ask(self, state: CertifiedState) -> Plan:
+        if state.seen.total == 0:
+            return self._opening(state.round)
+        aim = self._aim(state)
+        design, pulls = aim.design, state.seen.total
+        total = self._capped(steering.batch_total(design.value, pulls), design.weights)
+        embedded = self.embedded(aim.dim)
+        return Plan(
+            round=state.round,
+            counts=self._checkable(aim.dim, round_design(design.weights, total)),
+            dim=embedded.dim,
+            value=design.value,
+            lower_bound=design.lower_bound,
+            misspecification=embedded.misspecification,
+            candidate=aim.candidate,
+        )
+
+    def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
+        epochs = state.epochs
+        if plan.candidate is not None and self._opens(state, plan.candidate, plan.value or 0.0):
+            epochs = opened(epochs, plan.candidate, self.num_arms)  # before the batch: lines 5 and 6
+        epochs = advanced(epochs, lambda centre: self._gains(state, plan, seen, centre), self.threshold)
+        embedded, pooled = self.embedded(plan.dim), state.seen.plus(seen)
+        leader = int(np.argmax(steering.scores_of(embedded, pooled)))
+        candidate = -1 if plan.candidate is None else plan.candidate
+        certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
+        if certified is not None:
+            candidate = leader = certified.candidate
+        active = self._active(epochs, candidate, leader)
+        after = CertifiedState(
+            round=state.round + 1,
+            seen=pooled,
+            epochs=epochs,
+            candidate=candidate,
+            dim=plan.dim,
+            leader=leader,
+            active=active,
+            finished="" if certified is None else "certified",
+            compressed=state.compressed or not representable(self.embedding, plan.dim),
+            alarms=(*state.alarms, *(alarm for alarm in self._suspicions(plan, seen) if alarm not in state.alarms)),
+        )
+        return Step(after, self._row(plan, seen, after))
+
+    def recommend(self, state: CertifiedState) -> int:
+        return state.leader
+
+    def certificate(self, state: CertifiedState) -> Certificate:
+        gap = self._gap(state)
+        claim, reason = verdict(
+            finished=state.finished,
+            pulls=state.seen.total,
+            gap=gap,
+            epsilon=self.epsilon,
+            delta=self.test_delta,
+            spent=self.test_delta * math.fsum(epoch.weight for epoch in state.epochs),
+        )
+        if claim == "not-yet":
+            reason += self._obstacle(state)
+        needed = assumed(self.embedding, state.seen.total, state.compressed)
+        answer = Certificate(
+            best_arm=str(state.leader),
+            arm=state.leader,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            pulls=state.seen.total,
+            verdict=claim,
+            reason=reason,
+            assumptions=assumptions_for(
+                state.finished, self.num_arms, known_gap_bound(self.noise, self.gap_bound), self.noise, needed
+            ),
+            certified_gap=gap,
+        )
+        return believed(answer, state.alarms, heuristic=self.embedding.heuristic)
+
+    def embedded(self, dim: int) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+        if self.embedding.num_distinct == self.num_arms and representable(self.embedding, dim):
+            return IndependentArms(self.num_arms)
+        return self.embedding.at(dim)
+
+    def _opening(self, round_number: int) -> Plan:
+        """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
+        dim, design = self._first_dimension()
+        embedded = self.embedded(dim)
+        total = steering.opening_total(
+            embedded, largest_scale(self.noise), self.epsilon, known=self.noise.support is None
+        )
+        counts = round_design(design.weights, self._capped(total, design.weights))
+        return Plan(
+            round=round_number,
+            counts=self._checkable(dim, counts),
+            dim=embedded.dim,
+            value=design.value,
+            lower_bound=design.lower_bound,
+            misspecification=embedded.misspecification,
+        )
+
+    def _first_dimension(self) -> tuple[int, Design]:
+        """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
+        everybody = np.arange(self.num_arms)
+        if self.dim is not None or vacuous(self.embedding, self.epsilon):
+            dim = self.embedding.max_dim if self.dim is None else self.dim
+        else:
+            distinct = self.embedding.num_distinct > 2
+            try:
+                choice = cheapest_dimension(
+                    self.embedding,
+                    everybody,
+                    self.epsilon,
+                    tolerance=self.tolerance,
+                    least_dim=2 if distinct else 1,
+                    least_value=1.0 if distinct else 0.0,
+                )
+            except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be settled
+                dim = self.embedding.max_dim
+            else:
+                return choice.dim, choice.design
+        try:
+            return dim, embedding_design(self.embedded(dim), tolerance=self.tolerance)
+        except NotConverged as unfinished:
+            return dim, unfinished.best
+
+    def _aim(self, state: CertifiedState) -> Remaining:
+        """The candidate to go on with, and the design that is predicted to certify it first."""
+        scores = steering.scores_of(self.embedded(state.dim), state.seen)
+        best = int(np.argmax(scores))
+        candidate = best if state.candidate < 0 else state.candidate
+        aim = self._remaining(state, candidate, state.dim, scores)
+        if best != candidate:
+            other = self._remaining(state, best, state.dim, scores)
+            if other.design.value < steering.HEURISTIC_SWITCH * aim.design.value:
+                aim = other
+        if self.dim is None and self._opens(state, aim.candidate, aim.design.value):
+            aim = self._other_dimension(state, aim, scores)
+        return aim
+
+    def _other_dimension(self, state: CertifiedState, aim: Remaining, scores: FloatArray) -> Remaining:
+        """A larger dimension, if misspecification costs more than its extra directions would."""
+        best, dim = aim, state.dim
+        while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
+            if 2.0 * self.embedding.misspecification(dim) < steering.NEGLIGIBLE_BIAS * self.epsilon / 2.0:
+                break
+            dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
+            other = self._remaining(state, aim.candidate, dim, scores)
+            if other.design.value >= best.design.value:
+                break
+            best = other
+        return best
+
+    def _remaining(self, state: CertifiedState, candidate: int, dim: int, scores: FloatArray) -> Remaining:
+        epoch = epoch_of(state.epochs, candidate)
+        if epoch is None:
+            start = math.log(next_weight(state.epochs))
+            epoch = Epoch(candidate, 0.0, np.full(self.num_arms, start), np.empty(0, np.int64))
+        return steering.remaining(
+            self.embedded(dim),
+            candidate,
+            rivals=epoch.unsettled(),
+            evidence=epoch.evidence,
+            threshold=self.threshold,
+            scores=scores,
+            noise_scales=noise_allowance(self.noise, state.seen).noise_scales(self.epsilon),
+            epsilon=self.epsilon,
+            tolerance=self.tolerance,
+        )
+
+    def _opens(self, state: CertifiedState, candidate: int, predicted: float) -> bool:
+        """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
+        enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
+        return enough and epoch_of(state.epochs, candidate) is None
+
+    def _gains(self, state: CertifiedState, plan: Plan, seen: Observations, centre: int) -> FloatArray:
+        """The batch's log e-values for a candidate; bets and allowances from before the batch (lines 2 to 4)."""
+        allowance = noise_allowance(self.noise, state.seen)
+        scores = steering.scores_of(self.embedded(state.dim), state.seen)
+        return evidence_gains(
+            self.embedded(plan.dim),
+            with_squares(self.noise, seen),
+            centre=centre,
+            epsilon=self.epsilon,
+            margins=steering.margins_of(scores, centre, self.epsilon),
+            allowance=allowance,
+            noise_scales=allowance.noise_scales(self.epsilon),
+            norm_bound=self.embedding.norm_bound,
+        )
+
+    def _capped(self, total: int, weights: FloatArray) -> int:
+        limit = total if self.largest_batch is None else self.largest_batch
+        return max(min(total, limit), int(np.count_nonzero(weights)))
+
+    def _checkable(self, dim: int, counts: IntArray) -> IntArray:
+        if isinstance(self.embedded(dim), IndependentArms):
+            return counts
+        return checkable_counts(self.embedding, dim, counts, share=self.reserve)
+
+    def _suspicions(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        embedded = self.embedded(plan.dim)
+        if isinstance(embedded, IndependentArms) or seen.total == 0:
+            return ()
+        fitted = estimate(embedded, seen)
+        return suspicions(self.embedding, plan, seen, fitted, sigma=largest_scale(self.noise), epsilon=self.epsilon)
+
+    def _active(self, epochs: tuple[Epoch, ...], candidate: int, leader: int) -> IntArray:
+        epoch = epoch_of(epochs, candidate)
+        if epoch is None:
+            return np.arange(self.num_arms)
+        return np.union1d(epoch.unsettled(), [candidate, leader])
+
+    def _gap(self, state: CertifiedState) -> float | None:
+        if state.finished == "single":
+            return 0.0
+        if state.finished == "certified":
+            return self.epsilon
+        return known_gap_bound(self.noise, self.gap_bound)
+
+    def _obstacle(self, state: CertifiedState) -> str:
+        """Why more pulls would not help, if misspecification leaves no room."""
+        if state.seen.total == 0:
+            return ""
+        aim = self._aim(state)
+        if len(aim.cramped) == 0:
+            return ""
+        return (
+            f" More of them may not help: what {aim.dim} dimensions leave out can move a difference of two arms by as "
+            f"much as must be told apart for {len(aim.cramped)} rivals. Raise epsilon, use a larger dimension, or a "
+            "smaller valid norm bound."
+        )
+
+    def _row(self, plan: Plan, seen: Observations, after: CertifiedState) -> RoundRecord:
+        return RoundRecord(
+            round=plan.round,
+            look=1,
+            looks=1,
+            dim=plan.dim,
+            value=plan.value,
+            lower_bound=plan.lower_bound,
+            misspecification=plan.misspecification,
+            pulls=seen.total,
+            total_pulls=after.seen.total,
+            active=after.active,
+            leader=after.leader,
+            certified_gap=self._gap(after),
+            alarms=after.alarms,
+        )

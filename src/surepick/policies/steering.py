@@ -1,0 +1,162 @@
+"""Where a certified elimination measures next, and for which candidate. Nothing here can make a certificate wrong.
+
+Every rule is a function of what was told before the batch. The constants were chosen on instances other than those of
+benchmarks/policies.py (docs/decisions/0008).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.designs import independent_star_design, solve_star_design
+from surepick.errors import NotConverged
+from surepick.estimators import estimate
+from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
+
+HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
+HEURISTIC_BATCH = 0.3  # of the pulls still to come ...
+HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
+HEURISTIC_SWITCH = 0.7  # another candidate must be predicted to cost less than this share
+HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
+MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
+LEAST_ROOM = 0.1  # of a margin; where bias leaves less, the rival is called cramped
+NEGLIGIBLE_BIAS = 0.1  # of epsilon
+
+
+@record
+class Remaining:
+    """What is still to be measured for a candidate.
+
+    Args:
+        candidate: c.
+        dim: d of the embedding that the design is for.
+        design: weights over the arms; value: the pulls that settling all rivals is predicted to take.
+        cramped: unsettled rivals whose margin the bias nearly or fully eats; no number of pulls would settle them if
+            the means were as guessed.
+    """
+
+    candidate: int
+    dim: int
+    design: Design
+    cramped: IntArray
+
+
+def scores_of(embedded: Embedding | IndependentArms, pooled: Observations) -> FloatArray:
+    """A guess of the mean rewards, up to a constant, from everything told so far; shape (K,). For steering only: pooled
+    least squares has no valid width, because where it looked depends on what it saw.
+
+    Without structure an arm that was never measured is guessed to be as good as the best.
+    """
+    guess = estimate(embedded, pooled).scores
+    if isinstance(embedded, IndependentArms) and pooled.total > 0:
+        return np.where(pooled.counts > 0, guess, guess[pooled.counts > 0].max())
+    return guess
+
+
+def margins_of(scores: FloatArray, candidate: int, epsilon: float) -> FloatArray:
+    """max(epsilon + f_c - f_j, epsilon): by how much the guess contradicts "j is better by more than epsilon"."""
+    return np.asarray(np.maximum(epsilon + scores[candidate] - scores, epsilon))
+
+
+def remaining(
+    embedded: Embedding | IndependentArms,
+    candidate: int,
+    *,
+    rivals: IntArray,
+    evidence: FloatArray,
+    threshold: float,
+    scores: FloatArray,
+    noise_scales: FloatArray,
+    epsilon: float,
+    tolerance: float,
+) -> Remaining:
+    """The design that is predicted to settle the unsettled rivals of a candidate with the fewest pulls.
+
+        need_j = max(log(1/delta) - evidence_j, 0)
+        R_j = 2 (need_j + min(need_j, 1)/2) / (margin_j - bias_j)^2
+        V = min over lambda of max over rivals j of R_j ||z_j - z_c||^2 in A(lambda)^-1,   A = sum lambda_x z z' / s_x^2
+
+    A bet on the right margin m gains m^2 / (2 D) a batch on average, D = ||y||^2 / N: so V pulls bring every rival to
+    1/delta, and half a unit beyond, because all must get there together.
+
+    Args:
+        rivals: the unsettled ones, at least one.
+        evidence: log of weight times e-process, shape (K,).
+        threshold: log(1/delta).
+        scores: guess of the means.
+        noise_scales: s, shape (K,), in reward units.
+        tolerance: relative gap of the design.
+
+    Source: ours (docs/decisions/0008 has what was tried).
+    """
+    need = np.maximum(threshold - evidence[rivals], 1e-3)
+    effort = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
+    margins = margins_of(scores, candidate, epsilon)[rivals]
+    gamma = embedded.misspecification
+
+    def solved(bias: FloatArray) -> tuple[Design, IntArray]:
+        room = np.maximum(margins - bias, LEAST_ROOM * margins)
+        accuracies = np.ones(embedded.num_arms)
+        accuracies[rivals] = room / effort
+        design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance)
+        return design, rivals[margins - bias < LEAST_ROOM * margins]
+
+    design, cramped = solved(np.full(len(rivals), 2.0 * gamma))
+    if gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon and isinstance(embedded, Embedding):
+        lengths = _lengths(embedded, candidate, rivals, design)
+        design, cramped = solved(gamma * (2.0 + lengths))
+    return Remaining(candidate, embedded.dim, design, cramped)
+
+
+def _star(
+    embedded: Embedding | IndependentArms,
+    candidate: int,
+    accuracies: FloatArray,
+    rivals: IntArray,
+    noise_scales: FloatArray,
+    tolerance: float,
+) -> Design:
+    if isinstance(embedded, IndependentArms):
+        return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+    uneven = np.ptp(noise_scales) > 0.0
+    try:
+        return solve_star_design(
+            embedded.features,
+            candidate,
+            accuracies if uneven else accuracies / noise_scales[0],
+            rivals=rivals,
+            noise_scales=noise_scales if uneven else None,
+            tolerance=tolerance,
+        )
+    except NotConverged as unfinished:  # a worse design costs pulls, not validity
+        return unfinished.best
+
+
+def _lengths(embedded: Embedding, candidate: int, rivals: IntArray, design: Design) -> FloatArray:
+    """sqrt(N) ||z_j - z_c|| in A^-1 for a batch of N pulls of this design: what the weighted part of the bias costs."""
+    whole = Observations((1e9 * design.weights).astype(np.int64), np.zeros(embedded.num_arms))
+    fitted = estimate(embedded, whole, reference=candidate)
+    lengths = fitted.distances(rivals, np.array([candidate]))[:, 0] * math.sqrt(whole.total)
+    return np.where(np.isfinite(lengths), lengths, 0.0)
+
+
+def opening_total(embedded: Embedding | IndependentArms, sigma: float, epsilon: float, *, known: bool) -> int:
+    """Pulls of the first batch, in all; for arms without structure a multiple of K.
+
+    Args:
+        sigma: noise scale, in reward units.
+        known: sigma is declared, not just bounded by a range.
+    """
+    ratio = HEURISTIC_OPENING * (sigma / epsilon) ** 2
+    if isinstance(embedded, IndependentArms):
+        each = max(1, math.ceil(2.0 * ratio))
+        return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
+    return max(2 * embedded.dim, 4, math.ceil(ratio * embedded.dim))
+
+
+def batch_total(predicted: float, pulls: int) -> int:
+    """N = .3 V, within [2 %, 100 %] of the pulls so far, at least 1."""
+    share = max(HEURISTIC_BATCH * predicted, HEURISTIC_LEAST_BATCH * pulls)
+    return max(1, math.ceil(min(share, float(pulls))))

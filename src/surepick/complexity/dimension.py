@@ -8,6 +8,7 @@ d_eff(eps) = min {d : gamma(d) <= eps}                                          
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from surepick.records import Design, Embedding, IndependentArms, IntArray, recor
 
 SCREEN_TOLERANCE = 0.05
 EVERY_DIMENSION = 12
+DesignOf = Callable[[Embedding | IndependentArms, float], Design]
 
 
 def embedding_design(
@@ -129,6 +131,7 @@ def cheapest_dimension(
     screen_tolerance: float = SCREEN_TOLERANCE,
     least_dim: int = 1,
     least_value: float = 0.0,
+    design_of: DesignOf | None = None,
 ) -> DimensionChoice:
     """The dimension whose round is predicted to cost the fewest pulls.
 
@@ -147,6 +150,7 @@ def cheapest_dimension(
         tolerance: relative gap of the returned design.
         screen_tolerance: relative gap of the designs that are only compared.
         least_dim, least_value: a smaller dimension, or one with a smaller tau, is taken only if it is the largest.
+        design_of: (embedding, tolerance) -> the design to compare by; None: that of all differences of S.
 
     Raises:
         ContractError: the bias exceeds t at every dimension.
@@ -154,13 +158,14 @@ def cheapest_dimension(
     Source: ours; Algorithm 1 takes d_eff(4 t) instead (`effective_dimension`).
     Cost: one design per dimension that could still win.
     """
+    solve = _all_differences(active) if design_of is None else design_of
     lower = 0.0
     best: tuple[float, DimensionChoice] | None = None
     for dim in _candidates(embedding):
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
             continue
-        design = _screen(embedding.at(dim), active, screen_tolerance)
+        design = _screen(solve, embedding.at(dim), screen_tolerance)
         lower = max(lower, design.lower_bound)
         cost = round_cost(gamma, design.value, accuracy, slack)
         if dim < embedding.max_dim and (dim < least_dim or design.value < least_value):
@@ -176,7 +181,7 @@ def cheapest_dimension(
         )
     screened = best[1]
     embedded = embedding.at(screened.dim)
-    final = embedding_design(embedded, active, tolerance=tolerance)
+    final = _screen(solve, embedded, tolerance)
     if round_cost(embedded.misspecification, final.value, accuracy, slack) > best[0]:
         return screened
     return DimensionChoice(screened.dim, final)
@@ -200,10 +205,17 @@ def _candidates(embedding: ArmEmbedding) -> list[int]:
     return sorted(dims)
 
 
-def _screen(embedded: Embedding | IndependentArms, active: IntArray, tolerance: float) -> Design:
+def _all_differences(active: IntArray) -> DesignOf:
+    def design_of(embedded: Embedding | IndependentArms, tolerance: float) -> Design:
+        return embedding_design(embedded, active, tolerance=tolerance)
+
+    return design_of
+
+
+def _screen(solve: DesignOf, embedded: Embedding | IndependentArms, tolerance: float) -> Design:
     """A design good enough to compare dimensions; one that did not converge is still a valid bracket."""
     try:
-        return embedding_design(embedded, active, tolerance=tolerance)
+        return solve(embedded, tolerance)
     except NotConverged as unfinished:
         return unfinished.best
 

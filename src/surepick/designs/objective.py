@@ -141,6 +141,26 @@ def farthest_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
     return Pairs(first[best], second[best], squares[best])
 
 
+def opposite_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
+    """As `farthest_pairs` for points p_1, ..., p_m, -p_1, ..., -p_m in coordinates of any origin: no pair is farther
+    apart than a longest p and its opposite, since ||p - q|| <= ||p|| + ||q||. Only opposite pairs are returned.
+
+    Source: ours. Cost: O(s r).
+    """
+    half = len(points) // 2
+    apart = points[:half] - points[half:]
+    squares = np.einsum("ij,ij->i", apart, apart)
+    chosen = _largest(squares, most)
+    chosen = chosen[np.argsort(-squares[chosen], kind="stable")]
+    return Pairs(chosen, chosen + half, squares[chosen])
+
+
+def far_pairs(problem: Problem, points: FloatArray, *, most: int = 1) -> Pairs:
+    """The farthest pairs of the problem's active points, given in any coordinates."""
+    search = opposite_pairs if problem.opposite else farthest_pairs
+    return search(points, most=most)
+
+
 def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
     """A(lambda) = sum_i lambda_i z_i z_i', shape (r, r)."""
     support = np.flatnonzero(weights)
@@ -185,7 +205,7 @@ def worth(problem: Problem, weights: FloatArray, *, range_cut: float = RANGE_CUT
         return 0.0
     total = float(weights.sum())
     points = whitened_active(problem, weights / total, range_cut=range_cut)
-    return np.inf if points is None else float(farthest_pairs(points).squares[0]) / total
+    return np.inf if points is None else float(far_pairs(problem, points).squares[0]) / total
 
 
 def design_value(

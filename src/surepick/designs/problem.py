@@ -25,6 +25,7 @@ class Problem:
         group: for each of the K arms, its row in `basis`, shape (K,).
         first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
         condition: of the whitening; the coordinates are exact to about condition * machine epsilon.
+        opposite: the active points are p_1, ..., p_m, -p_1, ..., -p_m in this order.
     """
 
     basis: FloatArray
@@ -33,6 +34,7 @@ class Problem:
     group: IntArray
     first: IntArray
     condition: float
+    opposite: bool = False
 
     @property
     def rank(self) -> int:
@@ -219,4 +221,4 @@ def _compared(white: Whitened, group: IntArray, first: IntArray, vectors: FloatA
     halves = 0.5 * vectors[known]
     points = np.concatenate([white.basis, halves, -halves])
     active = np.arange(len(white.basis), len(points), dtype=np.int64)
-    return Problem(white.basis, points, active, group, first, white.condition)
+    return Problem(white.basis, points, active, group, first, white.condition, opposite=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.designs.master import Master, solve_master
-from surepick.designs.objective import Pairs, farthest_pairs, information, row_norms, worth
+from surepick.designs.objective import Pairs, far_pairs, information, row_norms, worth
 from surepick.designs.problem import Problem, normalised, pose
 from surepick.designs.support import SAFE_RANGE_CUT, sparse
 from surepick.errors import InvalidInput, NotConverged
@@ -93,7 +93,7 @@ def sweep(problem: Problem, working: Working) -> Sweep:
         raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
     points = solve_lower(factor, problem.points.T).T
     pool = HEURISTIC_POOL * problem.rank
-    found: Pairs = farthest_pairs(points[problem.active], most=pool)
+    found: Pairs = far_pairs(problem, points[problem.active], most=pool)
     far = np.stack([problem.active[found.first], problem.active[found.second]], axis=1)
     pairs, multipliers = working.pairs, working.multipliers
     if not multipliers.any():

@@ -69,22 +69,31 @@ def suspicions(
                 misspecification=plan.misspecification,
                 value=plan.value,
                 num_distinct=embedding.num_distinct,
-                reach=reach(embedding),
+                reach=reach(embedding, enough=epsilon),
                 epsilon=epsilon,
             )
         )
     return tuple(sentence for sentence in found if sentence)
 
 
-def reach(embedding: ArmEmbedding) -> float:
-    """The largest difference of two arms' means that the declared norm allows, in reward units."""
+def reach(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
+    """The largest difference of two arms' means that the declared norm allows, in reward units.
+
+    Args:
+        enough: any number between this and the reach may be returned in place of a reach beyond it, which saves the
+            search for the two arms that are farthest apart.
+    """
     if embedding.norm_bound is None:
         return np.inf
     if embedding.num_arms == 1:
         return 0.0
     whole = embedding.at(embedding.max_dim)
-    diameter = float(np.sqrt(farthest_pairs(whole.features).squares[0]))
-    return embedding.norm_bound * diameter + 2.0 * whole.misspecification
+    bias = 2.0 * whole.misspecification
+    end = whole.features[int(np.argmax(_squares(whole.features, 0)))]
+    least = embedding.norm_bound * float(np.sqrt(np.max(np.sum((whole.features - end) ** 2, axis=1)))) + bias
+    if least > enough:
+        return least
+    return embedding.norm_bound * float(np.sqrt(farthest_pairs(whole.features).squares[0])) + bias
 
 
 def vacuous(embedding: ArmEmbedding, epsilon: float) -> bool:
@@ -93,7 +102,7 @@ def vacuous(embedding: ArmEmbedding, epsilon: float) -> bool:
     A policy that compressed on such a declaration would answer from it, not from the rewards. So it compresses nothing:
     a declaration that holds costs pulls then, and one that is far too small costs no wrong answer.
     """
-    return reach(embedding) <= 2.0 * epsilon
+    return reach(embedding, enough=2.0 * epsilon) <= 2.0 * epsilon
 
 
 def checkable_counts(embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.complexity import cheapest_dimension, embedding_design
+from surepick.complexity import cheapest_dimension
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
@@ -292,13 +292,14 @@ class CertifiedElimination:
                     tolerance=self.tolerance,
                     least_dim=2 if distinct else 1,
                     least_value=1.0 if distinct else 0.0,
+                    design_of=steering.opening_design,
                 )
             except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be settled
                 dim = self.embedding.max_dim
             else:
                 return choice.dim, choice.design
         try:
-            return dim, embedding_design(self.embedded(dim), tolerance=self.tolerance)
+            return dim, steering.opening_design(self.embedded(dim), self.tolerance)
         except NotConverged as unfinished:
             return dim, unfinished.best
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from surepick.complexity import embedding_design
 from surepick.designs import independent_star_design, solve_star_design
 from surepick.errors import NotConverged
 from surepick.estimators import estimate
@@ -21,6 +22,7 @@ HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far,
 HEURISTIC_SWITCH = 0.7  # another candidate must be predicted to cost less than this share
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
+HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
 LEAST_ROOM = 0.1  # of a margin; where bias leaves less, the rival is called cramped
 NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
@@ -140,6 +142,20 @@ def _lengths(embedded: Embedding, candidate: int, rivals: IntArray, design: Desi
     fitted = estimate(embedded, whole, reference=candidate)
     lengths = fitted.distances(rivals, np.array([candidate]))[:, 0] * math.sqrt(whole.total)
     return np.where(np.isfinite(lengths), lengths, 0.0)
+
+
+def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> Design:
+    """Where to look before anything is known: the design for all differences; of many arms, for those from a central
+    arm, whose value is at most the same and at least a quarter (triangle inequality).
+
+    Raises:
+        NotConverged: from the solver; carries a design that is good enough for a start.
+    """
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+        return embedding_design(embedded, tolerance=tolerance)
+    offsets = embedded.features - embedded.features.mean(axis=0)
+    middle = int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
+    return solve_star_design(embedded.features, middle, np.ones(embedded.num_arms), tolerance=tolerance)
 
 
 def opening_total(embedded: Embedding | IndependentArms, sigma: float, epsilon: float, *, known: bool) -> int:

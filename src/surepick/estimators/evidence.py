@@ -69,7 +69,7 @@ def evidence_gains(
         rows = np.arange(first, min(first + step, len(gains)))
         weights = (coordinates[rows] - coordinates[centre]) @ own
         beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
-        tilts = _bets(weights, seen.counts, pulled, margins[rows] - beta, allowance, noise_scales)
+        tilts = _bets(weights, seen.counts[pulled], pulled, margins[rows] - beta, allowance, noise_scales)
         tilts[rows == centre] = 0.0
         lead = epsilon - beta - weights @ seen.sums[pulled]
         penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
@@ -81,27 +81,30 @@ def evidence_gains(
 def _bets(
     weights: FloatArray,
     counts: IntArray,
-    pulled: IntArray,
+    arms: IntArray,
     rooms: FloatArray,
     allowance: NoiseAllowance,
     noise_scales: FloatArray,
 ) -> FloatArray:
-    """t of each row: kappa room / D with the guessed scales or with sigma, whichever promises the larger gain.
+    """t of each row: kappa room / D with the guessed scales, at a middling tilt, or with sigma, whichever promises the
+    larger gain if the guesses are right.
 
     Args:
         weights: u, shape (m, p).
+        counts: n, shape (p,).
+        arms: the p arms.
         rooms: margin - beta, shape (m,); no bet where it is not positive.
     """
+    positive, steep = np.maximum(rooms, 0.0), np.abs(weights)
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
-    for scale in (noise_scales, allowance.scales):
-        spread = weights**2 @ (counts[pulled] * scale[pulled] ** 2)
-        tilts = HEURISTIC_CAUTION * np.maximum(rooms, 0.0)
-        tilts = np.divide(tilts, spread, out=np.zeros(len(weights)), where=spread > 0)
-        cost = np.sum(allowance.expected(tilts[:, None] * np.abs(weights), pulled, counts), axis=1)
-        gain = tilts * np.maximum(rooms, 0.0) - cost
-        best, promise = np.where(gain > promise, tilts, best), np.maximum(gain, promise)
-        if scale is allowance.scales or not np.isfinite(allowance.spread):
-            break
+    for scale in (allowance.scales, noise_scales) if np.isfinite(allowance.spread) else (allowance.scales,):
+        spread = weights**2 @ (counts * scale[arms] ** 2)
+        bets = np.divide(HEURISTIC_CAUTION * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
+        if scale is noise_scales:
+            bets = allowance.middling(bets, steep.max(axis=1, initial=0.0))
+        cost = np.sum(allowance.expected(bets[:, None] * steep, arms, counts), axis=1)
+        gain = bets * positive - cost
+        best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
     return best
 
 
@@ -151,11 +154,13 @@ def _gains_of_means(
         return gains
     shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
     arms = rivals, np.full(len(rivals), centre)
-    tilts, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
     room = np.maximum(margins[rivals], 0.0)
-    for scale in (noise_scales, allowance.scales):
+    tilts, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
+    for scale in (allowance.scales, noise_scales) if np.isfinite(allowance.spread) else (allowance.scales,):
         bets = HEURISTIC_CAUTION * room / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
-        cost = sum(allowance.expected(bets * share, who, counts) for share, who in zip(shares, arms, strict=True))
+        if scale is noise_scales:
+            bets = allowance.middling(bets, np.maximum(*shares))
+        cost = sum(allowance.expected(bets * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
         gain = bets * room - cost
         tilts, promise = np.where(gain > promise, bets, tilts), np.maximum(gain, promise)
     lead = epsilon - (means[rivals] - means[centre])

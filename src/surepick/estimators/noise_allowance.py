@@ -8,6 +8,7 @@ from surepick.noise import Bernoulli, Noise, scales
 from surepick.records import BoolArray, FloatArray, IntArray, Observations, freeze, record
 
 LARGEST_TILT = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
+MIDDLING_TILT = 0.5
 HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those of an arm
 ROUNDED_UP = 1.0 + 1e-9
 
@@ -43,20 +44,31 @@ class NoiseAllowance:
         freeze(self, scales=np.float64, centres=np.float64, variances=np.float64)
 
     def noise_scales(self, margin: float) -> FloatArray:
-        """The scale s of each arm that a bet on a difference `margin` would see: t^2 s^2 / 2 is the expected allowance
-        of a pull tilted by t = margin / variance, or s = sigma where that is too large a tilt; shape (K,)."""
+        """The scale s of each arm as a bet on a difference `margin` sees it, at most sigma; shape (K,).
+
+            margin^2 / (2 s^2) = max(margin^2 / (2 sigma^2), t margin - psi(t R) v / R^2),   t = min(margin/v, .5/R)
+
+        The left-hand side is what the best bet on normal noise of scale s gains a pull.
+        """
         if not np.isfinite(self.spread):
             return self.scales
-        share = self.spread * margin / self.variances
-        capped = np.minimum(share, 0.5)
-        expected = np.where(share <= 0.5, self.variances * 2.0 * _psi(capped) / capped**2, np.inf)
-        return np.asarray(np.sqrt(np.minimum(self.scales**2, expected)))
+        tilt = np.minimum(margin / self.variances, MIDDLING_TILT / self.spread)
+        rate = tilt * margin - _psi(tilt * self.spread) * self.variances / self.spread**2
+        return np.asarray(margin / np.sqrt(2.0 * np.maximum(rate, margin**2 / (2.0 * self.scales**2))))
+
+    def middling(self, tilts: FloatArray, steepest: FloatArray) -> FloatArray:
+        """The bets, none so large that a pull of weight `steepest` is tilted by more than half of what the range
+        permits; as they are without a range."""
+        if not np.isfinite(self.spread):
+            return tilts
+        limit = MIDDLING_TILT / self.spread
+        return np.minimum(tilts, np.divide(limit, steepest, out=np.full_like(tilts, np.inf), where=steepest > 0))
 
     def expected(self, tilts: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
-        """The allowance of counts[x] pulls of each arm if its variance is as guessed, shape (..., p)."""
+        """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
         plain, empirical, usable = self._per_pull(tilts, arms)
         each = np.where(usable, empirical * self.variances[arms], plain)
-        return np.asarray(counts[arms] * each)
+        return np.asarray(counts * each)
 
     def total(self, tilts: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
         """The allowance of all pulls of the given arms, each pull tilted by |t|.

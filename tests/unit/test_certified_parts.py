@@ -1,0 +1,158 @@
+"""The parts of certified elimination: epochs and their weights, margins, the design for what remains, batch sizes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.designs import design_value, independent_star_design, solve_star_design
+from surepick.policies import steering
+from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.records import Embedding, IndependentArms, Observations
+
+THRESHOLD = math.log(20.0)
+
+
+def test_weights_of_epochs_never_exceed_one():
+    epochs: tuple[Epoch, ...] = ()
+    for arm in range(60):
+        epochs = opened(epochs, arm, 60)
+    assert math.fsum(epoch.weight for epoch in epochs) <= 1.0
+    assert [epoch.weight for epoch in epochs[:3]] == [0.5, 0.25, 0.125]
+    assert epochs[1].evidence[0] == math.log(0.25)
+
+
+def test_an_epoch_is_opened_once():
+    epochs = opened((), 3, 5)
+    with pytest.raises(sp.ContractError, match="arm 3 has an epoch already"):
+        opened(epochs, 3, 5)
+
+
+def test_weights_beyond_one_are_refused(monkeypatch):
+    epochs = opened((), 0, 5)
+    monkeypatch.setattr("surepick.policies.epochs.next_weight", lambda _: 0.6)
+    with pytest.raises(sp.ContractError, match="exceed 1"):
+        opened(epochs, 1, 5)
+
+
+def test_a_settled_rival_stays_settled_and_the_candidate_is_none():
+    epochs = opened((), 0, 3)
+    up, down = np.array([9.0, 9.0, 1.0]), np.array([-9.0, -9.0, 0.0])
+    epochs = advanced(epochs, lambda _: up, THRESHOLD)
+    assert epochs[0].settled.tolist() == [1]
+    epochs = advanced(epochs, lambda _: down, THRESHOLD)
+    assert epochs[0].settled.tolist() == [1]
+    assert epochs[0].unsettled().tolist() == [2]
+    assert math.isclose(epochs[0].evidence[1], math.log(0.5))
+
+
+def test_a_new_epoch_starts_from_its_weight_whatever_came_before():
+    epochs = advanced(opened((), 0, 3), lambda _: np.full(3, 2.0), THRESHOLD)
+    epochs = opened(epochs, 2, 3)
+    assert np.array_equal(epoch_of(epochs, 2).evidence, np.full(3, math.log(0.25)))
+    assert epoch_of(epochs, 1) is None
+    assert next_weight(epochs) == 0.125
+
+
+def test_margins_are_never_below_epsilon():
+    assert np.allclose(steering.margins_of(np.array([1.0, 0.4, 1.3]), 0, 0.1), [0.1, 0.7, 0.1])
+
+
+def test_an_arm_without_a_result_is_guessed_to_be_the_best():
+    pooled = Observations(np.array([2, 0, 4]), np.array([2.0, 0.0, 2.0]))
+    assert steering.scores_of(IndependentArms(3), pooled).tolist() == [1.0, 1.0, 0.5]
+
+
+def remaining(embedded, **changes):
+    settings = {
+        "rivals": np.array([1, 2, 3]),
+        "evidence": np.full(4, math.log(0.5)),
+        "threshold": THRESHOLD,
+        "scores": np.array([1.0, 0.5, 0.3, 0.9]),
+        "noise_scales": np.full(4, 2.0),
+        "epsilon": 0.1,
+        "tolerance": 0.01,
+    } | changes
+    return steering.remaining(embedded, 0, **settings)
+
+
+def test_what_remains_is_the_same_in_any_basis_of_independent_arms():
+    basis = np.random.default_rng(0).normal(size=(4, 4))
+    plain, by_features = remaining(IndependentArms(4)), remaining(Embedding(basis, 0.0))
+    assert math.isclose(plain.design.value, by_features.design.value, rel_tol=1e-6)
+    assert plain.cramped.size == 0
+
+
+def test_what_remains_scales_with_the_variance_and_only_counts_the_unsettled():
+    features = np.random.default_rng(1).normal(size=(4, 2))
+    once = remaining(Embedding(features, 0.0))
+    twice = remaining(Embedding(features, 0.0), noise_scales=np.full(4, 4.0))
+    assert math.isclose(twice.design.value, 4.0 * once.design.value, rel_tol=1e-3)
+    assert remaining(Embedding(features, 0.0), rivals=np.array([2])).design.value < once.design.value
+
+
+def test_misspecification_costs_pulls_until_it_leaves_no_room():
+    features = np.random.default_rng(2).normal(size=(4, 2))
+    exact, bent, hopeless = (remaining(Embedding(features, gamma)) for gamma in (0.0, 0.01, 1.0))
+    assert exact.design.value < bent.design.value < hopeless.design.value
+    assert bent.cramped.size == 0
+    assert hopeless.cramped.tolist() == [1, 2, 3]
+
+
+def test_batches_are_a_share_of_what_remains_within_limits():
+    assert steering.batch_total(1000.0, 500) == 300
+    assert steering.batch_total(1000.0, 100) == 100
+    assert steering.batch_total(1.0, 500) == 10
+    assert steering.batch_total(0.1, 1) == 1
+
+
+def test_the_first_batch_of_rewards_of_unknown_variance_is_small():
+    arms = IndependentArms(10)
+    assert steering.opening_total(arms, 0.5, 0.01, known=True) == 6000
+    assert steering.opening_total(arms, 0.5, 0.01, known=False) == 100
+    assert steering.opening_total(Embedding(np.eye(3), 0.0), 0.01, 1.0, known=True) == 6
+
+
+def test_many_arms_are_compared_with_a_central_one_at_first(monkeypatch):
+    monkeypatch.setattr("surepick.policies.steering.HEURISTIC_MANY", 10)
+    features = np.random.default_rng(3).normal(size=(40, 3))
+    star = steering.opening_design(Embedding(features, 0.0), 0.01)
+    all_pairs = sp.solve_design(features)
+    assert star.value <= all_pairs.value * 1.02
+    assert design_value(features, star.weights) <= 4.0 * star.value * (1.0 + 1e-9)
+
+
+def test_star_designs_with_uneven_noise_agree_with_and_without_structure():
+    rng = np.random.default_rng(4)
+    scales, noises = rng.uniform(0.5, 2.0, 5), rng.uniform(0.3, 3.0, 5)
+    rivals = np.array([0, 3, 4])
+    closed = independent_star_design(1, scales, rivals=rivals, noise_scales=noises)
+    lam = closed.weights
+    costs = (noises[1] ** 2 / lam[1] + noises[rivals] ** 2 / lam[rivals]) / scales[rivals] ** 2
+    assert math.isclose(closed.value, costs.max(), rel_tol=1e-9)
+    assert lam[2] == 0.0
+    assert closed.gap < 1e-6
+    wide = np.column_stack([np.eye(5), np.zeros(5)])  # the same arms
+    assert np.allclose(solve_star_design(wide, 1, scales, rivals=rivals, noise_scales=noises).weights, lam, atol=1e-6)
+
+
+def test_star_designs_with_uneven_noise_are_optimal_for_scaled_rows():
+    """A pull of x with noise v is a pull of x / v with noise 1."""
+    rng = np.random.default_rng(5)
+    features, scales, noises = rng.normal(size=(12, 3)), rng.uniform(0.5, 2.0, 12), rng.uniform(0.3, 3.0, 12)
+    rivals = np.array([1, 4, 5, 9])
+    design = solve_star_design(features, 2, scales, rivals=rivals, noise_scales=noises, tolerance=1e-3)
+    targets = (features[2] - features[rivals]) / scales[rivals, None]
+    from surepick.designs import solve_target_design
+
+    scaled = solve_target_design(features / noises[:, None], targets, tolerance=1e-3)
+    assert math.isclose(design.value, scaled.value, rel_tol=2e-3)
+    matrix = (features * (design.weights / noises**2)[:, None]).T @ features
+    assert math.isclose(design.value, max(y @ np.linalg.solve(matrix, y) for y in targets), rel_tol=1e-8)
+
+
+def test_one_rival_and_a_singular_design():
+    features = np.random.default_rng(0).normal(size=(9, 8))
+    design = solve_star_design(features, 3, np.ones(9), rivals=np.array([5]))
+    assert 0.0 < design.lower_bound <= design.value < 1e3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -201,7 +202,7 @@ class CertifiedElimination:
         epochs = state.epochs
         if plan.candidate is not None and self._opens(state, plan.candidate, plan.value or 0.0):
             epochs = opened(epochs, plan.candidate, self.num_arms)  # before the batch: lines 5 and 6
-        epochs = advanced(epochs, lambda centre: self._gains(state, plan, seen, centre), self.threshold)
+        epochs = advanced(epochs, self._gains(state, plan, seen), self.threshold)
         embedded, pooled = self.embedded(plan.dim), state.seen.plus(seen)
         leader = int(np.argmax(steering.scores_of(embedded, pooled)))
         candidate = -1 if plan.candidate is None else plan.candidate
@@ -352,20 +353,28 @@ class CertifiedElimination:
         enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
         return enough and epoch_of(state.epochs, candidate) is None
 
-    def _gains(self, state: CertifiedState, plan: Plan, seen: Observations, centre: int) -> FloatArray:
-        """The batch's log e-values for a candidate; bets and allowances from before the batch (lines 2 to 4)."""
+    def _gains(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int], FloatArray]:
+        """candidate -> the batch's log e-values; bets and allowances are from before the batch (lines 2 to 4)."""
         allowance = noise_allowance(self.noise, state.seen)
-        scores = steering.scores_of(self.embedded(state.dim), state.seen)
-        return evidence_gains(
-            self.embedded(plan.dim),
-            with_squares(self.noise, seen),
-            centre=centre,
-            epsilon=self.epsilon,
-            margins=steering.margins_of(scores, centre, self.epsilon),
-            allowance=allowance,
-            noise_scales=allowance.noise_scales(self.epsilon),
-            norm_bound=self.embedding.norm_bound,
-        )
+        noise_scales = allowance.noise_scales(self.epsilon)
+        batch = with_squares(self.noise, seen)
+        scores = steering.scores_of(self.embedded(state.dim), state.seen) if state.seen.total > 0 else None
+
+        def gains(centre: int) -> FloatArray:
+            if scores is None:
+                return np.zeros(self.num_arms)
+            return evidence_gains(
+                self.embedded(plan.dim),
+                batch,
+                centre=centre,
+                epsilon=self.epsilon,
+                margins=steering.margins_of(scores, centre, self.epsilon),
+                allowance=allowance,
+                noise_scales=noise_scales,
+                norm_bound=self.embedding.norm_bound,
+            )
+
+        return gains
 
     def _capped(self, total: int, weights: FloatArray) -> int:
         limit = total if self.largest_batch is None else self.largest_batch

@@ -101,7 +101,7 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
 
 
 def test_batches_are_a_share_of_what_remains_within_limits():
-    assert steering.batch_total(1000.0, 500) == 300
+    assert steering.batch_total(1000.0, 500) == 200
     assert steering.batch_total(1000.0, 100) == 100
     assert steering.batch_total(1.0, 500) == 10
     assert steering.batch_total(0.1, 1) == 1

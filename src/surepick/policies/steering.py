@@ -17,9 +17,9 @@ from surepick.estimators import estimate
 from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
-HEURISTIC_BATCH = 0.3  # of the pulls still to come ...
+HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
 HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
-HEURISTIC_SWITCH = 0.7  # another candidate must be predicted to cost less than this share
+HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
 HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
@@ -173,6 +173,6 @@ def opening_total(embedded: Embedding | IndependentArms, sigma: float, epsilon: 
 
 
 def batch_total(predicted: float, pulls: int) -> int:
-    """N = .3 V, within [2 %, 100 %] of the pulls so far, at least 1."""
+    """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
     share = max(HEURISTIC_BATCH * predicted, HEURISTIC_LEAST_BATCH * pulls)
     return max(1, math.ceil(min(share, float(pulls))))

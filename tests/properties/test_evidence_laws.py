@@ -21,8 +21,10 @@ def past(rng, num_arms: int) -> Observations:
     return Observations(counts, sums, sums)
 
 
-def expectation(embedded, counts, means, *, rival, centre, margins, told, norm_bound, noise=None) -> float:
-    """E exp(gain of the rival) over all 0/1 outcomes of the batch."""
+def expectation(
+    embedded, counts, means, *, rival, centre, margins, told, norm_bound, noise=None, sign=1.0, squared=True
+) -> float:
+    """E exp(gain of the rival) over all 0/1 outcomes of the batch, told with their sign or negated."""
     noise = sp.Bernoulli() if noise is None else noise
     allowance = noise_allowance(noise, told)
     total = 0.0
@@ -30,7 +32,8 @@ def expectation(embedded, counts, means, *, rival, centre, margins, told, norm_b
         chance = math.prod(
             math.comb(int(n), s) * h**s * (1 - h) ** (n - s) for n, s, h in zip(counts, sums, means, strict=True)
         )
-        seen = with_squares(noise, Observations(counts, np.array(sums, float), np.array(sums, float)))
+        ones = np.array(sums, float)
+        seen = with_squares(noise, Observations(counts, sign * ones, ones if squared else None))
         gains = evidence_gains(
             embedded,
             seen,
@@ -91,6 +94,34 @@ def test_the_same_with_features_misspecification_and_directions_that_the_batch_c
     assert mean <= 1.0 + 1e-9
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([sp.Bernoulli(), sp.Bounded(0.0, 1.0)]))
+def test_the_same_when_small_rewards_are_good(seed, squared, squares_before, noise):
+    """A study that minimises negates what it is told; the declared range keeps the user's sign."""
+    rng = np.random.default_rng(seed)
+    means = rng.uniform(size=2)
+    centre, rival = int(np.argmax(means)), int(np.argmin(means))
+    if means[centre] - means[rival] <= EPSILON:
+        return
+    before = rng.integers(0, 60, 2)
+    ones = rng.binomial(before, means).astype(float)
+    told = Observations(before, -ones, ones if squares_before else None)
+    mean = expectation(
+        IndependentArms(2),
+        rng.integers(0, 12, 2),
+        means,
+        rival=rival,
+        centre=centre,
+        margins=np.exp(rng.normal(-1.0, 1.0, 2)),
+        told=told,
+        norm_bound=None,
+        noise=noise,
+        sign=-1.0,
+        squared=squared,
+    )
+    assert mean <= 1.0 + 1e-9
+
+
 def test_without_the_bias_the_expectation_exceeds_one(monkeypatch):
     """The saboteur: two pulled arms whose misspecification hides the lead of a third."""
     monkeypatch.setattr("surepick.estimators.evidence._bias", lambda *arguments: np.zeros(len(arguments[3])))
@@ -118,7 +149,7 @@ def test_an_allowance_covers_the_growth_of_a_tilted_reward(mean, tilt, variance)
     """Both signs of the tilt, by both outcomes of a 0/1 reward; the guessed variance only chooses the allowance."""
     from surepick.estimators import NoiseAllowance
 
-    allowance = NoiseAllowance(np.array([0.5]), 1.0, np.array([0.3]), np.array([variance]))
+    allowance = NoiseAllowance(np.array([0.5]), 1.0, np.array([0.3]), np.array([True]), np.array([variance]))
     for sign in (-1.0, 1.0):
         total = 0.0
         for reward, chance in ((0.0, 1.0 - mean), (1.0, mean)):
@@ -142,9 +173,20 @@ def test_unknown_squares_are_taken_for_the_largest_possible():
     rewards = np.array([-1.0, 0.5, 2.0, 3.0])
     without = Observations(np.array([4]), np.array([rewards.sum()]))
     assert with_squares(noise, without).squares[0] >= np.sum(rewards**2)
+    assert with_squares(noise, Observations(np.array([4]), -without.sums)).squares[0] >= np.sum(rewards**2)
     told = Observations(np.array([4]), np.array([rewards.sum()]), np.array([np.sum(rewards**2)]))
     assert with_squares(noise, told) == told
     assert with_squares(sp.SubGaussian(1.0), without) == without
+
+
+def test_squares_that_lost_digits_are_not_taken_for_a_small_scatter():
+    """The border lets squares fall short by a millionth; far from 0 that is more than all the scatter there is."""
+    from surepick.estimators.noise_allowance import scatter_of
+
+    rewards = 2000.0 + np.array([0.0, 1.0] * 20)
+    sums, squares = np.array([rewards.sum()]), np.array([np.sum(rewards**2) * (1.0 - 1e-6)])
+    scatter = scatter_of(np.array([40]), sums, squares, np.array([2000.5]), 1.0)
+    assert 10.0 <= scatter[0] <= 40.0
 
 
 def test_linearly_independent_arms_need_no_features():

@@ -59,7 +59,7 @@ def evidence_gains(
     gains = np.zeros(len(seen.counts))
     if len(pulled) == 0:
         return gains
-    variances = noise_scales[pulled] ** 2
+    variances = (noise_scales[pulled] / noise_scales[pulled].max()) ** 2  # a common factor cancels in u
     basis = whitened(embedded.features).basis
     span = weighted_range(basis[pulled], seen.counts[pulled] / variances)
     coordinates = basis @ span.to_unit
@@ -121,7 +121,10 @@ def _bias(
     flow = weights * counts[pulled]
     features, gamma = embedded.features, embedded.misspecification
     missed = features[rows] - features[centre] - flow @ features[pulled]
-    beta = norm_bound * np.sqrt(np.einsum("ij,ij->i", missed, missed))
+    lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
+    rounding = lengths[rows] + lengths[centre] + np.abs(flow) @ lengths[pulled]
+    rounding *= 4.0 * (len(pulled) + embedded.dim) * np.finfo(np.float64).eps
+    beta = norm_bound * (np.sqrt(np.einsum("ij,ij->i", missed, missed)) + rounding)
     if gamma > 0.0:
         place = np.full(len(counts), -1)
         place[pulled] = np.arange(len(pulled))

@@ -8,6 +8,7 @@ from surepick.noise import Bernoulli, Noise, scales
 from surepick.records import BoolArray, FloatArray, IntArray, Observations, freeze, record
 
 LARGEST_TILT = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
+SQUARES_SLACK = 2e-6  # twice the share by which told squares may fall short of what their sums imply
 MIDDLING_TILT = 0.5
 HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those of an arm
 ROUNDED_UP = 1.0 + 1e-9
@@ -26,8 +27,9 @@ class NoiseAllowance:
 
     Args:
         scales: sigma of each arm, shape (K,), in reward units.
-        spread: R, high - low; infinite for rewards without a range.
-        centres: m, a guess of each arm's mean inside the range, shape (K,).
+        spread: R, high - low, rounded up; infinite for rewards without a range.
+        centres: m, the mean of each arm's earlier rewards and so inside the range, shape (K,).
+        known: whether the arm has earlier rewards, shape (K,); the second bound is used for no other arm.
         variances: a guess of the variance of each arm, shape (K,): it decides which of the two is used, and where to
             measure; the bounds hold whatever it is.
 
@@ -38,10 +40,11 @@ class NoiseAllowance:
     scales: FloatArray
     spread: float
     centres: FloatArray
+    known: BoolArray
     variances: FloatArray
 
     def __post_init__(self) -> None:
-        freeze(self, scales=np.float64, centres=np.float64, variances=np.float64)
+        freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
 
     def noise_scales(self, margin: float) -> FloatArray:
         """The scale s of each arm as a bet on a difference `margin` sees it, at most sigma; shape (K,).
@@ -84,9 +87,9 @@ class NoiseAllowance:
         plain, empirical, usable = self._per_pull(tilts, arms)
         if not np.isfinite(self.spread):
             return np.asarray(ROUNDED_UP * seen.counts[arms] * plain)
-        return np.asarray(
-            ROUNDED_UP * np.where(usable, empirical * self._scatter(arms, seen), seen.counts[arms] * plain)
-        )
+        counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
+        scatter = scatter_of(counts, seen.sums[arms], squares, self.centres[arms], self.spread)
+        return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, counts * plain))
 
     def _per_pull(self, tilts: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Allowance by sigma, allowance for each unit of scatter, and where the second is to be used."""
@@ -95,14 +98,19 @@ class NoiseAllowance:
             return plain, np.zeros_like(plain), np.zeros(plain.shape, bool)
         share = tilts * self.spread
         empirical = _psi(np.minimum(share, LARGEST_TILT)) / self.spread**2
-        return plain, empirical, (share <= LARGEST_TILT) & (empirical * self.variances[arms] < plain)
+        usable = self.known[arms] & (share <= LARGEST_TILT) & (empirical * self.variances[arms] < plain)
+        return plain, empirical, usable
 
-    def _scatter(self, arms: IntArray, seen: Observations) -> FloatArray:
-        """sum of (r - m)^2 of each arm, or the most that it can be where squares were not reported, rounded up."""
-        counts, sums, centres = seen.counts[arms], seen.sums[arms], self.centres[arms]
-        squares = np.asarray(seen.squares)[arms]
-        rounding = 16.0 * np.finfo(np.float64).eps * (squares + 2.0 * np.abs(centres * sums) + counts * centres**2)
-        return np.asarray(np.maximum(squares - 2.0 * centres * sums + counts * centres**2, 0.0) + rounding)
+
+def scatter_of(
+    counts: IntArray, sums: FloatArray, squares: FloatArray, centres: FloatArray, spread: float
+) -> FloatArray:
+    """sum of (r - m)^2, rounded up by what the border lets pass as rounding of told squares; at most n R^2.
+
+    All arguments but R have the same shape, and so has the result.
+    """
+    exact = squares - 2.0 * centres * sums + counts * centres**2
+    return np.asarray(np.clip(exact + SQUARES_SLACK * squares, 0.0, counts * spread**2))
 
 
 def _psi(share: FloatArray) -> FloatArray:
@@ -112,20 +120,26 @@ def _psi(share: FloatArray) -> FloatArray:
 def with_squares(noise: Noise, seen: Observations) -> Observations:
     """The batch with its sums of squares; where they were not reported, the most that the range allows.
 
-        sum r^2 <= (low + high) sum r - n low high,   with equality for rewards that are low or high
+        sum r^2 <= |low + high| |sum r| - n low high
 
-    Unbounded rewards without squares are returned as they are.
+    for rewards in [low, high] and for their negatives (a study that minimises tells those); with equality for rewards
+    that are low or high in a range that starts or ends at 0. Unbounded rewards without squares are left alone.
     """
-    if noise.support is None or (seen.squares is not None and not isinstance(noise, Bernoulli)):
+    if noise.support is None:
         return seen
     low, high = noise.support
-    return Observations(seen.counts, seen.sums, (low + high) * seen.sums - seen.counts * low * high)
+    most = abs(low + high) * np.abs(seen.sums) - seen.counts * low * high
+    if seen.squares is None or isinstance(noise, Bernoulli):
+        return Observations(seen.counts, seen.sums, most)
+    return seen
 
 
 def noise_allowance(noise: Noise, past: Observations) -> NoiseAllowance:
     """What the next batch may assume, from the declared noise and everything told before it.
 
         m = mean of the arm so far,   variance = (sum (r - m)^2 + q R^2/4) / (n + q),   q = HEURISTIC_PSEUDO
+
+    Rewards may be told as declared or negated: only the length of the range is used, and earlier rewards.
 
     Args:
         noise: what is declared.
@@ -135,13 +149,11 @@ def noise_allowance(noise: Noise, past: Observations) -> NoiseAllowance:
     """
     num_arms = len(past.counts)
     sigma = scales(noise, num_arms)
+    known = past.counts > 0
     if noise.support is None:
-        return NoiseAllowance(sigma, np.inf, past.means, sigma**2)
-    low, high = noise.support
-    known = with_squares(noise, past)
-    middle = 0.5 * (low + high)
-    centres = np.clip(np.where(past.counts > 0, past.means, middle), low, high)
-    scatter = np.maximum(np.asarray(known.squares) - past.counts * centres**2, 0.0)
-    return NoiseAllowance(
-        sigma, high - low, centres, (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
-    )
+        return NoiseAllowance(sigma, np.inf, past.means, known, sigma**2)
+    spread = (noise.support[1] - noise.support[0]) * ROUNDED_UP
+    squares = np.asarray(with_squares(noise, past).squares)
+    scatter = scatter_of(past.counts, past.sums, squares, past.means, spread)
+    variances = (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
+    return NoiseAllowance(sigma, spread, past.means, known, variances)

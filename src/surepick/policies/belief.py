@@ -40,7 +40,14 @@ def check_level(round_number: int, looks: int) -> float:
 
 
 def suspicions(
-    embedding: ArmEmbedding, plan: Plan, pooled: Observations, fitted: Estimate, *, sigma: float, epsilon: float
+    embedding: ArmEmbedding,
+    plan: Plan,
+    pooled: Observations,
+    fitted: Estimate,
+    *,
+    sigma: float,
+    epsilon: float,
+    norm_used: bool = False,
 ) -> tuple[str, ...]:
     """What the checks found at one look, in words; empty where the embedding compresses nothing.
 
@@ -51,12 +58,13 @@ def suspicions(
         fitted: its estimate.
         sigma: sub-Gaussian scale of a reward.
         epsilon: the shortfall that is tolerated, in reward units.
+        norm_used: the norm bound enters the widths even where nothing is compressed.
     """
     if not isinstance(fitted, LeastSquaresEstimate):
         return ()
     level = check_level(plan.round, plan.looks)
     found = [lack_of_fit(fitted, pooled, misspecification=plan.misspecification, sigma=sigma, level=level)]
-    if representable(embedding, plan.dim):
+    if representable(embedding, plan.dim) and not norm_used:
         return tuple(sentence for sentence in found if sentence)
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
     if bound is not None and isinstance(whole, Embedding):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -53,7 +54,7 @@ class CertifiedState:
         leader: the arm that would be recommended now.
         active: the candidate and the rivals that may still be better by more than epsilon.
         finished: why it stopped: "" while it runs, "certified", "single" or "given".
-        compressed: some batch used an embedding in which not every list of means is representable.
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
         alarms: what the checks of the embedding found so far, in words.
     """
 
@@ -211,7 +212,7 @@ class CertifiedElimination:
             candidate = leader = certified.candidate
         active = self._active(epochs, candidate, leader)
         after = CertifiedState(
-            round=state.round + 1,
+            round=state.round + (seen.total > 0),
             seen=pooled,
             epochs=epochs,
             candidate=candidate,
@@ -219,7 +220,7 @@ class CertifiedElimination:
             leader=leader,
             active=active,
             finished="" if certified is None else "certified",
-            compressed=state.compressed or not representable(self.embedding, plan.dim),
+            compressed=state.compressed or not isinstance(embedded, IndependentArms),
             alarms=(*state.alarms, *(alarm for alarm in self._suspicions(plan, seen) if alarm not in state.alarms)),
         )
         return Step(after, self._row(plan, seen, after))
@@ -334,7 +335,7 @@ class CertifiedElimination:
     def _remaining(self, state: CertifiedState, candidate: int, dim: int, scores: FloatArray) -> Remaining:
         epoch = epoch_of(state.epochs, candidate)
         if epoch is None:
-            start = math.log(next_weight(state.epochs))
+            start = math.log(max(next_weight(state.epochs), sys.float_info.min))
             epoch = Epoch(candidate, 0.0, np.full(self.num_arms, start), np.empty(0, np.int64))
         return steering.remaining(
             self.embedded(dim),
@@ -351,7 +352,7 @@ class CertifiedElimination:
     def _opens(self, state: CertifiedState, candidate: int, predicted: float) -> bool:
         """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
         enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
-        return enough and epoch_of(state.epochs, candidate) is None
+        return enough and epoch_of(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
 
     def _gains(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int], FloatArray]:
         """candidate -> the batch's log e-values; bets and allowances are from before the batch (lines 2 to 4)."""
@@ -377,7 +378,7 @@ class CertifiedElimination:
         return gains
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        limit = total if self.largest_batch is None else self.largest_batch
+        limit = total if self.largest_batch is None else int(self.largest_batch / (1.0 + self.reserve))
         return max(min(total, limit), int(np.count_nonzero(weights)))
 
     def _checkable(self, dim: int, counts: IntArray) -> IntArray:

@@ -12,12 +12,13 @@ from surepick.cli import main
 
 NAN, INF = float("nan"), float("inf")
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], ["a", "b", "c"])
-NAMES = ("action-elimination", "fixed-linear", "linear-embedding", "rage")
+NAMES = ("action-elimination", "certified-independent", "certified-linear", "fixed-linear", "linear-embedding", "rage")
+LINEAR = ("certified-linear", "fixed-linear", "linear-embedding")
 
 
 def make(name="action-elimination", arms=ARMS, **changes):
     settings = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bernoulli()}
-    if name in ("linear-embedding", "fixed-linear"):
+    if name in LINEAR:
         settings["norm_bound"] = 1.0
     return sp.make_policy(name, arms, **(settings | changes))
 
@@ -176,14 +177,14 @@ def test_delta_must_be_a_probability(name, delta):
     refused(lambda: make(name, delta=delta), f"delta is {delta!r}", "strictly between 0 and 1")
 
 
-@pytest.mark.parametrize("name", ["linear-embedding", "fixed-linear"])
+@pytest.mark.parametrize("name", LINEAR)
 @pytest.mark.parametrize("norm_bound", [0.0, -2.0, NAN, INF])
 def test_the_norm_bound_must_be_positive(name, norm_bound):
     refused(lambda: make(name, norm_bound=norm_bound), f"norm_bound is {norm_bound!r}", "must be positive")
     refused(lambda: sp.LinearEmbedding(ARMS.features, norm_bound=norm_bound), f"norm_bound is {norm_bound!r}")
 
 
-@pytest.mark.parametrize("name", ["linear-embedding", "fixed-linear"])
+@pytest.mark.parametrize("name", LINEAR)
 def test_a_norm_bound_is_needed(name):
     refused(
         lambda: sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise=sp.Bernoulli()), "norm_bound", "largest norm"
@@ -260,11 +261,12 @@ def test_a_matrix_is_not_arms():
     refused(lambda: make(arms=np.eye(3)), "arms is a ndarray", "Arms(features, ids)")
 
 
-@pytest.mark.parametrize("name", ["rage", "linear-embedding", "fixed-linear"])
+@pytest.mark.parametrize("name", ["rage", *LINEAR])
 def test_arms_without_features_suit_only_policies_that_ignore_them(name):
     arms = sp.Arms(ids=["a", "b"])
     refused(lambda: make(name, arms), "feature")
-    assert make("action-elimination", arms).num_arms == 2
+    for ignoring in ("action-elimination", "certified-independent"):
+        assert make(ignoring, arms).num_arms == 2
 
 
 def test_features_that_are_all_zero():

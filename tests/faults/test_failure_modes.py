@@ -15,7 +15,7 @@ def not_confident_and_wrong(run) -> bool:
     return run.success or run.verdict != "certified"
 
 
-NORM_POLICIES = ["linear-embedding", "fixed-linear"]
+NORM_POLICIES = ["linear-embedding", "fixed-linear", "certified-linear"]
 
 
 @pytest.mark.parametrize("paper", [False, True])
@@ -34,7 +34,7 @@ def test_a_norm_bound_far_too_small_on_mnist(name, paper, mnist_directory):
     settings = sp.paper_settings(name) if paper else {}
     run = answer(name, sp.environments.mnist(mnist_directory), norm_bound=1e-6, **settings)
     assert not_confident_and_wrong(run)
-    if paper:  # compressed by its literal rule, and caught by it
+    if settings:  # compressed by its literal rule, and caught by it
         assert run.verdict == "heuristic"
         assert "speak against the embedding" in run.certificate.reason
     else:  # so small a norm is no reason to compress: the pulls are spent, and the answer is right
@@ -42,41 +42,45 @@ def test_a_norm_bound_far_too_small_on_mnist(name, paper, mnist_directory):
 
 
 @pytest.mark.parametrize("gamma", [1e-8, 1e-6, 1e-5, 1e-4])
-@pytest.mark.parametrize("name", ["kernel-embedding", "fixed-kernel"])
+@pytest.mark.parametrize("name", ["kernel-embedding", "fixed-kernel", "certified-kernel"])
 def test_a_kernel_far_too_flat_on_digits(name, gamma):
     for seed in range(2):
         run = answer(name, sp.environments.digits(seed), seed=seed, norm_bound=1.0, gamma=gamma)
         assert not_confident_and_wrong(run)
 
 
-def test_one_dimension_by_force_is_heuristic():
-    run = answer("linear-embedding", sp.environments.digits(0), norm_bound=1e-6, dim=1)
+@pytest.mark.parametrize("name", ["linear-embedding", "certified-linear"])
+def test_one_dimension_by_force_is_heuristic(name):
+    run = answer(name, sp.environments.digits(0), norm_bound=1e-6, dim=1)
     assert run.verdict == "heuristic"
     assert "collapse" in run.certificate.reason or "too small" in run.certificate.reason
 
 
-def test_features_of_one_column_are_no_collapse():
+@pytest.mark.parametrize("name", ["linear-embedding", "certified-linear"])
+def test_features_of_one_column_are_no_collapse(name):
     environment = sp.environments.Environment(
         arms=sp.Arms(np.linspace(0.1, 1.0, 8)[:, None]), means=np.linspace(0.1, 1.0, 8), noise=sp.SubGaussian(0.5)
     )
-    run = answer("linear-embedding", environment, norm_bound=1.0)
+    run = answer(name, environment, norm_bound=1.0)
     assert (run.success, run.verdict) == (True, "certified")
 
 
-def test_rewards_that_are_not_linear_take_the_certificate_of_rage_away():
+@pytest.mark.parametrize(("name", "options"), [("rage", {}), ("certified-linear", {"norm_bound": 3.0})])
+def test_rewards_that_are_not_linear_take_the_certificate_away(name, options):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 3))
     means = np.abs(features[:, 0])
     environment = sp.environments.Environment(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(0.1))
-    assert not_confident_and_wrong(answer("rage", environment))
+    assert not_confident_and_wrong(answer(name, environment, **options))
 
 
-def test_near_duplicates_of_the_best_arm_do_not_split_for_ever():
+@pytest.mark.parametrize("name", ["linear-embedding", "certified-linear"])
+def test_near_duplicates_of_the_best_arm_do_not_split_for_ever(name):
     features = np.eye(3)[[0, 0, 1, 2]] + 0.0
     environment = sp.environments.Environment(
         arms=sp.Arms(features), means=features @ [0.9, 0.4, 0.2], noise=sp.SubGaussian(0.5)
     )
-    run = answer("linear-embedding", environment, norm_bound=1.0)
+    run = answer(name, environment, norm_bound=1.0)
     assert (run.success, run.verdict) == (True, "certified")
 
 
@@ -90,7 +94,7 @@ def test_active_differences_in_the_range_are_enough():
 @pytest.mark.parametrize("gamma", [1e-16, 1e-12])
 def test_a_kernel_so_flat_that_its_rank_is_lost_to_rounding(gamma):
     environment = sp.environments.digits(0)
-    for name in ("kernel-embedding", "fixed-kernel"):
+    for name in ("kernel-embedding", "fixed-kernel", "certified-kernel"):
         run = answer(name, environment, norm_bound=1.0, gamma=gamma)
         assert not_confident_and_wrong(run)
 
@@ -113,7 +117,8 @@ def test_equal_features_are_taken_for_equal_means_aloud_and_doubted_when_they_ar
     policy = sp.make_policy(name, environment.arms, epsilon=0.1, delta=0.05, noise=environment.noise, norm_bound=4.0)
     assert any("equal features" in sentence for sentence in policy.caveats)
     run = sp.simulate(policy, environment)
-    assert any("equal features" in sentence for sentence in run.certificate.assumptions)
+    implied = ("equal features", "is a linear function of the 2 features")  # the second implies the first
+    assert any(words in sentence for sentence in run.certificate.assumptions for words in implied)
     assert not_confident_and_wrong(run)
 
 

@@ -87,8 +87,16 @@ def number_after(words: str, text: str) -> int:
 
 def test_the_demo_counts_its_own_rounds(demo):
     assert sum(row["pulls"] for row in demo["rounds"]) == demo["pulls"]
-    assert [row["active"] for row in demo["rounds"]] == sorted((row["active"] for row in demo["rounds"]), reverse=True)
+    assert [row["round"] for row in demo["rounds"]] == list(range(1, len(demo["rounds"]) + 1))
+    assert demo["rounds"][0]["active"] == 60
+    assert demo["rounds"][-1]["active"] == 1
+    assert all(1 < row["active"] <= 60 for row in demo["rounds"][:-1])
     assert all(0 < row["lower_bound"] <= row["value"] for row in demo["rounds"])
+
+
+def test_the_demo_uses_the_default_policy(demo):
+    assert demo["policy"]["name"] == "certified-linear"
+    assert {row["dim"] for row in demo["rounds"]} == {60}  # nothing is assumed of the images
 
 
 def test_the_seed_decides_the_demo(demo):
@@ -125,7 +133,7 @@ def test_run_as_json_is_json_and_nothing_else(table):
     assert sum(row["pulls"] for row in answer["rounds"]) == answer["pulls"] == answer["rounds"][-1]["total_pulls"]
     assert answer["oracle_pulls"] is None or answer["oracle_pulls"] <= answer["pulls"]
     assert answer["certified_gap"] <= 0.2
-    assert answer["policy"]["name"] == "action-elimination"
+    assert answer["policy"]["name"] == "certified-independent"
 
 
 def test_run_says_what_the_library_says(table):
@@ -150,13 +158,29 @@ def test_without_an_id_every_row_is_a_candidate(table):
     assert answer["rounds"][0]["active"] == 6
 
 
-def test_a_norm_bound_chooses_the_linear_embedding(table):
+def test_a_norm_bound_chooses_the_linear_embedding_and_a_kernel_the_kernels(table):
     code, output, errors = rehearse(table, "--norm-bound", 2, "--format", "json")
     answer = json.loads(output)
     assert code == 0
-    assert (answer["policy"]["name"], answer["policy"]["norm_bound"]) == ("linear-embedding", 2.0)
+    assert (answer["policy"]["name"], answer["policy"]["norm_bound"]) == ("certified-linear", 2.0)
     assert answer["rounds"][0]["dim"] == 2
     assert errors.startswith("note: 3 distinct arms but only 2 independent feature directions")
+    for option, value in (("--gamma", 1), ("--kernel", "matern:2.5:1")):
+        answer = json.loads(rehearse(table, "--norm-bound", 2, option, value, "--format", "json")[1])
+        assert answer["policy"]["name"] == "certified-kernel"
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (("--policy", "rage", "--norm-bound", 1), "take --policy certified-linear"),
+        (("--policy", "certified-linear", "--gamma", 1), "take --policy certified-kernel"),
+        (("--policy", "certified-independent", "--norm-bound", 1), "take --policy certified-linear"),
+    ],
+)
+def test_an_option_that_the_policy_has_no_use_for_names_one_that_has(table, options, advice):
+    with pytest.raises(sp.InvalidInput, match=advice):
+        rehearse(table, *options)
 
 
 def test_features_that_can_express_any_reward_need_no_note(table):
@@ -211,7 +235,7 @@ def test_the_noise_must_be_declared(table):
 
 
 def test_crossed_barrels(shared_data):
-    """The command of the README, on 1,800 real measurements of 600 designs."""
+    """1,800 real measurements of 600 designs, with one interval an arm."""
     table = shared_data / "pvlab" / "Crossed_barrel_dataset.csv"
     words = ("run", table, *BARREL, "--delta", "0.05", "--policy", "action-elimination")
     code, output, errors = surepick(*words, "--format", "json")
@@ -225,6 +249,24 @@ def test_crossed_barrels(shared_data):
     assert "600 candidates, round by round" in output
     assert f"Recommended: {answer['best_arm']}   certified" in output
     assert f"Measurements spent: {answer['pulls']:,}" in output
+
+
+SILVER = ("--id", "QAgNO3(%),Qpva(%),Qtsc(%),Qseed(%),Qtot(uL/min)", "--reward", "loss", "--minimize")
+
+
+@pytest.mark.parametrize(
+    ("file", "question"),
+    [
+        ("Crossed_barrel_dataset.csv", BARREL),
+        ("AgNP_dataset.csv", (*SILVER, "--noise", "subgaussian:0.21", "--epsilon", "0.05")),
+    ],
+)
+def test_on_real_measurements_the_default_takes_at_most_a_third_of_action_elimination(shared_data, file, question):
+    words = ("run", shared_data / "pvlab" / file, *question, "--format", "json")
+    usual, plain = (json.loads(surepick(*words, *more)[1]) for more in ((), ("--policy", "action-elimination")))
+    assert usual["policy"]["name"] == "certified-independent"
+    assert (usual["verdict"], usual["success"]) == (plain["verdict"], plain["success"]) == ("certified", True)
+    assert 3 * usual["pulls"] <= plain["pulls"]
 
 
 def test_a_linear_embedding_of_crossed_barrels_is_called_an_assumption(shared_data):
@@ -254,7 +296,7 @@ def test_an_olympus_folder_says_itself_what_is_measured(shared_data):
 @pytest.mark.parametrize("columns", [80, 200])
 def test_tables_fit_a_terminal_and_lose_no_digit(shared_data, columns):
     folder = shared_data / "olympus" / "photo_wf3"
-    words = ("--noise", "subgaussian:0.1", "--norm-bound", 1, "--format")
+    words = ("--noise", "subgaussian:0.1", "--policy", "linear-embedding", "--norm-bound", 1, "--format")
     rows = json.loads(surepick("run", folder, *words, "json")[1])["rounds"]
     _, output, _ = surepick("run", folder, *words, "text", columns=columns)
     lines = output.splitlines()
@@ -265,9 +307,33 @@ def test_tables_fit_a_terminal_and_lose_no_digit(shared_data, columns):
         assert any(f"{row['total_pulls']:,}" in line and f"{row['certified_gap']:.4g}" in line for line in table)
 
 
+@pytest.mark.parametrize(("more", "dims"), [((), False), (("--norm-bound", 1), True)])
+def test_certified_rounds_say_who_is_possible_and_what_is_to_come(shared_data, more, dims):
+    words = ("run", shared_data / "olympus" / "photo_wf3", "--noise", "subgaussian:0.1", "--epsilon", 0.2, *more)
+    rows = json.loads(surepick(*words, "--format", "json")[1])["rounds"]
+    _, output, _ = surepick(*words, columns=80)
+    lines = output.splitlines()
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("still possible:"))]
+    assert max(map(len, table)) <= 80
+    assert ("dims" in table[2]) == dims
+    assert "the best so far, and all that may yet be better by more than 0.2" in lines[len(table)]
+    shown = [line.split() for line in table if re.match(r" +\d", line)]
+    assert len(shown) == len(rows)
+    for row, after, cells in zip(rows, [*rows[1:], None], shown, strict=True):
+        to_come = "0" if after is None else f"{float(format(after['value'], '.2g')):,.0f}"
+        assert cells[-3:] == [f"{row['total_pulls']:,}", f"{row['active']:,}", to_come]
+
+
+def test_what_is_to_come_is_not_known_where_the_budget_ended(shared_data):
+    words = ("--noise", "subgaussian:0.1", "--max-pulls", 2500)
+    _, output, _ = surepick("run", shared_data / "olympus" / "photo_wf3", *words)
+    last = [line.split() for line in output.splitlines() if re.match(r" +\d", line)][-1]
+    assert last[-1] == "?"
+
+
 def test_many_rounds_are_shown_as_a_selection(shared_data):
     table = shared_data / "pvlab" / "Crossed_barrel_dataset.csv"
-    _, output, _ = surepick("run", table, *BARREL, "--epsilon", 40)
+    _, output, _ = surepick("run", table, *BARREL, "--epsilon", 40, "--policy", "action-elimination")
     shown, rounds = map(int, re.search(r"\((\d+) of (\d+) rounds shown\)", output).groups())
     assert shown < rounds
     assert len(output.splitlines()) < 40
@@ -408,4 +474,4 @@ def test_progress_is_drawn_on_standard_error_only(monkeypatch, table):
     )
     assert json.loads(done.stdout)["verdict"] == "certified"
     assert "round" in done.stderr
-    assert "candidates left" in done.stderr
+    assert re.search(r"\d of 3 (candidates left|possible)", done.stderr)

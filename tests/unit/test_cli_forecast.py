@@ -41,9 +41,9 @@ OPTIONS = ("--id", "colour", "--noise", "subgaussian:0.3", "--epsilon", 0.2)
 def test_a_table_with_rewards_has_a_guess(table):
     found = answer(table, *OPTIONS, "--reward", "gloss", "--norm-bound", "1.5,3")
     assert [row["name"] for row in found["rows"]] == [
-        "linear-embedding norm_bound=1.5",
-        "linear-embedding norm_bound=3",
-        "action-elimination",
+        "certified-linear norm_bound=1.5",
+        "certified-linear norm_bound=3",
+        "certified-independent",
     ]
     assert found["num_arms"] == 3
     assert found["uniform_pulls"] > 0

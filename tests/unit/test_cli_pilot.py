@@ -137,7 +137,8 @@ def test_copies_of_one_record_have_no_pilot(tmp_path):
 
 def test_other_policies_refuse_the_pilot(table):
     with pytest.raises(sp.InvalidInput, match="action-elimination does not, only the certified policies do"):
-        rehearse(table)
+        rehearse(table, "pilot", "--policy", "action-elimination")
+    assert rehearse(table)[0] == 0  # the default is one of those that do
 
 
 def test_the_pilots_text():

@@ -10,6 +10,7 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.errors import ContractError
 from surepick.forecast import ForecastRow, advice, compare, forecast
+from surepick.forecast.rehearsal import NO_HELP
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 
 DELTA = 0.05
@@ -56,7 +57,25 @@ def means_only():
     return environment, plain(environment, epsilon=0.4)
 
 
-@pytest.mark.parametrize("instance", [two_clusters, digits, sphere, rage, means_only])
+def certified_clusters():
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+    return environment, linear(environment, epsilon=0.1, name="certified-linear")
+
+
+def certified_digits():
+    environment = sp.environments.digits(1, per_digit=3)
+    return environment, linear(environment, epsilon=0.2, norm_bound=3.0, name="certified-linear")
+
+
+def certified_means():
+    environment = sp.environments.two_clusters(num_arms=30, dim=6)
+    return environment, plain(environment, "certified-independent", epsilon=0.3)
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [two_clusters, digits, sphere, rage, means_only, certified_clusters, certified_digits, certified_means],
+)
 def test_a_forecast_is_what_simulation_spends_and_the_worst_case_is_worse(instance):
     environment, policy = instance()
     trials = 25
@@ -139,6 +158,87 @@ def test_nothing_to_measure_costs_nothing():
     policy = sp.make_policy("action-elimination", sp.Arms(np.eye(1)), epsilon=0.3, delta=DELTA, noise="bernoulli")
     for found in (forecast(policy), forecast(policy, [0.5])):
         assert (found.total, found.rounds, found.uniform, found.believable) == (0, (), 0, True)
+
+
+# policies that certify a candidate
+
+
+def test_predictions_are_not_taken_for_designs():
+    """Their plans after the first hold a number of pulls where others hold tau: no bias is computed from it."""
+    environment = sp.environments.two_clusters(num_arms=60, dim=6, perturbation=3e-3)
+    policy = linear(environment, epsilon=0.1, name="certified-linear")
+    for found in (forecast(policy), forecast(policy, environment.means)):
+        first, *later = found.rounds
+        assert first.value > 0
+        assert later
+        assert {row.value for row in later} == {None}
+        assert all(row.bias == pytest.approx(2 * row.misspecification) for row in found.rounds)
+        assert all(row.accuracy is None for row in found.rounds)
+        assert sum(row.pulls for row in found.rounds) == found.total == found.rounds[-1].total
+        assert 0 < found.rounds[0].misspecification < 0.05
+
+
+@pytest.mark.parametrize("instance", [certified_digits, certified_means])
+def test_equal_arms_without_noise_are_far_from_the_worst(instance):
+    """Without noise every bet is won: the forecast must not take that for the worst case."""
+    _, policy = instance()
+    state, total, middle = policy.init(), 0, 0.0 if policy.noise.support is None else 0.5
+    while not policy.stopped(state):
+        plan = policy.ask(state)
+        seen = sp.Observations(plan.counts, middle * plan.counts, middle**2 * plan.counts)
+        state, total = policy.tell(state, plan, seen).state, total + plan.total
+    worst = forecast(policy)
+    assert worst.total > 1.2 * total
+    assert worst.believable
+    assert said(worst, "the dearest of 8 simulated studies in which all candidates are equal")
+
+
+def test_a_policy_without_features_has_no_dimensions_and_no_embedding_to_doubt():
+    environment, policy = certified_means()
+    found = forecast(policy, environment.means)
+    assert {row.dim for row in found.rounds} == {0}
+    assert found.warnings == ()
+    assert found.guess_norm is None
+
+
+def short_of_dimensions(dim, epsilon):
+    """Six directions, of which `dim` are used by force."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 6)) * [1.0, 1.0, 0.3, 0.2, 0.1, 0.05]
+    means = features @ [0.5, -0.3, 0.2, 0.1, 0.0, 0.0]
+    settings = {"epsilon": epsilon, "delta": DELTA, "noise": "subgaussian:0.3", "norm_bound": 1.0}
+    return means, sp.make_policy("certified-linear", sp.Arms(features), dim=dim, **settings)
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_study_that_misspecification_keeps_from_ending_is_told_and_soon(dim):
+    means, policy = short_of_dimensions(dim, 0.1)
+    assert 2 * policy.embedding.misspecification(dim) > policy.epsilon
+    for found in (forecast(policy), forecast(policy, means)):
+        assert not found.believable
+        assert said(found, "It may never stop, and was ended")
+        assert said(found, f"what {dim} dimensions leave out")
+        assert said(found, "Raise epsilon")
+        assert not said(found, "times dearer")
+        assert len(found.rounds) <= 32
+    assert forecast(policy, means).rehearsals == 2
+
+
+def test_the_certificate_says_itself_that_more_would_not_help():
+    """The sentence that the forecast looks for is the policy's own."""
+    _, policy = short_of_dimensions(2, 0.1)
+    state = policy.init()
+    for _ in range(4):
+        plan = policy.ask(state)
+        nothing = np.zeros(policy.num_arms)
+        state = policy.tell(state, plan, sp.Observations(plan.counts, nothing, nothing)).state
+    assert NO_HELP in policy.certificate(state).reason
+
+
+def test_misspecification_that_eats_epsilon_is_told():
+    found = forecast(short_of_dimensions(5, 0.5)[1])
+    assert said(found, "Misspecification eats 41% of epsilon, which makes it 2.9 times dearer")
+    assert found.believable
 
 
 # warnings
@@ -262,6 +362,20 @@ def test_policies_side_by_side_and_what_to_take():
     assert "smallest that you are sure of" in counsel
     assert "measure all equally often" in advice(rows[2:], 10)
     assert advice(rows[:1], 10).startswith("None of these")
+
+
+def test_of_equally_cheap_choices_the_one_that_claims_less_is_advised():
+    environment = sp.environments.digits(1, per_digit=3)
+    linear_row = linear(environment, epsilon=0.3, norm_bound=3.0, name="certified-linear")
+    rows = compare(
+        {"certified-linear norm_bound=3": linear_row, "plain": plain(environment, "certified-independent", 0.3)},
+        environment.means,
+        rehearsals=8,
+    )
+    assert rows[0].guess.total == rows[1].guess.total  # 30 images in 30 dimensions: nothing is compressed
+    counsel = advice(rows, 43_000)
+    assert "Cheapest that can be believed: plain," in counsel
+    assert "norm bound" not in counsel
 
 
 def test_a_refusal_is_a_row():

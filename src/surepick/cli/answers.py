@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -12,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.experiments import Run
+from surepick.policies import Policy
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.records import Certificate, RoundRecord
 
-MOST_ROWS = 14
+MOST_ROWS = 20
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 
@@ -66,47 +70,85 @@ def run_json(run: Run) -> dict[str, Any]:
     }
 
 
-def print_rounds(rounds: tuple[RoundRecord, ...], num_arms: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the table of rounds shows: the headers, the cells of round number `position`, and what needs explaining."""
+
+    headers: tuple[str, ...]
+    cells: Callable[[tuple[RoundRecord, ...], int], list[str]]
+    legend: str = ""
+
+
+def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     """The table of rounds; of very many rounds a selection, the first and the last among them."""
     if not rounds:
         return
     console = Console(highlight=False)
-    shown = _selection(rounds)
-    designed = any(row.dim for row in rounds)
+    columns = _certified_columns(rounds, policy) if isinstance(policy, CertifiedElimination) else _plain_columns(rounds)
     table = Table(
-        title=f"{num_arms:,} candidates, round by round", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+        title=f"{policy.num_arms:,} candidates, round by round",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
     )
-    headers = [
-        "round",
-        *(["dims", "design", "gap"] if designed else []),
-        "measured",
-        "total",
-        "left",
-        "off by at most",
-    ]
-    for header in headers:
+    for header in columns.headers:
         table.add_column(header, justify="right", no_wrap=True)
-    for row in shown:
-        table.add_row(*_cells(row, designed))
+    shown = _selection(len(rounds))
+    for position in shown:
+        table.add_row(*columns.cells(rounds, position))
     console.print(table)
     if len(shown) < len(rounds):
         console.print(f"({len(shown)} of {len(rounds)} rounds shown)", style="dim")
+    if columns.legend:
+        Console(highlight=False, soft_wrap=True).print(Text(columns.legend))
 
 
-def _selection(rounds: tuple[RoundRecord, ...]) -> list[RoundRecord]:
-    if len(rounds) <= MOST_ROWS:
-        return list(rounds)
-    wanted = {round(position * (len(rounds) - 1) / (MOST_ROWS - 1)) for position in range(MOST_ROWS)}
-    return [row for position, row in enumerate(rounds) if position in wanted]
+def _selection(num_rounds: int) -> list[int]:
+    if num_rounds <= MOST_ROWS:
+        return list(range(num_rounds))
+    return sorted({round(step * (num_rounds - 1) / (MOST_ROWS - 1)) for step in range(MOST_ROWS)})
 
 
-def _cells(row: RoundRecord, designed: bool) -> list[str]:
-    design = []
-    if designed:
-        gap = "" if not row.value or not row.lower_bound else f"{row.value / row.lower_bound - 1:.2%}"
-        design = [str(row.dim), "" if row.value is None else f"{row.value:.4g}", gap]
-    worse = "?" if row.certified_gap is None else f"{row.certified_gap:.4g}"
-    return [str(row.round), *design, f"{row.pulls:,}", f"{row.total_pulls:,}", f"{len(row.active):,}", worse]
+def _plain_columns(rounds: tuple[RoundRecord, ...]) -> Columns:
+    """Rounds that rule candidates out for good."""
+    designed = any(row.dim for row in rounds)
+    design = ("dims", "design", "gap") if designed else ()
+
+    def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
+        row, solved = rounds[position], []
+        if designed:
+            gap = "" if not row.value or not row.lower_bound else f"{row.value / row.lower_bound - 1:.2%}"
+            solved = [str(row.dim), "" if row.value is None else f"{row.value:.4g}", gap]
+        worse = "?" if row.certified_gap is None else f"{row.certified_gap:.4g}"
+        return [str(row.round), *solved, f"{row.pulls:,}", f"{row.total_pulls:,}", f"{len(row.active):,}", worse]
+
+    return Columns(("round", *design, "measured", "total", "left", "off by at most"), cells)
+
+
+def _certified_columns(rounds: tuple[RoundRecord, ...], policy: CertifiedElimination) -> Columns:
+    """Rounds that each predict, in `value`, what certifying a candidate will still take."""
+    compressed = any(row.dim < policy.num_arms for row in rounds)
+
+    def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
+        row = rounds[position]
+        dims = [str(row.dim)] if compressed else []
+        possible = f"{len(row.active):,}"
+        return [str(row.round), *dims, f"{row.pulls:,}", f"{row.total_pulls:,}", possible, _to_come(rounds, position)]
+
+    return Columns(
+        ("round", *(["dims"] if compressed else []), "measured", "total", "still possible", "to come"),
+        cells,
+        f"still possible: the best so far, and all that may yet be better by more than {policy.epsilon:g}; "
+        "to come: a rough prediction",
+    )
+
+
+def _to_come(rounds: tuple[RoundRecord, ...], position: int) -> str:
+    """What the next round predicted before it measured, to two digits; "?" where the study ended without an answer."""
+    if position + 1 < len(rounds):
+        predicted = rounds[position + 1].value
+        return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
+    return "0" if len(rounds[position].active) == 1 else "?"
 
 
 def print_certificate(answer: Certificate) -> None:

@@ -28,7 +28,7 @@ def demo(
     """Find a seven among 60 real handwritten digits, each measured with heavy noise (no download)."""
     environment = digits(seed)
     policy = make_policy(
-        "linear-embedding",
+        "certified-linear",
         environment.arms,
         epsilon=epsilon,
         delta=delta,
@@ -43,7 +43,7 @@ def demo(
     if output is options.Format.json:
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": policy.spec})
     else:
-        print_rounds(run.rounds, environment.num_arms)
+        print_rounds(run.rounds, policy)
         print_certificate(run.certificate)
         Console(highlight=False, soft_wrap=True).print(Text(_against_uniform(run.pulls, uniform)))
         print_truth(run, environment, policy)

@@ -56,8 +56,8 @@ PolicyOption = Annotated[
         "--policy",
         help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
         "kernel-embedding, fixed-kernel, unknown-misspecification, rage or action-elimination. None: certified-linear "
-        "with --norm-bound, certified-kernel with --gamma or --kernel as well, else certified-independent, which "
-        "ignores features.",
+        "if a norm bound is given, certified-kernel if a kernel is given as well, else certified-independent, which "
+        "ignores the features.",
     ),
 ]
 NormBoundOption = Annotated[

@@ -8,11 +8,11 @@ from typing import Any
 
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.policies import Policy, make_policy, policy_names, policy_options
+from surepick.policies import Policy, make_policy, policy_options
 from surepick.records import Arms
 
-WITHOUT_FEATURES = "action-elimination"
-WHO_KNOWS = {"norm_bound": "linear-embedding", "gamma": "kernel-embedding", "kernel": "kernel-embedding"}
+WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
+WHO_KNOWS = {"norm_bound": LINEAR, "gamma": KERNEL, "kernel": KERNEL}
 
 
 def chosen_policy(
@@ -37,15 +37,15 @@ def chosen_policy(
 def _fitting(given: dict[str, Any]) -> str:
     """The policy that the given options speak of."""
     if given.get("gamma") is not None or given.get("kernel") is not None:
-        return "kernel-embedding"
-    return WITHOUT_FEATURES if given.get("norm_bound") is None else "linear-embedding"
+        return KERNEL
+    return WITHOUT_FEATURES if given.get("norm_bound") is None else LINEAR
 
 
 def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[str, tuple[str, dict[str, Any]]]:
     """Every named policy with every combination of the options that it knows: label -> (name, options).
 
     Args:
-        names: policies to compare; none: those that the options speak of, and action-elimination beside them.
+        names: policies to compare; none: those that the options speak of, and the one without features beside them.
         lists: values of each option, empty where none was given.
 
     Raises:
@@ -57,7 +57,7 @@ def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[s
         if not any(option in policy_options(name) for name in wanted):
             raise InvalidInput(
                 f"{_flag(option)} has no meaning for {', '.join(wanted)}; leave it out, or add "
-                f"--policy {WHO_KNOWS.get(option, 'linear-embedding')}."
+                f"--policy {WHO_KNOWS.get(option, LINEAR)}."
             )
     grid = {}
     for name in wanted:
@@ -69,17 +69,14 @@ def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[s
 
 
 def _implied(given: dict[str, Sequence[Any]]) -> tuple[str, ...]:
-    with_features = []
-    if "norm_bound" in given:
-        with_features.append("linear-embedding")
-        if {"gamma", "kernel"} & given.keys():
-            with_features.append("kernel-embedding")
-    elif {"gamma", "kernel"} & given.keys():
-        raise InvalidInput(
-            "a kernel needs --norm-bound as well: the largest norm that the reward can have in its space."
-        )
-    known = policy_names()
-    return (*(name for name in with_features if name in known), WITHOUT_FEATURES)
+    kernel = bool({"gamma", "kernel"} & given.keys())
+    if "norm_bound" not in given:
+        if kernel:
+            raise InvalidInput(
+                "a kernel needs --norm-bound as well: the largest norm that the reward can have in its space."
+            )
+        return (WITHOUT_FEATURES,)
+    return (LINEAR, KERNEL, WITHOUT_FEATURES) if kernel else (LINEAR, WITHOUT_FEATURES)
 
 
 def _label(name: str, options: dict[str, Any]) -> str:

@@ -102,7 +102,7 @@ def _print(
         return
     if pilot is not None:
         Console(highlight=False, soft_wrap=True).print(Text(pilot.sentence))
-    print_rounds(finished.rounds, environment.num_arms)
+    print_rounds(finished.rounds, chosen)
     print_certificate(finished.certificate)
     print_truth(finished, environment, chosen)
 

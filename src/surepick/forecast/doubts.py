@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surepick.embeddings import ArmEmbedding
-from surepick.forecast.rehearsal import Rehearsal
+from surepick.forecast.rehearsal import EQUAL_STUDIES, Rehearsal
 from surepick.forecast.result import ForecastRound
 from surepick.linalg import thin_svd
 from surepick.policies import Policy
@@ -36,6 +36,12 @@ def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | 
     return float(np.sqrt(np.sum((coordinates / singular[kept]) ** 2))), float(np.sqrt(np.mean(misfit**2)))
 
 
+def uses_features(policy: Policy[Any]) -> bool:
+    """Whether the policy looks at the features: not if each arm is a direction of its own."""
+    embedding = getattr(policy, "embedding", None)
+    return not isinstance(embedding, ArmEmbedding) or embedding.family != "independent"
+
+
 @dataclass(frozen=True, slots=True)
 class Doubts:
     """What a forecast finds against a policy."""
@@ -50,7 +56,8 @@ class Doubts:
     @property
     def embedding(self) -> ArmEmbedding | None:
         found = getattr(self.policy, "embedding", None)
-        return found if isinstance(found, ArmEmbedding) and self.policy.stops != "never" else None
+        doubtful = self.policy.stops != "never" and uses_features(self.policy)
+        return found if isinstance(found, ArmEmbedding) and doubtful else None
 
     @property
     def norm_matters(self) -> bool:
@@ -74,8 +81,8 @@ class Doubts:
             found += [] if self.norm_matters else self._no_gap(self.embedding)
         if not self.policy.eliminates and self.guess is None:
             found.append(
-                "This policy steers by what it sees, so no rewards are proved to be its worst; here all arms are "
-                "equal, the hardest case that is known for it."
+                "This policy steers by what it sees, so no rewards are proved to be its worst: the worst case is the "
+                f"dearest of {EQUAL_STUDIES} simulated studies in which all candidates are equal."
             )
         if total > uniform > 0:
             case = "In the worst case" if self.guess is None else "Under the guess"
@@ -85,13 +92,21 @@ class Doubts:
     def _endless(self) -> list[str]:
         if self.policy.stops == "never":
             return ["It never stops by itself and never certifies: the forecast only shows what its first rounds take."]
+        found = []
+        hopeless = [run for run in self.runs if run.hopeless]
+        if hopeless:
+            times = "" if len(self.runs) == 1 else f" in {len(hopeless)} of {len(self.runs)} rehearsals"
+            found.append(f"It may never stop, and was ended{times}: {hopeless[0].hopeless}")
         cut = [run.cut for run in self.runs if run.cut]
-        if not cut:
-            return []
-        return [f"The forecast was cut short {cut[0]} ({len(cut)} of {len(self.runs)} runs): it will cost more."]
+        if cut:
+            found.append(
+                f"The forecast was cut short {cut[0]} ({len(cut)} of {len(self.runs)} runs): it will cost more."
+            )
+        return found
 
     def _not_certified(self) -> list[str]:
-        doubtful = [run for run in self.runs if not run.cut and run.verdict != "certified"]
+        ended = [run for run in self.runs if not run.cut and not run.hopeless]
+        doubtful = [run for run in ended if run.verdict != "certified"]
         if self.policy.stops == "never" or not doubtful:
             return []
         times = "" if len(self.runs) == 1 else f" in {len(doubtful)} of {len(self.runs)} rehearsals"
@@ -159,11 +174,20 @@ class Doubts:
         ]
 
     def _bias_eats(self) -> list[str]:
-        last = self.rounds[-1] if self.rounds else None
-        if last is None or last.accuracy is None or last.bias <= BIAS_SHARE * last.accuracy:
+        if not self.rounds:
             return []
-        dearer = 1.0 / (1.0 - min(last.bias / last.accuracy, 0.999)) ** 2
-        return [
-            f"In the last round misspecification eats {last.bias / last.accuracy:.0%} of the accuracy, which makes "
-            f"that round {dearer:.1f} times dearer; a larger dimension or a smaller valid norm bound would help."
-        ]
+        last = self.rounds[-1]
+        share = last.bias / (self.policy.epsilon if last.accuracy is None else last.accuracy)
+        if share <= BIAS_SHARE or any(run.hopeless for run in self.runs):
+            return []
+        dearer = 1.0 / (1.0 - min(share, 0.999)) ** 2
+        if last.accuracy is not None:
+            what = f"In the last round misspecification eats {share:.0%} of the accuracy, which makes that round "
+            what += f"{dearer:.1f} times dearer"
+        elif share < 1.0:
+            what = f"Misspecification eats {share:.0%} of epsilon, which makes it {dearer:.1f} times dearer to settle "
+            what += "candidates that are as good as the best"
+        else:
+            what = f"Misspecification is {share:.1f} times epsilon, so candidates that are as good as the best cannot "
+            what += "be settled"
+        return [f"{what}; a larger dimension or a smaller valid norm bound would help."]

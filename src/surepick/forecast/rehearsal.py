@@ -15,8 +15,11 @@ from surepick.randomness import stream
 from surepick.records import FloatArray, IntArray, Observations, Plan, RoundRecord
 
 FEWEST_REHEARSALS, MOST_REHEARSALS = 8, 200
-STANDARD_ERROR = 0.04
+STANDARD_ERROR = 0.06
+EQUAL_STUDIES = 8
 MOST_PLANS = 50_000
+FIRST_DOUBT = 16  # the plan before which a rehearsal first asks the certificate whether more pulls would help
+NO_HELP = "More of them may not help: "  # in the reason of such a certificate, and why follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Rehearsal:
         recommended: the arm at the end.
         verdict, reason: of the certificate.
         cut: why it was ended before the policy stopped, "" if it was not.
+        hopeless: why more pulls would not have helped where it was ended, "" if they might.
     """
 
     rounds: tuple[tuple[Plan, RoundRecord], ...]
@@ -39,18 +43,21 @@ class Rehearsal:
     verdict: str
     reason: str
     cut: str
+    hopeless: str = ""
 
 
 def rehearse(
     policy: Policy[Any], means: FloatArray, limit: int, *, most: int, seed: int, sign: float
 ) -> list[Rehearsal]:
-    """Simulated studies until the mean of their pulls is known well enough."""
+    """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
     start = policy.init()
     opening = () if policy.stopped(start) else (policy.ask(start),)
     runs: list[Rehearsal] = []
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
         runs.append(_fold(policy, limit, opening, _Rewards(means, policy.noise, sign, rng)))
+        if sum(bool(run.hopeless) for run in runs) == 2:
+            break
         totals = np.array([run.total for run in runs], dtype=np.float64)
         if len(runs) >= FEWEST_REHEARSALS and totals.std(ddof=1) <= STANDARD_ERROR * totals.mean() * math.sqrt(
             len(runs)
@@ -95,9 +102,12 @@ class _Equal:
         return Observations(counts, counts * means, counts * means**2)
 
 
-def worst_case(policy: Policy[Any], limit: int) -> Rehearsal:
+def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> Rehearsal:
+    """The dearest study that is known of, by what the policy's rounds promise or by what equal arms cost it."""
     settings = getattr(policy, "settings", None)
     equal = _Equal(scales(policy.noise, policy.num_arms))
+    if not policy.eliminates:
+        return _dearest_of_equals(policy, limit, _fold(policy, limit, (), equal), seed)
     if not isinstance(settings, RoundSettings) or policy.stops != "own" or settings.stopping != "certified":
         return _fold(policy, limit, (), equal)
     enduring: Policy[Any] = replace(policy, stopping="rounds")  # type: ignore[type-var]
@@ -106,6 +116,27 @@ def worst_case(policy: Policy[Any], limit: int) -> Rehearsal:
         return run
     last = _fold(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
     return replace(run, verdict=last.verdict, reason=last.reason)
+
+
+def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: int) -> Rehearsal:
+    """The dearest of some studies of equal arms with noise: without noise, a policy that bets on what it saw wins all
+    its bets, and one that estimates the variance finds none.
+
+    Args:
+        quiet: the study without noise. It says what the verdict would be: rewards in the middle of their range need not
+            be of the declared kind, so an alarm about them means nothing.
+    """
+    if quiet.cut or quiet.hopeless:
+        return quiet
+    middle = 0.0 if policy.noise.support is None else 0.5 * sum(policy.noise.support)
+    means = np.full(policy.num_arms, middle)
+    opening = quiet.plans[:1]
+    runs = [
+        _fold(policy, limit, opening, _Rewards(means, policy.noise, 1.0, stream(seed, "forecast", "equal", number)))
+        for number in range(EQUAL_STUDIES if quiet.plans else 1)
+    ]
+    dearest = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
+    return replace(dearest, verdict=quiet.verdict, reason=quiet.reason)
 
 
 def _fold(
@@ -119,10 +150,16 @@ def _fold(
     state = policy.init()
     last: dict[int, tuple[Plan, RoundRecord]] = {}
     asked: list[Plan] = []
-    total, cut, ended = 0, "", False
+    total, cut, ended, doubted, hopeless = 0, "", False, False, ""
     for number in range(MOST_PLANS + 1):
         if ended or policy.stopped(state):
             break
+        if number >= FIRST_DOUBT and number.bit_count() == 1:  # 16, 32, 64, ...: seldom, as it costs as much as a plan
+            _, _, why = policy.certificate(state).reason.partition(NO_HELP)
+            if why and doubted:
+                hopeless = why
+                break
+            doubted = bool(why)
         plan = known[number] if number < len(known) else policy.ask(state)
         if total + plan.total > limit or number == MOST_PLANS:
             cut = f"after {total:,} pulls, before it stopped by itself"
@@ -142,4 +179,5 @@ def _fold(
         verdict=answer.verdict,
         reason=answer.reason,
         cut=cut,
+        hopeless=hopeless,
     )

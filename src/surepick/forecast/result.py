@@ -11,14 +11,15 @@ class ForecastRound:
 
     Args:
         round: 1, 2, ...
-        dim: d, dimension of the embedding; 0 for policies without one.
-        value: tau, the design's value; None without a design.
+        dim: d, dimension of the embedding; 0 for policies that use no features.
+        value: tau, the design's value; None without a design, or where the plan has a prediction in its place.
         misspecification: gamma-tilde(d), in reward units.
-        bias: how far misspecification can move a difference of two arms, in reward units.
+        bias: how far misspecification can move a difference of two arms, in reward units; where tau is not known, the
+            least that it can, twice the misspecification.
         accuracy: t_k, the half-width that the round must reach, bias included; None for policies without such rounds.
         pulls: measurements of this round; a rehearsal that ended before counts as 0.
         total: measurements up to its end.
-        active: arms left after it.
+        active: arms left after it: not ruled out, or the candidate and its unsettled rivals.
         reached: share of the rehearsals that got so far.
     """
 

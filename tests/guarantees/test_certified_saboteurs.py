@@ -1,0 +1,143 @@
+"""What docs/certified-elimination.md forbids, done: each time the tests of `test_certified.py` see the error rate rise.
+
+Where the policy's own steering would hide the damage, because its bounds are generous, the steering is hostile.
+"""
+
+import numpy as np
+import pytest
+from bounds import failures_allowed
+from certified_studies import (
+    GAP,
+    HIDDEN,
+    bad_candidates_in_turn,
+    counting_from_the_start,
+    hidden_best,
+    known_candidate,
+    lost_when_high,
+    never_asked,
+    one_good,
+    settled_wrongly,
+    told_with_losses,
+    wrong_answers,
+    wrongly_settled_hidden,
+)
+from test_certified import CROWD, DELTAS, MANY, RIVALS
+
+import surepick as sp
+from surepick.estimators import evidence
+from surepick.policies import certified_elimination, steering
+from surepick.policies.epochs import Epoch
+
+# --- the bias omitted
+
+
+@pytest.fixture
+def no_bias(monkeypatch):
+    monkeypatch.setattr(evidence, "_bias", lambda embedded, counts, pulled, rows, *rest: np.zeros(len(rows)))
+
+
+@pytest.mark.usefixtures("no_bias")
+@pytest.mark.parametrize("delta", DELTAS)
+def test_an_omitted_bias_is_noticed(delta):
+    instance = hidden_best(gamma=0.75, sigma=0.3)
+    wrong = wrong_answers(instance, instance.policy(delta), 20, most_batches=6, told=never_asked(HIDDEN))
+    assert wrong > failures_allowed(20, delta)
+
+
+@pytest.mark.usefixtures("no_bias")
+def test_an_omitted_bias_is_noticed_with_a_candidate_that_profits():
+    instance = hidden_best(gamma=0.4, sigma=1.0)
+    assert wrongly_settled_hidden(instance, 0.3, trials=40, batches=15) > failures_allowed(40, 0.15)
+
+
+# --- bets that have seen the batch
+
+
+def without_bad_batches(gains):
+    """No bet on a rival where the batch would lower the evidence."""
+
+    def spoilt(embedded, seen, **given):
+        return np.maximum(gains(embedded, seen, **given), 0.0)
+
+    return spoilt
+
+
+def margins_of_the_batch(gains):
+    """Bets on the differences that the batch itself shows."""
+
+    def spoilt(embedded, seen, *, centre, epsilon, margins, **given):
+        margins = steering.margins_of(seen.means, centre, epsilon)
+        return gains(embedded, seen, centre=centre, epsilon=epsilon, margins=margins, **given)
+
+    return spoilt
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("spoil", [without_bad_batches, margins_of_the_batch])
+def test_bets_that_look_at_the_batch_are_noticed(spoil, delta, monkeypatch):
+    honest = certified_elimination.evidence_gains
+    monkeypatch.setattr(certified_elimination, "evidence_gains", spoil(honest))
+    environment = known_candidate(sp.SubGaussian(2.0), GAP, RIVALS)
+    assert settled_wrongly(environment, epsilon=1.0, delta=delta) > failures_allowed(RIVALS, delta / 2)
+
+
+def test_bets_that_look_at_the_batch_are_noticed_in_studies(monkeypatch):
+    honest = certified_elimination.evidence_gains
+    monkeypatch.setattr(certified_elimination, "evidence_gains", without_bad_batches(honest))
+    instance = one_good(len(MANY))
+    ask = bad_candidates_in_turn(MANY, most=6)
+    wrong = wrong_answers(instance, instance.policy(0.05), 40, ask=ask, most_batches=25)
+    assert wrong > failures_allowed(40, 0.05)
+
+
+# --- epochs
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_an_epoch_that_counts_earlier_batches_is_noticed(delta):
+    instance = one_good(len(CROWD))
+    policy = instance.policy(delta)
+    ask = bad_candidates_in_turn(CROWD, most=1, wait=12)
+    wrong = wrong_answers(instance, policy, 60, ask=ask, most_batches=35, told=counting_from_the_start(policy))
+    assert wrong > failures_allowed(60, delta)
+
+
+def test_epochs_without_their_weights_are_noticed(monkeypatch):
+    def opened_for_nothing(epochs, candidate, num_arms):
+        return (*epochs, Epoch(candidate, 1.0, np.zeros(num_arms), np.empty(0, np.int64)))
+
+    monkeypatch.setattr(certified_elimination, "opened", opened_for_nothing)
+    instance = one_good(len(MANY))
+    ask = bad_candidates_in_turn(MANY, most=16)
+    wrong = wrong_answers(instance, instance.policy(0.3), 60, ask=ask, most_batches=25)
+    assert wrong > failures_allowed(60, 0.3)
+
+
+# --- the noise understated
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_half_the_noise_is_noticed(delta):
+    environment = known_candidate(sp.SubGaussian(2.0), GAP, RIVALS)
+    half = sp.SubGaussian((1e-9, *[1.0] * RIVALS))
+    assert settled_wrongly(environment, epsilon=1.0, delta=delta, noise=half) > failures_allowed(RIVALS, delta / 2)
+
+
+def test_half_the_noise_is_noticed_in_studies():
+    instance = one_good(len(MANY))
+    ask = bad_candidates_in_turn(MANY, most=6)
+    policy = instance.policy(0.05, noise=sp.SubGaussian(0.5))
+    assert wrong_answers(instance, policy, 40, ask=ask, most_batches=25) > failures_allowed(40, 0.05)
+
+
+# --- results lost because of their values
+
+
+def test_results_lost_by_value_break_the_promise():
+    """A third of the best arm's high rewards never arrive, and the study is told that chance took them."""
+    instance = one_good(sigma=8.0)
+    answers = [told_with_losses(instance, 0.05, lost_when_high, seed) for seed in range(30)]
+    wrong = sum(not instance.environment.is_epsilon_best(answer.arm, instance.epsilon) for answer in answers)
+    assert all(answer.verdict == "certified" for answer in answers)
+    assert all(any("has nothing to do with" in sentence for sentence in answer.assumptions) for answer in answers)
+    assert wrong > failures_allowed(30, 0.05)

@@ -20,6 +20,10 @@ Told = Callable[[CertifiedState, Plan, Observations, CertifiedState], CertifiedS
 
 EPSILON = 1.0
 GAP = 1.02 * EPSILON  # just outside
+DELTAS = [0.05, 0.3]
+RIVALS = 2000  # of a known candidate
+MANY = np.array([4, *[1] * 20])  # pulls of each batch under hostile steering, the best arm first
+CROWD = np.array([10, *[1] * 300])
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def wrong_answers(instance: Instance, policy: sp.CertifiedElimination, trials: i
 # --- one candidate, and thousands of rivals that err independently of each other
 
 
-def known_candidate(noise: sp.Noise, gap: float, rivals: int = 2000) -> sp.environments.Environment:
+def known_candidate(noise: sp.Noise, gap: float, rivals: int = RIVALS) -> sp.environments.Environment:
     """Arm 0 has mean 0, known exactly; every other arm is better by `gap`, with noise of its own.
 
     So the processes of arm 0 against the others are independent, and each is a trial of Ville's inequality.

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from bounds import failures_allowed
 from certified_studies import (
+    CROWD,
+    DELTAS,
     FIVE_ARMS,
     GAP,
     HIDDEN,
+    MANY,
+    RIVALS,
     bad_candidates_in_turn,
     circle,
     greedy_pulls,
@@ -29,9 +33,6 @@ import surepick as sp
 from surepick.errors import ContractError
 from surepick.policies import epochs as epochs_module
 from surepick.policies.epochs import opened
-
-DELTAS = [0.05, 0.3]
-RIVALS = 2000
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -120,10 +121,6 @@ def test_the_processes_endure_results_lost_at_random(delta):
 
 
 # --- hostile steering
-
-
-MANY = np.array([4, *[1] * 20])
-CROWD = np.array([10, *[1] * 300])
 
 
 @pytest.mark.parametrize("delta", DELTAS)

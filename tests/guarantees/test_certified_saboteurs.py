@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from bounds import failures_allowed
 from certified_studies import (
+    CROWD,
+    DELTAS,
     GAP,
     HIDDEN,
+    MANY,
+    RIVALS,
     bad_candidates_in_turn,
     counting_from_the_start,
     hidden_best,
@@ -21,7 +25,6 @@ from certified_studies import (
     wrong_answers,
     wrongly_settled_hidden,
 )
-from test_certified import CROWD, DELTAS, MANY, RIVALS
 
 import surepick as sp
 from surepick.estimators import evidence

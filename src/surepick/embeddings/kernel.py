@@ -169,7 +169,7 @@ class KernelEmbedding:
         return (
             f"{self._distinct} distinct arms but only {self.max_dim} independent directions of the kernel: that the "
             f"mean reward lies in them, up to {floor:.3g}, rests on the kernel and norm_bound alone, not on the table. "
-            "If they are doubtful, use a policy that ignores the features (action-elimination).",
+            "If they are doubtful, use a policy that ignores the features (certified-independent).",
         )
 
     @property

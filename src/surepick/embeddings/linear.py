@@ -113,7 +113,7 @@ class LinearEmbedding:
         return (
             f"{self._distinct} distinct arms but only {self._rank} independent feature directions: that the mean "
             "reward is linear in the features is an assumption about the world, not a fact about the table. If it is "
-            "doubtful, use a policy that ignores the features (action-elimination).",
+            "doubtful, use a policy that ignores the features (certified-independent).",
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_
 from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan
 
 FALSE_ALARM = 1e-3
+_NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
 MOST_RESERVED = 64
 REPRESENTABLE = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
@@ -82,6 +84,12 @@ def suspicions(
             )
         )
     return tuple(sentence for sentence in found if sentence)
+
+
+def with_alarms(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+    """The alarms so far and the new ones, but for those that say the same with other numbers."""
+    kinds = {_NUMBERS.sub("", alarm) for alarm in known}
+    return (*known, *(alarm for alarm in found if _NUMBERS.sub("", alarm) not in kinds))
 
 
 def reach(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
@@ -199,7 +207,7 @@ def believed(answer: Certificate, alarms: Sequence[str], *, heuristic: str) -> C
     if alarms:
         reasons.append(
             "Start anew, with fresh measurements, with a larger norm bound or a policy that ignores the features "
-            "(action-elimination)."
+            "(certified-independent)."
         )
     if heuristic:
         reasons.append(heuristic)

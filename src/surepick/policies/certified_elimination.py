@@ -17,10 +17,18 @@ from surepick.estimators import estimate, evidence_gains, noise_allowance, with_
 from surepick.noise import Noise, failure_probability, largest_scale, scales
 from surepick.policies import steering
 from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
-from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
+from surepick.policies.belief import (
+    assumed,
+    believed,
+    checkable_counts,
+    representable,
+    suspicions,
+    vacuous,
+    with_alarms,
+)
 from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
 from surepick.policies.protocol import plain_options
-from surepick.policies.steering import Remaining
+from surepick.policies.steering import Guess, Remaining
 from surepick.records import (
     Certificate,
     Design,
@@ -205,7 +213,7 @@ class CertifiedElimination:
             epochs = opened(epochs, plan.candidate, self.num_arms)  # before the batch: lines 5 and 6
         epochs = advanced(epochs, self._gains(state, plan, seen), self.threshold)
         embedded, pooled = self.embedded(plan.dim), state.seen.plus(seen)
-        leader = int(np.argmax(steering.scores_of(embedded, pooled)))
+        leader = int(np.argmax(self._guess(plan.dim, pooled).scores))
         candidate = -1 if plan.candidate is None else plan.candidate
         certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
         if certified is not None:
@@ -221,7 +229,7 @@ class CertifiedElimination:
             active=active,
             finished="" if certified is None else "certified",
             compressed=state.compressed or not isinstance(embedded, IndependentArms),
-            alarms=(*state.alarms, *(alarm for alarm in self._suspicions(plan, seen) if alarm not in state.alarms)),
+            alarms=with_alarms(state.alarms, self._suspicions(plan, seen)),
         )
         return Step(after, self._row(plan, seen, after))
 
@@ -307,32 +315,32 @@ class CertifiedElimination:
 
     def _aim(self, state: CertifiedState) -> Remaining:
         """The candidate to go on with, and the design that is predicted to certify it first."""
-        scores = steering.scores_of(self.embedded(state.dim), state.seen)
-        best = int(np.argmax(scores))
+        guess = self._guess(state.dim, state.seen)
+        best = int(np.argmax(guess.scores))
         candidate = best if state.candidate < 0 else state.candidate
-        aim = self._remaining(state, candidate, state.dim, scores)
+        aim = self._remaining(state, candidate, state.dim, guess)
         if best != candidate:
-            other = self._remaining(state, best, state.dim, scores)
+            other = self._remaining(state, best, state.dim, guess)
             if other.design.value < steering.HEURISTIC_SWITCH * aim.design.value:
                 aim = other
         if self.dim is None and self._opens(state, aim.candidate, aim.design.value):
-            aim = self._other_dimension(state, aim, scores)
+            aim = self._other_dimension(state, aim, guess)
         return aim
 
-    def _other_dimension(self, state: CertifiedState, aim: Remaining, scores: FloatArray) -> Remaining:
+    def _other_dimension(self, state: CertifiedState, aim: Remaining, guess: Guess) -> Remaining:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best, dim = aim, state.dim
         while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
             if 2.0 * self.embedding.misspecification(dim) < steering.NEGLIGIBLE_BIAS * self.epsilon / 2.0:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
-            other = self._remaining(state, aim.candidate, dim, scores)
+            other = self._remaining(state, aim.candidate, dim, guess)
             if other.design.value >= best.design.value:
                 break
             best = other
         return best
 
-    def _remaining(self, state: CertifiedState, candidate: int, dim: int, scores: FloatArray) -> Remaining:
+    def _remaining(self, state: CertifiedState, candidate: int, dim: int, guess: Guess) -> Remaining:
         epoch = epoch_of(state.epochs, candidate)
         if epoch is None:
             start = math.log(max(next_weight(state.epochs), sys.float_info.min))
@@ -343,11 +351,14 @@ class CertifiedElimination:
             rivals=epoch.unsettled(),
             evidence=epoch.evidence,
             threshold=self.threshold,
-            scores=scores,
+            guess=guess,
             noise_scales=noise_allowance(self.noise, state.seen).noise_scales(self.epsilon),
             epsilon=self.epsilon,
             tolerance=self.tolerance,
         )
+
+    def _guess(self, dim: int, seen: Observations) -> Guess:
+        return steering.guess_of(self.embedded(dim), seen, noise_allowance(self.noise, seen).noise_scales(self.epsilon))
 
     def _opens(self, state: CertifiedState, candidate: int, predicted: float) -> bool:
         """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
@@ -359,17 +370,17 @@ class CertifiedElimination:
         allowance = noise_allowance(self.noise, state.seen)
         noise_scales = allowance.noise_scales(self.epsilon)
         batch = with_squares(self.noise, seen)
-        scores = steering.scores_of(self.embedded(state.dim), state.seen) if state.seen.total > 0 else None
+        guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
 
         def gains(centre: int) -> FloatArray:
-            if scores is None:
+            if guess is None:
                 return np.zeros(self.num_arms)
             return evidence_gains(
                 self.embedded(plan.dim),
                 batch,
                 centre=centre,
                 epsilon=self.epsilon,
-                margins=steering.margins_of(scores, centre, self.epsilon),
+                margins=guess.margins(centre, self.epsilon),
                 allowance=allowance,
                 noise_scales=noise_scales,
                 norm_bound=self.embedding.norm_bound,

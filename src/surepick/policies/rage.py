@@ -65,7 +65,7 @@ class RAGE:
     def __post_init__(self) -> None:
         arms = Arms(self.features)
         if arms.features.shape[1] == 0:
-            raise InvalidInput("RAGE needs features; for arms without any, use action-elimination.")
+            raise InvalidInput("RAGE needs features; for arms without any, use certified-independent.")
         object.__setattr__(self, "features", arms.features)
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
         _ = self.settings
@@ -90,7 +90,7 @@ class RAGE:
             return ()
         return (
             f"{distinct} distinct arms in {self.features.shape[1]} feature columns: that the mean reward is exactly "
-            "linear in the features is an assumption about the world. If it is doubtful, use action-elimination.",
+            "linear in the features is an assumption about the world. If it is doubtful, use certified-independent.",
         )
 
     @property

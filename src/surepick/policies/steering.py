@@ -13,7 +13,7 @@ import numpy as np
 from surepick.complexity import embedding_design
 from surepick.designs import independent_star_design, solve_star_design
 from surepick.errors import NotConverged
-from surepick.estimators import estimate
+from surepick.estimators import Estimate, estimate
 from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
@@ -23,6 +23,8 @@ HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than 
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
 HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
+HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
+HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 LEAST_ROOM = 0.1  # of a margin; where bias leaves less, the rival is called cramped
 NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
@@ -45,21 +47,45 @@ class Remaining:
     cramped: IntArray
 
 
-def scores_of(embedded: Embedding | IndependentArms, pooled: Observations) -> FloatArray:
-    """A guess of the mean rewards, up to a constant, from everything told so far; shape (K,). For steering only: pooled
-    least squares has no valid width, because where it looked depends on what it saw.
+@record
+class Guess:
+    """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
+    looked depends on what it saw.
 
-    Without structure an arm that was never measured is guessed to be as good as the best.
+    Args:
+        scores: f, guesses of the mean rewards up to a constant, shape (K,).
+        fitted: the pooled estimate behind them.
+        noise_scale: the largest of the arms, in reward units.
     """
-    guess = estimate(embedded, pooled).scores
+
+    scores: FloatArray
+    fitted: Estimate
+    noise_scale: float
+
+    def margins(self, candidate: int, epsilon: float) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
+
+            epsilon + f_c - f_j                                       where the candidate leads
+            max(epsilon + min(0, f_c - f_j + z se_j), epsilon / 4)    where it trails: only as far as that is no chance
+
+        Bets that do not believe in a deficit lose again and again on a rival that is better, but not by epsilon.
+        """
+        lead = self.scores[candidate] - self.scores
+        everybody = np.arange(len(lead))
+        error = self.noise_scale * self.fitted.distances(everybody, np.array([candidate]))[:, 0]
+        deficit = np.minimum(lead + HEURISTIC_DOUBT * error, 0.0)
+        trailing = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
+        margins: FloatArray = np.where(lead >= 0.0, epsilon + lead, trailing)
+        return margins
+
+
+def guess_of(embedded: Embedding | IndependentArms, pooled: Observations, noise_scales: FloatArray) -> Guess:
+    """The guess from everything told so far; an arm of which nothing is known is guessed to be as good as the best."""
+    fitted = estimate(embedded, pooled)
+    scores = fitted.scores
     if isinstance(embedded, IndependentArms) and pooled.total > 0:
-        return np.where(pooled.counts > 0, guess, guess[pooled.counts > 0].max())
-    return guess
-
-
-def margins_of(scores: FloatArray, candidate: int, epsilon: float) -> FloatArray:
-    """max(epsilon + f_c - f_j, epsilon): by how much the guess contradicts "j is better by more than epsilon"."""
-    return np.asarray(np.maximum(epsilon + scores[candidate] - scores, epsilon))
+        scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
+    return Guess(scores, fitted, float(noise_scales.max()))
 
 
 def remaining(
@@ -69,7 +95,7 @@ def remaining(
     rivals: IntArray,
     evidence: FloatArray,
     threshold: float,
-    scores: FloatArray,
+    guess: Guess,
     noise_scales: FloatArray,
     epsilon: float,
     tolerance: float,
@@ -87,7 +113,7 @@ def remaining(
         rivals: the unsettled ones, at least one.
         evidence: log of weight times e-process, shape (K,).
         threshold: log(1/delta).
-        scores: guess of the means.
+        guess: of the means.
         noise_scales: s, shape (K,), in reward units.
         tolerance: relative gap of the design.
 
@@ -95,7 +121,7 @@ def remaining(
     """
     need = np.maximum(threshold - evidence[rivals], 1e-3)
     effort = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
-    margins = margins_of(scores, candidate, epsilon)[rivals]
+    margins = guess.margins(candidate, epsilon)[rivals]
     gamma = embedded.misspecification
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:

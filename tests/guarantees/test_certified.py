@@ -34,6 +34,8 @@ from surepick.errors import ContractError
 from surepick.policies import epochs as epochs_module
 from surepick.policies.epochs import opened
 
+A_TENTH_AND_ALL = [200, pytest.param(2000, marks=pytest.mark.slow)]  # runs; `make prove` has all of them
+
 
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("name", FIVE_ARMS)
@@ -53,9 +55,12 @@ def test_five_arms_just_outside_epsilon_in_2000_runs(name, delta):
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-def test_arms_on_a_circle(delta):
+@pytest.mark.parametrize("runs", A_TENTH_AND_ALL)
+def test_arms_on_a_circle(runs, delta):
     instance = circle()
-    assert wrong_answers(instance, instance.policy(delta), 30) <= failures_allowed(30, delta)
+    wrong = wrong_answers(instance, instance.policy(delta), runs)
+    print(f"\ncircle at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
 
 
 def answer_from_single_pulls(delta: float, seed: int) -> str:
@@ -74,17 +79,21 @@ def answer_from_single_pulls(delta: float, seed: int) -> str:
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-def test_two_arms_from_single_pulls_with_a_look_after_each(delta):
-    wrong = sum(answer_from_single_pulls(delta, seed) != "0" for seed in range(100))
-    assert wrong <= failures_allowed(100, delta)
+@pytest.mark.parametrize("runs", A_TENTH_AND_ALL)
+def test_two_arms_from_single_pulls_with_a_look_after_each(runs, delta):
+    wrong = sum(answer_from_single_pulls(delta, seed) != "0" for seed in range(runs))
+    print(f"\ntwo arms pull by pull at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-def test_the_best_arm_hidden_by_misspecification_at_its_bound(delta):
+@pytest.mark.parametrize("runs", A_TENTH_AND_ALL)
+def test_the_best_arm_hidden_by_misspecification_at_its_bound(runs, delta):
     """No batch pulls the best arm, and another one looks better by far more than epsilon."""
     instance = hidden_best(gamma=0.75, sigma=0.3)
-    wrong = wrong_answers(instance, instance.policy(delta), 20, most_batches=6, told=never_asked(HIDDEN))
-    assert wrong <= failures_allowed(20, delta)
+    wrong = wrong_answers(instance, instance.policy(delta), runs, most_batches=6, told=never_asked(HIDDEN))
+    print(f"\nhidden best arm at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
 
 
 def test_misspecification_in_the_worst_direction_and_a_candidate_that_profits():

@@ -136,7 +136,7 @@ def test_the_processes_endure_results_lost_at_random(delta):
 def test_every_bad_arm_that_looks_best_made_candidate_in_turn(delta):
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=6)
-    wrong = wrong_answers(instance, instance.policy(delta), 30, ask=ask, most_batches=25)
+    wrong = wrong_answers(instance, instance.policy(delta), 30, ask=ask, most_batches=100)
     assert wrong <= failures_allowed(30, delta)
 
 

@@ -276,7 +276,7 @@ def test_a_linear_embedding_of_crossed_barrels_is_called_an_assumption(shared_da
         _, output, errors = surepick(*words, "--format", form)
         assert errors.startswith("note: 600 distinct arms but only 4 independent feature directions")
         assert "assumption about the world" in errors
-        assert "action-elimination" in errors
+        assert "certified-independent" in errors
         assert "note:" not in output
     json.loads(output)
 

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/policies.py [--seeds 100] [--first 300000] [--only sphere,soare] [--mnist DIR]
 
-Epsilon .1, delta .05. "pulls" is what a user pays: the mean over fresh seeds until the policy's own stop (MNIST: a fifth
+Epsilon .1, delta .05. "pulls" is what a user pays: the mean over fresh seeds until the own stop (MNIST: a fifth
 of the seeds). "must" is the most that the mean may be. The references are surepick.complexity's:
 
     reference = 2 sigma^2 rho* log(1/(2.4 delta))        rho* for accuracy max(gap, epsilon)
@@ -50,7 +50,7 @@ def rows(mnist: str) -> dict[str, Row]:
         "perturbation 1e-3": Row(lambda seed: clusters(num_arms=250, dim=25, perturbation=1e-3, seed=seed), 0.9, 80),
         "sphere": Row(lambda seed: sphere(100, 10, seed), 1.0, 7_200),
         "soare": Row(lambda seed: sp.environments.soare(10, 0.6, seed), 1.0, 420),
-        "digits": Row(lambda seed: sp.environments.digits(seed), 2.0, 23_000),
+        "digits": Row(sp.environments.digits, 2.0, 23_000),
         "mnist": Row(lambda seed: sp.environments.mnist(mnist, seed), 2.0, 75_000, 0.2),
     }
 

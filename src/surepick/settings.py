@@ -47,3 +47,11 @@ def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
     if not (math.isfinite(number) and number == math.floor(number) and number >= least):
         raise InvalidInput(f"{name} is {value!r}; it must be a whole number, {least} or more: {meaning}")
     return int(number)
+
+
+def not_negative(name: str, value: object, meaning: str) -> float:
+    """The value as a finite float of at least 0."""
+    number = as_number(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InvalidInput(f"{name} is {value!r}; it must be finite and not negative: {meaning}")
+    return number

@@ -22,6 +22,8 @@ HEURISTIC_POOL = 12
 HEURISTIC_IDLE = 1e-2
 HEURISTIC_IDLE_GAIN = 0.7
 HEURISTIC_FLOOR = 1e-6
+HEURISTIC_NEARLY_FREE = 1.25
+HEURISTIC_SPREAD = 0.02
 
 
 @record
@@ -65,8 +67,16 @@ class Sweep:
 
 
 def first_working_set(problem: Problem) -> Working:
-    """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights."""
+    """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights.
+
+    With hardly more arms than dimensions each tells of hardly any other: then equal weights on the compared ones.
+    """
     basis, rank = problem.basis, problem.rank
+    if len(problem.points) == len(basis) <= HEURISTIC_NEARLY_FREE * rank:
+        weights = np.full(len(basis), HEURISTIC_SPREAD / len(basis))
+        weights[problem.active] += (1.0 - HEURISTIC_SPREAD) / len(problem.active)
+        everybody = np.arange(len(basis))
+        return Working(spanning_rows(basis), everybody, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
     leverage = row_norms(basis)
     most = min(len(basis), 4 * rank)
     anchors = spanning_rows(basis)
@@ -104,7 +114,17 @@ def sweep(problem: Problem, working: Working) -> Sweep:
     gains = np.einsum("ij,ij->i", measured @ spread, measured)
     top = float(gains.max())
     lower = float(np.trace(spread)) ** 2 / top * (1.0 - BOUND_SAFETY)
+    if not working.multipliers.any() and not problem.opposite:
+        lower = max(lower, equal_pairs_bound(points[problem.active], measured))
     return Sweep(float(found.squares[0]), lower, gains / float(gains[working.arms].max()), far, found.squares)
+
+
+def equal_pairs_bound(compared: FloatArray, measured: FloatArray) -> float:
+    """The bound of `sweep` with the same multiplier for every pair of compared points: W = 2 covariance of the points."""
+    centred = compared - compared.mean(axis=0)
+    spread = 2.0 * centred.T @ centred / (len(compared) - 1)
+    top = float(np.einsum("ij,ij->i", measured @ spread, measured).max())
+    return float(np.trace(spread)) ** 2 / top * (1.0 - BOUND_SAFETY)
 
 
 def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:

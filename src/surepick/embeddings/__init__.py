@@ -9,7 +9,7 @@ from surepick.embeddings.kernels import CallableKernel, GaussianKernel, Kernel, 
 from surepick.embeddings.linear import LinearEmbedding
 from surepick.embeddings.mercer import MercerEmbedding
 from surepick.embeddings.named_kernels import make_kernel, parse_kernel
-from surepick.embeddings.neural_tangent import NeuralTangentKernel
+from surepick.embeddings.neural_tangent import NeuralTangentKernel, unit_rows_with_norm
 from surepick.embeddings.periodic_expansions import FourierExpansion
 from surepick.embeddings.protocol import ArmEmbedding
 
@@ -37,4 +37,5 @@ __all__ = [
     "make_kernel",
     "parse_expansion",
     "parse_kernel",
+    "unit_rows_with_norm",
 ]

@@ -91,11 +91,43 @@ class NeuralTangentKernel:
             shown = ", ".join(f"{row} (norm {norms[row]:.6g})" for row in bad[:5])
             raise InvalidInput(
                 f"{bad.size} of {len(norms)} rows do not have unit norm: {shown}{' ...' if bad.size > 5 else ''}. The "
-                "recursion holds on the unit sphere only. Divide each row by its norm, and if the norm matters for the "
-                "reward append it as a feature first: rows (x, ||x||) / ||(x, ||x||)|| keep it."
+                "recursion holds on the unit sphere only. Divide each row by its norm; if the norm matters for the "
+                "reward, surepick.embeddings.unit_rows_with_norm keeps it."
             )
         unit: FloatArray = features / norms[:, None]
         return unit
+
+
+def unit_rows_with_norm(features: FloatArray) -> FloatArray:
+    """Rows of norm 1 from which direction and norm of the original can be told.
+
+        (x / |x|, |x| / R) / sqrt(1 + |x|^2 / R^2),     R the largest |x|
+
+    Dividing by the norm alone would make rewards that depend on it unlearnable; so would appending it unscaled before
+    dividing.
+
+    Args:
+        features: shape (K, D), no row zero.
+
+    Returns:
+        Shape (K, D + 1).
+
+    Raises:
+        InvalidInput: a row is zero, and has no direction.
+
+    Source: ours.
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", features, features))
+    zero = np.flatnonzero(norms == 0.0)
+    if zero.size:
+        raise InvalidInput(
+            f"{zero.size} rows are zero, the first is row {zero[0]}: they have no direction. Shift the features, or "
+            "append a constant column (intercept=True of read_arms)."
+        )
+    shares = norms / norms.max()
+    lifted = np.concatenate([features / norms[:, None], shares[:, None]], axis=1)
+    unit: FloatArray = lifted / np.sqrt(1.0 + shares**2)[:, None]
+    return unit
 
 
 def _sine_less_chord(angle: FloatArray) -> FloatArray:

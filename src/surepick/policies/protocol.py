@@ -10,6 +10,19 @@ from surepick.records import Certificate, Observations, Plan, Step
 State = TypeVar("State")
 
 NAMED_FAMILIES = ("linear", "kernel")  # embeddings that the registry can rebuild from plain options
+NETWORK_OPTIONS = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
+NEURAL_OPTIONS = (
+    "slack",
+    "gap_bound",
+    "constants",
+    "error_tolerance",
+    "tolerance_scale",
+    "trainer",
+    "regularization",
+    "floor",
+    "misspecification",
+    "tolerance",
+)
 
 
 @runtime_checkable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from surepick.policies import (
     adaptive_elimination,
     certified_elimination,
     fixed_elimination,
+    means_neural_rule,
     rage,
     unknown_misspecification,
 )
@@ -22,7 +24,8 @@ from surepick.policies.action_elimination import ActionElimination
 from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.fixed_elimination import FixedElimination
-from surepick.policies.protocol import Policy
+from surepick.policies.means_neural_rule import MeansNeuralRule
+from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, Policy
 from surepick.policies.rage import RAGE
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
@@ -134,6 +137,27 @@ def _certified_independent(arms: Arms, **options: Any) -> CertifiedElimination:
     return CertifiedElimination(embedding=IndependentEmbedding(arms.num_arms), **options)
 
 
+def _neural_embedding(arms: Arms, **options: Any) -> Policy[Any]:
+    _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
+    _need_torch("neural-embedding")
+    from surepick.embeddings.neural import Network  # noqa: PLC0415 (torch: heavy, and an extra)
+    from surepick.policies.neural_elimination import NeuralElimination  # noqa: PLC0415
+
+    network = Network(**_taken(options, NETWORK_OPTIONS))
+    return NeuralElimination(features=arms.features, network=network, **options)
+
+
+def _means_neural_rule(arms: Arms, **options: Any) -> MeansNeuralRule:
+    _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
+    return MeansNeuralRule(num_arms=arms.num_arms, **options)
+
+
+def _need_torch(name: str) -> None:
+    """Refuse a neural request where torch is absent, before anything is spent."""
+    if importlib.util.find_spec("torch") is None:
+        raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
+
+
 def _check_idle(options: dict[str, Any]) -> None:
     """Remove the options of all policies that have no effect here, after checking them."""
     check_choice("schedule", options.pop("schedule", "convergent"), SCHEDULES)
@@ -195,6 +219,29 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             (*certified_elimination.OPTIONS, *IDLE),
             MappingProxyType({}),
             "fewest measurements for a certificate without features: the default where none are used",
+        ),
+        "neural-embedding": Entry(
+            _neural_embedding,
+            (*NEURAL_OPTIONS, *NETWORK_OPTIONS, "schedule", "union"),
+            MappingProxyType(
+                {
+                    "constants": "paper",
+                    "architecture": "published",
+                    "depth": 3,
+                    "width": 128,
+                    "inputs": "raw",
+                    "error_tolerance": 1e-4,
+                    "tolerance_scale": "published",
+                    "floor": "published",
+                }
+            ),
+            "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
+        ),
+        "means-neural-rule": Entry(
+            _means_neural_rule,
+            (*means_neural_rule.OPTIONS, "schedule", "union"),
+            MappingProxyType({"constants": "paper"}),
+            "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
         ),
         "rage": Entry(
             _rage,

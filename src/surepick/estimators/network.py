@@ -1,0 +1,222 @@
+"""Training a network on sufficient statistics: the squared loss needs the counts and means of the arms, nothing else.
+
+    sum over pulls of (f(x) - r)^2 = sum_x n(x) (f(x) - mean(x))^2 + a constant
+
+So a step costs O(arms), however many pulls there were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surepick.errors import ContractError, InvalidInput
+from surepick.records import FloatArray, Observations, record
+from surepick.settings import positive_number
+
+TRAINERS = ("gauss-newton", "gradient-descent", "adamw")
+MOST_STEPS = 12
+DECREASE = 1e-3  # of the loss; less ends the Gauss-Newton steps
+HALVINGS = 12
+PLATEAU = 1e-6  # relative decrease of the loss in a hundred gradient steps that ends them
+MOST_GRADIENT_STEPS = 100_000
+ADAM_STEPS = 6_000
+ADAM_RATE = 1e-4
+DROPOUT = 0.5
+
+
+class Trainable(Protocol):
+    """What a trainer needs of a network and its arms; `surepick.embeddings.neural.ArmNetwork` is one."""
+
+    inputs: Tensor
+
+    @property
+    def start(self) -> Tensor: ...
+    @property
+    def penalty(self) -> float: ...
+    def tensor(self, values: FloatArray) -> Tensor: ...
+    def outputs(self, theta: Tensor, rows: Tensor | None = None, *, masks: list[Tensor] | None = None) -> Tensor: ...
+    def gram(self, theta: Tensor, rows: Tensor | None = None) -> Tensor: ...
+    def pushed(self, theta: Tensor, direction: Tensor, rows: Tensor | None = None) -> Tensor: ...
+    def pulled(self, theta: Tensor, shares: Tensor, rows: Tensor | None = None) -> Tensor: ...
+    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor | None]]: ...
+
+
+@record
+class Trained:
+    """A trained network.
+
+    Args:
+        weights: theta, a torch vector of shape (p,).
+        scores: f(x; theta) of all arms, shape (K,), in reward units.
+        loss: the value reached, per pull, the regularisation included.
+        steps: how many were taken.
+    """
+
+    weights: Tensor
+    scores: FloatArray
+    loss: float
+    steps: int
+
+
+@record
+class Lesson:
+    """What is to be learnt: the arms pulled, their counts and means, and how dear it is to leave theta_0.
+
+        L(theta) = sum_x n(x) (f(x; theta) - mean(x))^2 / 2 + alpha m |theta - theta_0|^2 / 2
+
+    Source: the appendix's algorithm of gradient descent (the box of Algorithm 2 lacks the first 1/2).
+    """
+
+    rows: Tensor
+    counts: Tensor
+    means: Tensor
+    price: float
+
+    def loss(self, network: Trainable, theta: Tensor) -> float:
+        """L(theta)."""
+        misfit = network.outputs(theta, self.rows) - self.means
+        moved = theta - network.start
+        return float((self.counts * misfit**2).sum() / 2.0 + self.price * (moved @ moved) / 2.0)
+
+
+def train(
+    network: Trainable, seen: Observations, *, trainer: str = "gauss-newton", regularization: float = 1.0, seed: int = 0
+) -> Trained:
+    """The network that fits what was seen; theta_0 if nothing was.
+
+    Args:
+        network: the network with its arms.
+        seen: counts and sums of the arms.
+        trainer: "gauss-newton" (default), "gradient-descent" (the paper's), "adamw" (the published runs').
+        regularization: alpha > 0, in pulls: about so many pulls of an arm whose gradient has square norm m weigh as
+            much as the start. No meaning for "adamw" but as weight decay alpha / N toward 0.
+        seed: of the dropout of "adamw".
+
+    Returns:
+        Weights, scores and loss: the same, bit by bit, for the same arguments on one device.
+
+    Raises:
+        InvalidInput: unknown trainer, alpha not positive.
+        ContractError: the loss is not finite.
+    """
+    if trainer not in TRAINERS:
+        raise InvalidInput(f"trainer is {trainer!r}; choose one of {', '.join(map(repr, TRAINERS))}.")
+    positive_number("regularization", regularization, "what holds the weights near their start.")
+    pulled = np.flatnonzero(seen.counts)
+    if len(pulled) == 0:
+        return _finished(network, network.start, 0.0, 0)
+    counts, means = seen.counts[pulled].astype(np.float64), seen.means[pulled]
+    rows = network.inputs[torch.tensor(pulled, device=network.inputs.device)]
+    lesson = Lesson(rows, network.tensor(counts), network.tensor(means), regularization * network.penalty)
+    how: Callable[[Trainable, Lesson], tuple[Tensor, int]] = {
+        "gauss-newton": _gauss_newton,
+        "gradient-descent": _gradient_descent,
+        "adamw": lambda network, lesson: _adamw(network, lesson, regularization, seed),
+    }[trainer]
+    theta, steps = how(network, lesson)
+    return _finished(network, theta, lesson.loss(network, theta) / counts.sum(), steps)
+
+
+def _finished(network: Trainable, theta: Tensor, loss: float, steps: int) -> Trained:
+    scores = np.asarray(network.outputs(theta).detach().cpu().numpy(), dtype=np.float64)
+    if not (math.isfinite(loss) and np.all(np.isfinite(scores))):
+        raise ContractError(
+            f"the network's loss is {loss} after {steps} steps: its scores mean nothing. Use inputs='normalized', or "
+            "features and rewards of order 1, or the trainer 'gauss-newton'."
+        )
+    return Trained(theta, scores, loss, steps)
+
+
+def _gauss_newton(network: Trainable, lesson: Lesson) -> tuple[Tensor, int]:
+    """Repeated linear least squares in the gradients at the current weights, solved for the arms instead of the weights.
+
+        theta+ = theta_0 + G'c,   (GG' + alpha m diag(1/n)) c = mean - f(theta) + G (theta - theta_0)
+
+    is the minimiser of L with f replaced by its tangent. The step is halved until L decreases; it is a direction of
+    descent, because the tangent problem is convex and has the same gradient at theta. No learning rate.
+
+    Source: ours (Gauss-Newton in its dual form; one step from theta_0 is kernel ridge regression with the tangent
+    kernel). Cost: O(p K^2 + K^3) a step for p >= K arms pulled.
+    """
+    theta, value = network.start, lesson.loss(network, network.start)
+    for step in range(1, MOST_STEPS + 1):
+        gram = network.gram(theta, lesson.rows)
+        gram.diagonal().add_(lesson.price / lesson.counts)
+        target = lesson.means - network.outputs(theta, lesson.rows)
+        target += network.pushed(theta, theta - network.start, lesson.rows)
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        if int(failed):
+            return theta, step - 1
+        shares = torch.cholesky_solve(target[:, None], factor)[:, 0]
+        direction = network.start + network.pulled(theta, shares, lesson.rows) - theta
+        length, reached = _descended(network, lesson, theta, direction, value)
+        if length == 0.0:
+            return theta, step - 1
+        theta = theta + length * direction
+        small, value = value - reached <= DECREASE * value, reached
+        if small:
+            return theta, step
+    return theta, MOST_STEPS
+
+
+def _descended(
+    network: Trainable, lesson: Lesson, theta: Tensor, direction: Tensor, value: float
+) -> tuple[float, float]:
+    """(step length, loss there): the first of 1, 1/2, 1/4, ... that lowers the loss; (0, value) if none does."""
+    length = 1.0
+    for _ in range(HALVINGS):
+        reached = lesson.loss(network, theta + length * direction)
+        if reached < value:
+            return length, reached
+        length /= 2.0
+    return 0.0, value
+
+
+def _gradient_descent(network: Trainable, lesson: Lesson) -> tuple[Tensor, int]:
+    """theta <- theta - eta grad L(theta) from theta_0, eta = 1/(alpha m + N max |g(x; theta_0)|^2).
+
+    Source: the appendix's algorithm of gradient descent, with C_1 = 1.
+    Differs from the paper: max |g|^2 of the arms pulled in place of m L, which is its limit for arms of norm 1; it ends
+        where a hundred steps lower the loss by less than a millionth, instead of after J_k steps with an unknown C_2.
+    """
+    squares = float(network.gram(network.start, lesson.rows).diagonal().max())
+    rate = 1.0 / (lesson.price + float(lesson.counts.sum()) * squares)
+    theta, value = network.start, math.inf
+    for step in range(MOST_GRADIENT_STEPS):
+        misfit = network.outputs(theta, lesson.rows) - lesson.means
+        if step % 100 == 0:
+            reached = lesson.loss(network, theta)
+            if not math.isfinite(reached) or value - reached <= PLATEAU * reached:
+                return theta, step
+            value = reached
+        slope = network.pulled(theta, lesson.counts * misfit, lesson.rows)
+        theta = theta - rate * (slope + lesson.price * (theta - network.start))
+    return theta, MOST_GRADIENT_STEPS
+
+
+def _adamw(network: Trainable, lesson: Lesson, regularization: float, seed: int) -> tuple[Tensor, int]:
+    """AdamW at rate 1e-4 for 6,000 steps with dropout 1/2 before the last layer, on the mean squared loss.
+
+    Source: the paper's experimental setup. Differs from the paper: it starts at theta_0 in every round.
+    """
+    total = float(lesson.counts.sum())
+    theta = network.start.clone().requires_grad_()
+    optimizer = torch.optim.AdamW([theta], lr=ADAM_RATE, weight_decay=regularization / total)
+    generator = torch.Generator(device=theta.device).manual_seed(seed)
+    widths = [weights.shape[0] for weights, _ in network.layers(network.start)][:-1]
+    shares = lesson.counts / total
+    for _ in range(ADAM_STEPS):
+        optimizer.zero_grad()
+        masks = [torch.ones((), dtype=theta.dtype, device=theta.device)] * (len(widths) - 1)
+        kept = torch.rand((len(lesson.rows), widths[-1]), generator=generator, device=theta.device) >= DROPOUT
+        masks.append(kept.to(theta.dtype) / (1.0 - DROPOUT))
+        misfit = network.outputs(theta, lesson.rows, masks=masks) - lesson.means
+        (shares * misfit**2).sum().backward()
+        optimizer.step()
+    return theta.detach(), ADAM_STEPS

@@ -1,0 +1,192 @@
+"""Algorithm 2: arm elimination with a trained neural network."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.complexity import embedding_design
+from surepick.designs import allocate, round_design
+from surepick.embeddings.neural import SCALES, ArmNetwork, Network
+from surepick.errors import InvalidInput, NotConverged
+from surepick.estimators import collapsed
+from surepick.estimators.network import TRAINERS, Trained, train
+from surepick.noise import Noise, largest_scale
+from surepick.policies import neural_rule
+from surepick.policies.neural_rule import NeuralRule, NeuralState
+from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, plain_options
+from surepick.policies.schedules import check_choice
+from surepick.records import Certificate, Design, Embedding, FloatArray, IntArray, Observations, Plan, Step, freeze, record
+from surepick.settings import positive_number
+
+
+@record
+class NeuralElimination:
+    """Round k embeds the arms by the gradients of the network trained in round k - 1, measures by a design, trains anew.
+
+    The counts N_k, the threshold t_k and the number of rounds are those of `neural_rule.py`.
+
+    Args:
+        features: X, shape (K, D), finite.
+        network: its kind and start, theta_0.
+        epsilon: the shortfall that is tolerated, in reward units, > 0. The rule takes rewards to be of order 1.
+        delta: error probability, in (0, 1); no theorem keeps it.
+        noise: what is assumed of a reward.
+        constants: "box", "paper", "proof" or "derived" (`neural_rule.py`).
+        error_tolerance: eps-bar, what the singular values beyond d_k may add up to.
+        tolerance_scale: its unit: "paper", "published" or "relative" (`GradientSpectrum.dimension`).
+        trainer: "gauss-newton", "gradient-descent" or "adamw" (`train`).
+        regularization: alpha, in pulls; None: 1 for rewards that have a range, 10 for others, as published.
+        slack: zeta, what rounding to whole pulls may cost, in (0, 1].
+        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
+        floor: "support" or "published" (`NeuralRule`).
+        misspecification: gamma, for "derived" alone; None: 0.
+        tolerance: relative gap of the designs.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the arms have no features.
+
+    Source: Algorithm 2.
+    Differs from the paper: the answer is the survivor of highest score; every round trains on its own rewards from
+    theta_0, as the paper writes (the published code goes on from the last weights); Gauss-Newton by default.
+    """
+
+    name: ClassVar[str] = "neural-embedding"
+    state_type: ClassVar[type[Any]] = NeuralState
+    stops: ClassVar[str] = "own"
+    eliminates: ClassVar[bool] = True
+
+    features: FloatArray
+    network: Network
+    epsilon: float
+    delta: float
+    noise: Noise
+    constants: str = "derived"
+    error_tolerance: float = 1e-3
+    tolerance_scale: str = "relative"
+    trainer: str = "gauss-newton"
+    regularization: float | None = None
+    slack: float = 0.1
+    gap_bound: float | None = None
+    floor: str = "support"
+    misspecification: float | None = None
+    tolerance: float = 0.02
+
+    def __post_init__(self) -> None:
+        freeze(self, features=np.float64)
+        if self.features.ndim != 2 or self.features.shape[1] == 0:
+            raise InvalidInput("the arms have no features, and a network needs some; use certified-independent.")
+        _ = self.rule
+        check_choice("tolerance_scale", self.tolerance_scale, SCALES)
+        check_choice("trainer", self.trainer, TRAINERS)
+        positive_number("error_tolerance", self.error_tolerance, "what the embedding may leave out.")
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        if self.regularization is not None:
+            positive_number("regularization", self.regularization, "what holds the weights near their start.")
+
+    @property
+    def num_arms(self) -> int:
+        return len(self.features)
+
+    @property
+    def rule(self) -> NeuralRule:
+        """Counts, threshold and rounds, checked."""
+        return neural_rule.rule_of(self)
+
+    @property
+    def alpha(self) -> float:
+        """The regularisation in force."""
+        if self.regularization is not None:
+            return self.regularization
+        return 10.0 if self.noise.support is None else 1.0
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ("A network of this kind, trained on the measurements, predicts the mean reward of every candidate.",)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        sentence = (
+            "Its counts do not come with a guarantee: the verdict will be heuristic. means-neural-rule takes the same "
+            "counts without a network; certified-neural gives a certificate."
+        )
+        distinct = len(np.unique(self.features, axis=0))
+        if distinct == self.num_arms:
+            return (sentence,)
+        return (sentence, f"{self.num_arms - distinct} arms have the features of another: no network tells them apart.")
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        network = {name: getattr(self.network, name) for name in NETWORK_OPTIONS}
+        return {"name": self.name, **plain_options(self, NEURAL_OPTIONS), **network}
+
+    def init(self) -> NeuralState:
+        return neural_rule.initial_state(self.rule)  # Alg. 2, line 1
+
+    def stopped(self, state: NeuralState) -> bool:
+        return state.finished != ""
+
+    def ask(self, state: NeuralState) -> Plan:
+        rule, k, active = self.rule, state.round, state.active
+        arms = ArmNetwork(self.features, self.network)
+        spectrum = arms.spectrum(self._trained(arms, state.seen).weights)  # Alg. 2, line 3
+        dim = spectrum.dimension(self.error_tolerance, self.tolerance_scale)  # Alg. 2, line 3
+        embedded = Embedding(spectrum.vectors_of(dim), rule.misspecification)  # Alg. 2, line 3
+        design = self._design(embedded, active)  # Alg. 2, line 4
+        total = rule.pulls(k, dim=dim, value=design.value)  # Alg. 2, line 5
+        return Plan(
+            round=k,
+            counts=self._rounded(design, embedded, active, total),  # Alg. 2, line 6
+            dim=dim,
+            value=design.value,
+            lower_bound=design.lower_bound,
+            misspecification=embedded.misspecification,
+        )
+
+    def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
+        arms = ArmNetwork(self.features, self.network)
+        scores = self._trained(arms, seen).scores  # Alg. 2, line 8
+        alarms = self._collapsed(plan, arms) if plan.round == 1 else ()
+        return neural_rule.conclude(self.rule, state, plan, seen, scores, alarms=alarms)  # Alg. 2, line 9
+
+    def recommend(self, state: NeuralState) -> int:
+        return state.leader
+
+    def certificate(self, state: NeuralState) -> Certificate:
+        scores = "here the scores are those of a trained network, whose error nothing bounds"
+        return neural_rule.certificate(self.rule, state, self.assumptions, scores)
+
+    def _trained(self, arms: ArmNetwork, seen: Observations) -> Trained:
+        return train(arms, seen, trainer=self.trainer, regularization=self.alpha, seed=self.network.seed)
+
+    def _design(self, embedded: Embedding, active: IntArray) -> Design:
+        try:
+            return embedding_design(embedded, active, tolerance=self.tolerance)
+        except NotConverged as unfinished:  # its value is that of its weights all the same
+            return unfinished.best
+
+    def _rounded(self, design: Design, embedded: Embedding, active: IntArray, total: int) -> IntArray:
+        if self.floor == "published":
+            least = math.ceil(2.0 * np.count_nonzero(design.weights) / self.slack)
+            return round_design(design.weights, max(total, least))
+        return allocate(design, embedded.features, total, slack=self.slack, active=active).counts
+
+    def _collapsed(self, plan: Plan, arms: ArmNetwork) -> tuple[str, ...]:
+        """Whether eps-bar left next to nothing of the arms (their differences would seem known after a few pulls)."""
+        found = collapsed(
+            dim=plan.dim,
+            rank=min(arms.num_distinct, arms.num_parameters),
+            misspecification=math.inf,
+            value=plan.value or 0.0,
+            num_distinct=arms.num_distinct,
+            reach=math.inf,
+            epsilon=largest_scale(self.noise),
+        )
+        if not found:
+            return ()
+        return (
+            f"{arms.num_distinct} distinct arms were compressed to {plan.dim} dimensions with design value "
+            f"{plan.value:.3g}: error_tolerance = {self.error_tolerance:g} is too large to tell them apart",
+        )

@@ -163,6 +163,12 @@ def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray
     return None if failure else solution
 
 
+def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
+    """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
+    solutions: FloatArray = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+    return solutions
+
+
 def spanning_rows(matrix: FloatArray) -> IntArray:
     """Indices of min(K, d) rows that span what all rows span, the most independent ones first."""
     _, pivots = scipy.linalg.qr(matrix.T, mode="r", pivoting=True, check_finite=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import surepick as sp
-from surepick.policies.certified_elimination import CertifiedState
+from surepick.policies.certification import CertifiedState
 from surepick.policies.epochs import Epoch
 from surepick.records import Observations, Plan
 

@@ -28,7 +28,7 @@ from certified_studies import (
 
 import surepick as sp
 from surepick.estimators import evidence
-from surepick.policies import certified_elimination
+from surepick.policies import certification, certified_elimination
 from surepick.policies.epochs import Epoch
 
 # --- the bias omitted
@@ -109,7 +109,7 @@ def test_epochs_without_their_weights_are_noticed(monkeypatch):
     def opened_for_nothing(epochs, candidate, num_arms):
         return (*epochs, Epoch(candidate, 1.0, np.zeros(num_arms), np.empty(0, np.int64)))
 
-    monkeypatch.setattr(certified_elimination, "opened", opened_for_nothing)
+    monkeypatch.setattr(certification, "opened", opened_for_nothing)
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=16)
     wrong = wrong_answers(instance, instance.policy(0.3), 60, ask=ask, most_batches=25)

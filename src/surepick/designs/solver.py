@@ -120,7 +120,7 @@ def sweep(problem: Problem, working: Working) -> Sweep:
 
 
 def equal_pairs_bound(compared: FloatArray, measured: FloatArray) -> float:
-    """The bound of `sweep` with the same multiplier for every pair of compared points: W = 2 covariance of the points."""
+    """The bound of `sweep` with the same multiplier for every pair of compared points: W = 2 covariance."""
     centred = compared - compared.mean(axis=0)
     spread = 2.0 * centred.T @ centred / (len(compared) - 1)
     top = float(np.einsum("ij,ij->i", measured @ spread, measured).max())

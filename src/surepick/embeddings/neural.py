@@ -304,9 +304,7 @@ class ArmNetwork:
         else:
             squares, vectors = torch.linalg.eigh(matrix)
             values, vectors = torch.sqrt(torch.clamp(squares, min=0.0)).flip(0), vectors.flip(1)
-        return GradientSpectrum(
-            values.cpu().numpy(), vectors.cpu().numpy(), self.network.width, self.num_parameters
-        )
+        return GradientSpectrum(values.cpu().numpy(), vectors.cpu().numpy(), self.network.width, self.num_parameters)
 
     def layers(self, theta: Tensor) -> Layers:
         """theta as weights (outputs, inputs) and biases of each layer."""

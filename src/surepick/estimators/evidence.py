@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.estimators.noise_allowance import ROUNDED_UP, NoiseAllowance
+from surepick.estimators.steady_weights import steady_flows
 from surepick.linalg import weighted_range, whitened
 from surepick.records import Embedding, FloatArray, IndependentArms, IntArray, Observations
 
 HEURISTIC_CAUTION = 0.7
 BLOCK_ENTRIES = 4_000_000
+LEAST_ROOM = 0.1  # of a margin
+GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
 CERTAIN = 1e6  # evidence of differences that are known without noise
 
 
@@ -23,6 +26,8 @@ def evidence_gains(
     allowance: NoiseAllowance,
     noise_scales: FloatArray,
     norm_bound: float | None,
+    steady: bool = False,
+    needs: FloatArray | None = None,
 ) -> FloatArray:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -41,10 +46,14 @@ def evidence_gains(
         seen: the batch, with squares where rewards have a range; which pulls came must not depend on their rewards.
         centre: c, the candidate.
         epsilon: the shortfall that is tolerated, in reward units.
-        margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets.
+        margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets; where they are
+            not positive nothing is bet.
         allowance: what may be assumed of the noise.
         noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
         norm_bound: C with ||theta_d|| <= C; not used for arms without structure.
+        steady: weights that trade noise for less bias (`steady_flows`) instead of least squares.
+        needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
+            be to expect about twice that. None: as high as promises most.
 
     Returns:
         shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
@@ -52,30 +61,97 @@ def evidence_gains(
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory.
     """
     if isinstance(embedded, IndependentArms):
-        return _gains_of_means(seen, centre, epsilon, margins, allowance, noise_scales)
+        return _gains_of_means(seen, centre, epsilon, margins, allowance, noise_scales, needs)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     pulled = np.flatnonzero(seen.counts)
     gains = np.zeros(len(seen.counts))
     if len(pulled) == 0:
         return gains
-    variances = (noise_scales[pulled] / noise_scales[pulled].max()) ** 2  # a common factor cancels in u
-    basis = whitened(embedded.features).basis
-    span = weighted_range(basis[pulled], seen.counts[pulled] / variances)
-    coordinates = basis @ span.to_unit
-    own = coordinates[pulled].T / variances
-    step = max(1, BLOCK_ENTRIES // max(len(pulled), embedded.dim))
-    for first in range(0, len(gains), step):
-        rows = np.arange(first, min(first + step, len(gains)))
+    coordinates, own = _coordinates(embedded, seen.counts, pulled, noise_scales)
+    step = max(1, BLOCK_ENTRIES // max(len(pulled), embedded.dim) // (embedded.dim if steady else 1))
+    wanted = np.flatnonzero(margins > 0.0)
+    for first in range(0, len(wanted), step):
+        rows = wanted[first : first + step]
         weights = (coordinates[rows] - coordinates[centre]) @ own
         beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
-        tilts = _bets(weights, seen.counts[pulled], pulled, margins[rows] - beta, allowance, noise_scales)
+        if steady and embedded.misspecification > 0.0:
+            rooms = np.maximum(margins[rows] - beta, LEAST_ROOM * margins[rows])
+            weights = _steadied(embedded, seen.counts, pulled, rows, centre, weights, coordinates, noise_scales, rooms)
+            beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
+        limits = None if needs is None else needs[rows]
+        tilts = _bets(weights, seen.counts[pulled], pulled, margins[rows] - beta, allowance, noise_scales, limits)
         tilts[rows == centre] = 0.0
         lead = epsilon - beta - weights @ seen.sums[pulled]
         penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
         gains[rows] = tilts * lead - penalty
         gains[rows[~weights.any(axis=1) & (beta < epsilon) & (rows != centre)]] = CERTAIN
     return np.minimum(gains, CERTAIN)
+
+
+def _coordinates(
+    embedded: Embedding, counts: IntArray, pulled: IntArray, noise_scales: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(Y, W) with u = (Y_j - Y_c) W for each pair, shapes (K, r) and (r, p)."""
+    variances = (noise_scales[pulled] / noise_scales[pulled].max()) ** 2  # a common factor cancels in u
+    basis = whitened(embedded.features).basis
+    span = weighted_range(basis[pulled], counts[pulled] / variances)
+    coordinates = basis @ span.to_unit
+    return coordinates, coordinates[pulled].T / variances
+
+
+def bias_ahead(
+    embedded: Embedding,
+    counts: IntArray,
+    *,
+    centre: int,
+    rivals: IntArray,
+    noise_scales: FloatArray,
+    norm_bound: float,
+    rooms: FloatArray | None = None,
+) -> FloatArray:
+    """beta of `evidence_gains` for pairs of a batch with these counts, before it is measured; shape (len(rivals),).
+
+    Args:
+        counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
+        rooms: guesses of what bias leaves of the margins, for the beta of steady weights; None: least squares.
+
+    Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
+    """
+    pulled = np.flatnonzero(counts)
+    coordinates, own = _coordinates(embedded, counts, pulled, noise_scales)
+    weights = (coordinates[rivals] - coordinates[centre]) @ own
+    if rooms is not None and embedded.misspecification > 0.0:
+        weights = _steadied(embedded, counts, pulled, rivals, centre, weights, coordinates, noise_scales, rooms)
+    return _bias(embedded, counts, pulled, rivals, centre, weights, norm_bound)
+
+
+def _steadied(
+    embedded: Embedding,
+    counts: IntArray,
+    pulled: IntArray,
+    rows: IntArray,
+    centre: int,
+    weights: FloatArray,
+    coordinates: FloatArray,
+    noise_scales: FloatArray,
+    rooms: FloatArray,
+) -> FloatArray:
+    """Weights of the same linear estimates with less bias; those given where there is nothing to choose."""
+    if len(pulled) <= coordinates.shape[1]:
+        return weights
+    targets = (rows[:, None] == pulled[None, :]).astype(np.float64) - (pulled == centre)
+    flows = steady_flows(
+        weights * counts[pulled],
+        targets,
+        coordinates[pulled],
+        counts[pulled],
+        noise_scales[pulled],
+        rooms,
+        misspecification=embedded.misspecification,
+    )
+    steadied: FloatArray = flows / counts[pulled]
+    return steadied
 
 
 def _bets(
@@ -85,6 +161,7 @@ def _bets(
     rooms: FloatArray,
     allowance: NoiseAllowance,
     noise_scales: FloatArray,
+    needs: FloatArray | None,
 ) -> FloatArray:
     """t of each row: kappa room / D with the guessed scales, at a middling tilt, or with sigma, whichever promises the
     larger gain if the guesses are right.
@@ -103,9 +180,27 @@ def _bets(
         if scale is noise_scales:
             bets = allowance.middling(bets, steep.max(axis=1, initial=0.0))
         cost = np.sum(allowance.expected(bets[:, None] * steep, arms, counts), axis=1)
-        gain = bets * positive - cost
+        bets, gain = _enough(bets, positive, cost, needs)
         best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
     return best
+
+
+def _enough(
+    bets: FloatArray, rooms: FloatArray, costs: FloatArray, needs: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """(bets, gains expected of them), the bets shrunk where they promise more than GENEROUS times what is needed.
+
+    A share s of a bet gains s t room - s^2 cost at least (the cost is convex in the bet and 0 at 0): the smallest s
+    with the wanted gain. A bet on a guess that is too high by a factor of three loses; half of that bet does not.
+    """
+    gains = bets * rooms - costs
+    if needs is None:
+        return bets, gains
+    wanted = GENEROUS * np.maximum(needs, 0.0) + 1.0
+    under = np.sqrt(np.maximum((bets * rooms) ** 2 - 4.0 * costs * wanted, 0.0))
+    share = np.divide(bets * rooms - under, 2.0 * costs, out=np.ones_like(bets), where=costs > 0)
+    share = np.where(gains > wanted, np.minimum(share, 1.0), 1.0)
+    return bets * share, share * bets * rooms - share**2 * costs
 
 
 def _bias(
@@ -147,6 +242,7 @@ def _gains_of_means(
     margins: FloatArray,
     allowance: NoiseAllowance,
     noise_scales: FloatArray,
+    needs: FloatArray | None,
 ) -> FloatArray:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
     counts, means = seen.counts, seen.means
@@ -164,7 +260,7 @@ def _gains_of_means(
         if scale is noise_scales:
             bets = allowance.middling(bets, np.maximum(*shares))
         cost = sum(allowance.expected(bets * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
-        gain = bets * room - cost
+        bets, gain = _enough(bets, room, np.asarray(cost), None if needs is None else needs[rivals])
         tilts, promise = np.where(gain > promise, bets, tilts), np.maximum(gain, promise)
     lead = epsilon - (means[rivals] - means[centre])
     penalty = sum(allowance.total(tilts * share, who, seen) for share, who in zip(shares, arms, strict=True))

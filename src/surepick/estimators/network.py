@@ -123,6 +123,67 @@ def train(
     return _finished(network, theta, lesson.loss(network, theta) / counts.sum(), steps)
 
 
+def left_out(network: Trainable, theta: Tensor, seen: Observations, *, regularization: float) -> FloatArray:
+    """What the network linear in its gradients at theta would say of each measured arm without that arm's own rewards.
+
+        mean_i - c_i / (M^-1)_ii,   M = GG' + alpha m diag(1/n),   M c = mean - f + G (theta - theta_0)
+
+    Args:
+        seen: at least one pull.
+
+    Returns:
+        Predictions, shape (K,); f where an arm was not measured.
+
+    Source: Rasmussen and Williams (2006), section 5.4.2. Cost: O(p^3) for p arms pulled.
+    """
+    pulled = np.flatnonzero(seen.counts)
+    rows = network.inputs[torch.tensor(pulled, device=network.inputs.device)]
+    means = network.tensor(seen.means[pulled])
+    matrix = network.gram(theta, rows)
+    matrix.diagonal().add_(regularization * network.penalty / network.tensor(seen.counts[pulled].astype(np.float64)))
+    target = means - network.outputs(theta, rows) + network.pushed(theta, theta - network.start, rows)
+    factor, _ = torch.linalg.cholesky_ex(matrix)
+    inverse = torch.cholesky_inverse(factor)
+    predictions = np.asarray(network.outputs(theta).cpu().numpy(), dtype=np.float64).copy()
+    predictions[pulled] = (means - (inverse @ target) / inverse.diagonal()).cpu().numpy()
+    return predictions
+
+
+def plausible_regularization(network: Trainable, seen: Observations, *, sigma: float) -> float:
+    """alpha = sigma^2 / s^2, for the prior scale s under which the arms' means are most likely.
+
+        mean ~ N(0, s^2 G_0 G_0' / m + sigma^2 diag(1/n)),   s^2 on a grid of powers of 4
+
+    the limit of networks trained from random weights. It only says how hard to train; nothing rests on it.
+
+    Args:
+        seen: at least one pull; means are taken as they are (subtract what is common to all before).
+        sigma: noise scale of a reward.
+
+    Returns:
+        alpha, positive.
+
+    Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), section 5.4. Cost: 16 p^3 / 3 for p
+    arms pulled.
+    """
+    pulled = np.flatnonzero(seen.counts)
+    rows = network.inputs[torch.tensor(pulled, device=network.inputs.device)]
+    gram = network.gram(network.start, rows) / network.penalty
+    means, noise = network.tensor(seen.means[pulled]), network.tensor(sigma**2 / seen.counts[pulled])
+    unit = float(means @ means) / max(float(gram.diagonal().sum()), 1e-300)
+    best, chosen = -math.inf, 1.0
+    for power in range(-10, 6):
+        variance = unit * 4.0**power
+        factor, failed = torch.linalg.cholesky_ex(variance * gram + torch.diag(noise))
+        if variance <= 0.0 or int(failed):
+            continue
+        solved = torch.cholesky_solve(means[:, None], factor)[:, 0]
+        likelihood = -0.5 * float(means @ solved) - float(torch.log(factor.diagonal()).sum())
+        if likelihood > best:
+            best, chosen = likelihood, sigma**2 / variance
+    return chosen
+
+
 def _finished(network: Trainable, theta: Tensor, loss: float, steps: int) -> Trained:
     scores = np.asarray(network.outputs(theta).detach().cpu().numpy(), dtype=np.float64)
     if not (math.isfinite(loss) and np.all(np.isfinite(scores))):
@@ -134,7 +195,7 @@ def _finished(network: Trainable, theta: Tensor, loss: float, steps: int) -> Tra
 
 
 def _gauss_newton(network: Trainable, lesson: Lesson) -> tuple[Tensor, int]:
-    """Repeated linear least squares in the gradients at the current weights, solved for the arms instead of the weights.
+    """Repeated linear least squares in the gradients at the current weights, in its dual form.
 
         theta+ = theta_0 + G'c,   (GG' + alpha m diag(1/n)) c = mean - f(theta) + G (theta - theta_0)
 

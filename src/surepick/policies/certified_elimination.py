@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -15,8 +14,8 @@ from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.estimators import estimate, evidence_gains, noise_allowance, with_squares
 from surepick.noise import Noise, failure_probability, largest_scale, scales
-from surepick.policies import steering
-from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
+from surepick.policies import certification, steering
+from surepick.policies.answers import check_common, known_gap_bound
 from surepick.policies.belief import (
     assumed,
     believed,
@@ -24,9 +23,8 @@ from surepick.policies.belief import (
     representable,
     suspicions,
     vacuous,
-    with_alarms,
 )
-from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
 from surepick.policies.protocol import plain_options
 from surepick.policies.steering import Guess, Remaining
 from surepick.records import (
@@ -38,47 +36,13 @@ from surepick.records import (
     IntArray,
     Observations,
     Plan,
-    RoundRecord,
     Step,
-    freeze,
     record,
 )
 from surepick.settings import positive_number, share_of_pulls, whole_number
 
 CERTIFIED_FAMILIES = ("linear", "kernel", "independent")
 OPTIONS = ("gap_bound", "dim", "tolerance", "reserve", "largest_batch")
-
-
-@record
-class CertifiedState:
-    """Where a certified elimination stands.
-
-    Args:
-        round: the next batch, from 1.
-        seen: everything told so far; steers, and never enters a later batch's evidence.
-        epochs: the candidates tried so far, with their evidence.
-        candidate: the arm that the last batch was to certify; -1 before the first.
-        dim: dimension of the last batch's embedding; 0 before the first.
-        leader: the arm that would be recommended now.
-        active: the candidate and the rivals that may still be better by more than epsilon.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
-        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
-        alarms: what the checks of the embedding found so far, in words.
-    """
-
-    round: int
-    seen: Observations
-    epochs: tuple[Epoch, ...]
-    candidate: int
-    dim: int
-    leader: int
-    active: IntArray
-    finished: str
-    compressed: bool = False
-    alarms: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
 
 
 @record
@@ -157,6 +121,11 @@ class CertifiedElimination:
         return self.embedding.num_arms
 
     @property
+    def known_gap(self) -> float | None:
+        """An upper bound on the largest gap to rely upon, or None."""
+        return known_gap_bound(self.noise, self.gap_bound)
+
+    @property
     def test_delta(self) -> float:
         """delta, less what a pilot of the noise may fail with."""
         return self.delta - failure_probability(self.noise)
@@ -182,10 +151,7 @@ class CertifiedElimination:
         return {"name": f"certified-{family}", **plain_options(self, OPTIONS), **(self.embedding.spec or {})}
 
     def init(self) -> CertifiedState:
-        bound = known_gap_bound(self.noise, self.gap_bound)
-        finished, _ = answer_without_pulls(self.num_arms, self.epsilon, bound)
-        nothing = Observations.nothing(self.num_arms)
-        return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(self.num_arms), finished)
+        return certification.initial_state(self.num_arms, self.epsilon, self.known_gap)
 
     def stopped(self, state: CertifiedState) -> bool:
         return state.finished != ""
@@ -208,59 +174,31 @@ class CertifiedElimination:
         )
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
-        epochs = state.epochs
-        if plan.candidate is not None and self._opens(state, plan.candidate, plan.value or 0.0):
-            epochs = opened(epochs, plan.candidate, self.num_arms)  # before the batch: lines 5 and 6
-        epochs = advanced(epochs, self._gains(state, plan, seen), self.threshold)
-        embedded, pooled = self.embedded(plan.dim), state.seen.plus(seen)
-        leader = int(np.argmax(self._guess(plan.dim, pooled).scores))
-        candidate = -1 if plan.candidate is None else plan.candidate
-        certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
-        if certified is not None:
-            candidate = leader = certified.candidate
-        active = self._active(epochs, candidate, leader)
-        after = CertifiedState(
-            round=state.round + (seen.total > 0),
-            seen=pooled,
-            epochs=epochs,
-            candidate=candidate,
-            dim=plan.dim,
-            leader=leader,
-            active=active,
-            finished="" if certified is None else "certified",
-            compressed=state.compressed or not isinstance(embedded, IndependentArms),
-            alarms=with_alarms(state.alarms, self._suspicions(plan, seen)),
+        return certification.concluded(
+            state,
+            plan,
+            seen,
+            gains=self._gains(state, plan, seen),
+            threshold=self.threshold,
+            leader=int(np.argmax(self._guess(plan.dim, state.seen.plus(seen)).scores)),
+            compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
+            alarms=self._suspicions(plan, seen),
+            gap=self._gap,
         )
-        return Step(after, self._row(plan, seen, after))
 
     def recommend(self, state: CertifiedState) -> int:
         return state.leader
 
     def certificate(self, state: CertifiedState) -> Certificate:
-        gap = self._gap(state)
-        claim, reason = verdict(
-            finished=state.finished,
-            pulls=state.seen.total,
-            gap=gap,
-            epsilon=self.epsilon,
-            delta=self.test_delta,
-            spent=self.test_delta * math.fsum(epoch.weight for epoch in state.epochs),
-        )
-        if claim == "not-yet":
-            reason += self._obstacle(state)
-        needed = assumed(self.embedding, state.seen.total, state.compressed)
-        answer = Certificate(
-            best_arm=str(state.leader),
-            arm=state.leader,
+        answer = certification.certificate(
+            state,
             epsilon=self.epsilon,
             delta=self.delta,
-            pulls=state.seen.total,
-            verdict=claim,
-            reason=reason,
-            assumptions=assumptions_for(
-                state.finished, self.num_arms, known_gap_bound(self.noise, self.gap_bound), self.noise, needed
-            ),
-            certified_gap=gap,
+            test_delta=self.test_delta,
+            noise=self.noise,
+            gap_bound=self.known_gap,
+            needed=assumed(self.embedding, state.seen.total, state.compressed),
+            obstacle=self._obstacle,
         )
         return believed(answer, state.alarms, heuristic=self.embedding.heuristic)
 
@@ -323,7 +261,7 @@ class CertifiedElimination:
             other = self._remaining(state, best, state.dim, guess)
             if other.design.value < steering.HEURISTIC_SWITCH * aim.design.value:
                 aim = other
-        if self.dim is None and self._opens(state, aim.candidate, aim.design.value):
+        if self.dim is None and opens(state, aim.candidate, aim.design.value):
             aim = self._other_dimension(state, aim, guess)
         return aim
 
@@ -341,10 +279,7 @@ class CertifiedElimination:
         return best
 
     def _remaining(self, state: CertifiedState, candidate: int, dim: int, guess: Guess) -> Remaining:
-        epoch = epoch_of(state.epochs, candidate)
-        if epoch is None:
-            start = math.log(max(next_weight(state.epochs), sys.float_info.min))
-            epoch = Epoch(candidate, 0.0, np.full(self.num_arms, start), np.empty(0, np.int64))
+        epoch = epoch_ahead(state, candidate, self.num_arms)
         return steering.remaining(
             self.embedded(dim),
             candidate,
@@ -359,11 +294,6 @@ class CertifiedElimination:
 
     def _guess(self, dim: int, seen: Observations) -> Guess:
         return steering.guess_of(self.embedded(dim), seen, noise_allowance(self.noise, seen).noise_scales(self.epsilon))
-
-    def _opens(self, state: CertifiedState, candidate: int, predicted: float) -> bool:
-        """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5)."""
-        enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
-        return enough and epoch_of(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
 
     def _gains(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int], FloatArray]:
         """candidate -> the batch's log e-values; bets and allowances are from before the batch (lines 2 to 4)."""
@@ -404,18 +334,8 @@ class CertifiedElimination:
         fitted = estimate(embedded, seen)
         return suspicions(self.embedding, plan, seen, fitted, sigma=largest_scale(self.noise), epsilon=self.epsilon)
 
-    def _active(self, epochs: tuple[Epoch, ...], candidate: int, leader: int) -> IntArray:
-        epoch = epoch_of(epochs, candidate)
-        if epoch is None:
-            return np.arange(self.num_arms)
-        return np.union1d(epoch.unsettled(), [candidate, leader])
-
-    def _gap(self, state: CertifiedState) -> float | None:
-        if state.finished == "single":
-            return 0.0
-        if state.finished == "certified":
-            return self.epsilon
-        return known_gap_bound(self.noise, self.gap_bound)
+    def _gap(self, finished: str) -> float | None:
+        return certified_gap(finished, self.epsilon, self.known_gap)
 
     def _obstacle(self, state: CertifiedState) -> str:
         """Why more pulls would not help, if misspecification leaves no room."""
@@ -428,21 +348,4 @@ class CertifiedElimination:
             f" More of them may not help: what {aim.dim} dimensions leave out can move a difference of two arms by as "
             f"much as must be told apart for {len(aim.cramped)} rivals. Raise epsilon, use a larger dimension, or a "
             "smaller valid norm bound."
-        )
-
-    def _row(self, plan: Plan, seen: Observations, after: CertifiedState) -> RoundRecord:
-        return RoundRecord(
-            round=plan.round,
-            look=1,
-            looks=1,
-            dim=plan.dim,
-            value=plan.value,
-            lower_bound=plan.lower_bound,
-            misspecification=plan.misspecification,
-            pulls=seen.total,
-            total_pulls=after.seen.total,
-            active=after.active,
-            leader=after.leader,
-            certified_gap=self._gap(after),
-            alarms=after.alarms,
         )

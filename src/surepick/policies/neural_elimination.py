@@ -18,13 +18,24 @@ from surepick.policies import neural_rule
 from surepick.policies.neural_rule import NeuralRule, NeuralState
 from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, plain_options
 from surepick.policies.schedules import check_choice
-from surepick.records import Certificate, Design, Embedding, FloatArray, IntArray, Observations, Plan, Step, freeze, record
+from surepick.records import (
+    Certificate,
+    Design,
+    Embedding,
+    FloatArray,
+    IntArray,
+    Observations,
+    Plan,
+    Step,
+    freeze,
+    record,
+)
 from surepick.settings import positive_number
 
 
 @record
 class NeuralElimination:
-    """Round k embeds the arms by the gradients of the network trained in round k - 1, measures by a design, trains anew.
+    """Round k embeds the arms by the gradients of the network of round k - 1, measures by a design, and trains anew.
 
     The counts N_k, the threshold t_k and the number of rounds are those of `neural_rule.py`.
 

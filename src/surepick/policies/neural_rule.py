@@ -45,7 +45,8 @@ WHY_HEURISTIC = {
     "paper": "The constants are those of the published runs, which no theorem supports: with many arms and rewards as "
     "noisy as their gaps the best arm is often thrown away",
     "proof": "The constants are what the paper's proof needs for least squares on an embedding of bounded error",
-    "derived": "The constants are enough for least squares on a fixed embedding whose error is at most the declared one",
+    "derived": "The constants are enough for least squares on a fixed embedding whose error is at most the declared "
+    "one",
 }
 
 

@@ -99,6 +99,7 @@ def remaining(
     noise_scales: FloatArray,
     epsilon: float,
     tolerance: float,
+    bias: FloatArray | None = None,
 ) -> Remaining:
     """The design that is predicted to settle the unsettled rivals of a candidate with the fewest pulls.
 
@@ -116,11 +117,11 @@ def remaining(
         guess: of the means.
         noise_scales: s, shape (K,), in reward units.
         tolerance: relative gap of the design.
+        bias: beta of each unsettled rival; None: 2 gamma, or that of least squares on the design where it matters.
 
     Source: ours (docs/decisions/0008 has what was tried).
     """
-    need = np.maximum(threshold - evidence[rivals], 1e-3)
-    effort = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
+    effort = efforts(evidence[rivals], threshold)
     margins = guess.margins(candidate, epsilon)[rivals]
     gamma = embedded.misspecification
 
@@ -131,11 +132,21 @@ def remaining(
         design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance)
         return design, rivals[margins - bias < LEAST_ROOM * margins]
 
-    design, cramped = solved(np.full(len(rivals), 2.0 * gamma))
+    design, cramped = solved(np.full(len(rivals), 2.0 * gamma) if bias is None else bias)
+    if bias is not None:
+        return Remaining(candidate, embedded.dim, design, cramped)
     if gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon and isinstance(embedded, Embedding):
         lengths = _lengths(embedded, candidate, rivals, design)
         design, cramped = solved(gamma * (2.0 + lengths))
     return Remaining(candidate, embedded.dim, design, cramped)
+
+
+def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
+    """sqrt(2 (need + min(need, 1)/2)), need = what the evidence lacks to the threshold: by how many standard errors the
+    margin must exceed 0 for a batch to settle a rival; of the shape of `evidence`."""
+    need = np.maximum(threshold - evidence, 1e-3)
+    effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
+    return effort
 
 
 def _star(

@@ -1,0 +1,195 @@
+"""What the certifying policies share: their state, how a batch moves it, and the words of the certificate.
+
+A candidate is certified by one e-process for each rival (docs/certified-elimination.md; the lines named here are its).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from surepick.noise import Noise
+from surepick.policies import steering
+from surepick.policies.answers import answer_without_pulls, assumptions_for, verdict
+from surepick.policies.belief import with_alarms
+from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
+
+
+@record
+class CertifiedState:
+    """Where a certified elimination stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far; steers, and never enters a later batch's evidence.
+        epochs: the candidates tried so far, with their evidence.
+        candidate: the arm that the last batch was to certify; -1 before the first.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        leader: the arm that would be recommended now.
+        active: the candidate and the rivals that may still be better by more than epsilon.
+        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
+        alarms: what the checks of the embedding found so far, in words.
+    """
+
+    round: int
+    seen: Observations
+    epochs: tuple[Epoch, ...]
+    candidate: int
+    dim: int
+    leader: int
+    active: IntArray
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+
+def initial_state(num_arms: int, epsilon: float, gap_bound: float | None) -> CertifiedState:
+    """Nothing seen; finished at once where the answer needs no pull."""
+    finished, _ = answer_without_pulls(num_arms, epsilon, gap_bound)
+    nothing = Observations.nothing(num_arms)
+    return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(num_arms), finished)
+
+
+def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
+    """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5).
+
+    Args:
+        predicted: pulls that settling its rivals is predicted to take still.
+    """
+    enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
+    return enough and epoch_of(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
+
+
+def epoch_ahead(state: CertifiedState, candidate: int, num_arms: int) -> Epoch:
+    """The candidate's epoch, or the one that would be opened for it."""
+    epoch = epoch_of(state.epochs, candidate)
+    if epoch is not None:
+        return epoch
+    start = math.log(max(next_weight(state.epochs), sys.float_info.min))
+    return Epoch(candidate, 0.0, np.full(num_arms, start), np.empty(0, np.int64))
+
+
+def concluded(
+    state: CertifiedState,
+    plan: Plan,
+    seen: Observations,
+    *,
+    gains: Callable[[int], FloatArray],
+    threshold: float,
+    leader: int,
+    compressed: bool,
+    alarms: tuple[str, ...],
+    gap: Callable[[str], float | None],
+) -> Step[CertifiedState]:
+    """The state after a batch, and its row of the trace.
+
+    Args:
+        gains: candidate -> log e-values of the batch (lines 2 to 4).
+        threshold: log(1/delta).
+        leader: the arm of highest score now.
+        compressed: the batch used the features.
+        alarms: what the checks found in it.
+        gap: why it stopped -> certified shortfall of the leader.
+    """
+    epochs, num_arms = state.epochs, len(seen.counts)
+    if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
+        epochs = opened(epochs, plan.candidate, num_arms)  # before the batch: lines 5 and 6
+    epochs = advanced(epochs, gains, threshold)
+    candidate = -1 if plan.candidate is None else plan.candidate
+    certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
+    if certified is not None:
+        candidate = leader = certified.candidate
+    after = CertifiedState(
+        round=state.round + (seen.total > 0),
+        seen=state.seen.plus(seen),
+        epochs=epochs,
+        candidate=candidate,
+        dim=plan.dim,
+        leader=leader,
+        active=_active(epochs, candidate, leader, num_arms),
+        finished="" if certified is None else "certified",
+        compressed=state.compressed or compressed,
+        alarms=with_alarms(state.alarms, alarms),
+    )
+    return Step(after, _row(plan, seen, after, gap(after.finished)))
+
+
+def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
+    epoch = epoch_of(epochs, candidate)
+    if epoch is None:
+        return np.arange(num_arms)
+    return np.union1d(epoch.unsettled(), [candidate, leader])
+
+
+def _row(plan: Plan, seen: Observations, after: CertifiedState, gap: float | None) -> RoundRecord:
+    return RoundRecord(
+        round=plan.round,
+        look=1,
+        looks=1,
+        dim=plan.dim,
+        value=plan.value,
+        lower_bound=plan.lower_bound,
+        misspecification=plan.misspecification,
+        pulls=seen.total,
+        total_pulls=after.seen.total,
+        active=after.active,
+        leader=after.leader,
+        certified_gap=gap,
+        alarms=after.alarms,
+    )
+
+
+def certified_gap(finished: str, epsilon: float, gap_bound: float | None) -> float | None:
+    """The certified shortfall of the leader, None if nothing can be said."""
+    return {"single": 0.0, "certified": epsilon}.get(finished, gap_bound)
+
+
+def certificate(
+    state: CertifiedState,
+    *,
+    epsilon: float,
+    delta: float,
+    test_delta: float,
+    noise: Noise,
+    gap_bound: float | None,
+    needed: tuple[str, ...],
+    obstacle: Callable[[CertifiedState], str],
+) -> Certificate:
+    """The answer before the checks of the embedding have their say.
+
+    Args:
+        test_delta: delta less what a pilot of the noise may fail with.
+        needed: what is assumed of the arms.
+        obstacle: why more pulls would not help, in words, if they would not.
+    """
+    gap = certified_gap(state.finished, epsilon, gap_bound)
+    claim, reason = verdict(
+        finished=state.finished,
+        pulls=state.seen.total,
+        gap=gap,
+        epsilon=epsilon,
+        delta=test_delta,
+        spent=test_delta * math.fsum(epoch.weight for epoch in state.epochs),
+    )
+    if claim == "not-yet":
+        reason += obstacle(state)
+    num_arms = len(state.seen.counts)
+    return Certificate(
+        best_arm=str(state.leader),
+        arm=state.leader,
+        epsilon=epsilon,
+        delta=delta,
+        pulls=state.seen.total,
+        verdict=claim,
+        reason=reason,
+        assumptions=assumptions_for(state.finished, num_arms, gap_bound, noise, needed),
+        certified_gap=gap,
+    )

@@ -1,7 +1,7 @@
 """A fact about Algorithm 2's published constants, with and without its network: no error probability comes with them.
 
-100 arms that share nothing, one at .65 and 99 at .5, normal rewards with sigma 1. Round 1 gives an arm about 126 pulls: its
-mean has a standard deviation of .09, and the threshold is .1, so an arm that is .15 better is often thrown away.
+100 arms that share nothing, one at .65 and 99 at .5, normal rewards with sigma 1. Round 1 gives an arm about 126 pulls:
+its mean has a standard deviation of .09, and the threshold is .1, so an arm that is .15 better is often thrown away.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ def wrong_answers(name: str, trials: int, options: tuple[tuple[str, object], ...
     assert {run.verdict for run in runs} == {"heuristic"}
     assert {run.rounds[0].dim for run in runs} == {dim}
     wrong = sum(not run.success for run in runs)
-    print(
-        f"\n{name} {dict(options)}: d_1 = {dim}, {wrong} wrong of {trials}, {np.mean([run.pulls for run in runs]):,.0f} "
-        f"pulls, {np.mean([run.seconds for run in runs]):.2f} s a run"
-    )
+    pulls, seconds = (np.mean([getattr(run, field) for run in runs]) for field in ("pulls", "seconds"))
+    print(f"\n{name} {dict(options)}:")
+    print(f"    d_1 = {dim}, {wrong} wrong of {trials}, {pulls:,.0f} pulls, {seconds:.2f} s a run")
     return wrong
 
 
@@ -52,19 +51,17 @@ def network(trials: int, dim: int, **changes) -> int:
     return wrong_answers("neural-embedding", trials, tuple((PUBLISHED | changes).items()), dim)
 
 
-@pytest.mark.parametrize("variation", ["1e-3 of all"])
-def test_the_published_constants_break_delta(variation):
-    """Of 40 runs at least 10 wrong; a procedure that kept delta = .05 would reach that with probability 3e-5."""
-    options, dim = VARIATIONS[variation]
-    assert network(40, dim, **options) >= 10
-    assert binom.sf(9, 40, DELTA) < 5e-5
+def test_the_published_constants_break_delta():
+    """Of 40 runs at least 9 wrong (12 were); what keeps delta = .05 reaches that with a probability below 2e-4."""
+    options, dim = VARIATIONS["1e-3 of all"]
+    assert binom.sf(8, 40, DELTA) < 2e-4
+    assert network(40, dim, **options) >= 9
 
 
 def test_the_derived_constants_keep_it_here():
-    """Within the exact bound for delta (false alarm 1e-6), which the published constants pass."""
+    """Within the exact bound for delta, false alarm 1e-6; none of 40 was wrong."""
     options, dim = VARIATIONS["1e-3 of all"]
-    allowed = failures_allowed(40, DELTA)
-    assert network(40, dim, constants="derived", **options) <= allowed < network(40, dim, **options)
+    assert network(40, dim, constants="derived", **options) <= failures_allowed(40, DELTA)
 
 
 @pytest.mark.slow
@@ -82,6 +79,6 @@ def test_the_derived_constants_are_right_in_95_of_100_runs(variation):
 
 
 def test_it_is_the_constants_and_not_the_network():
-    """Plain means with them are as wrong (.4 in 400 runs) and with the derived ones right; theirs are exact widths."""
+    """Plain means are wrong in 25 to 60 % of runs with them as well, and keep the exact bound with the derived ones."""
     assert 100 <= wrong_answers("means-neural-rule", 400, (("constants", "paper"),), 100) <= 240
     assert wrong_answers("means-neural-rule", 400, (("constants", "derived"),), 100) <= failures_allowed(400, DELTA)

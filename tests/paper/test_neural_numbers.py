@@ -1,8 +1,8 @@
 """The published claims on the neural method, in the paper's own metric (pulls until only epsilon-best arms are left).
 
 Under the published settings these counts follow from the constants: N_1 = 4.4 tau log(8 K^2/delta), with tau = 4 for
-two clusters, hence 283.7, 332.5 and 275.8 for K = 250, 1000 and 200. So plain means with the same constants stand beside
-them. docs/neural-guarantee.md says why none of this is a certificate; tests/guarantees has the counterexample.
+two clusters, hence 283.7, 332.5 and 275.8 for K = 250, 1000 and 200. So plain means with the same constants stand
+beside them. docs/neural-guarantee.md says why none of this is a certificate; tests/guarantees has the counterexample.
 """
 
 from __future__ import annotations

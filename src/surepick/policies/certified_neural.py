@@ -57,6 +57,7 @@ HEURISTIC_LARGEST_SHARE = 8  # arms for each dimension, at least; with fewer the
 HEURISTIC_ADVANTAGE = 0.9  # the embedding must be predicted to cost less than this share
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)  # shares of the rivals to settle through the embedding
 LEAST_SEARCHED = 16  # arms for each that is searched at a time
+DEAREST_SEARCH = 4  # arms for each pull of a search
 SEARCHES = 3  # the last batch that may look for a first candidate
 HEURISTIC_RELIABLE = 0.4  # of a margin: with larger doubts the network's guess is not worth a bet
 HEURISTIC_LEAST_DOUBT = 0.05  # of epsilon
@@ -336,8 +337,10 @@ class CertifiedNeural:
             vague = np.flatnonzero(promising & (learnt.errors > 1.01 * goal))
             vague = vague[np.argsort(-learnt.scores[vague], kind="stable")][: self.num_arms // LEAST_SEARCHED]
             missing = goal**-2 - learnt.errors[vague] ** -2
-            pulls[vague] = np.ceil(largest_scale(self.noise) ** 2 * missing).astype(np.int64)
-            if len(vague) > 0:
+            asked = np.ceil(largest_scale(self.noise) ** 2 * missing).astype(np.int64)
+            asked = np.minimum(asked, max(self.num_arms // DEAREST_SEARCH // 4, 1))
+            pulls[vague] = np.where(np.cumsum(asked) <= self.num_arms // DEAREST_SEARCH, asked, 0)
+            if pulls.any():
                 return pulls
         return pulls
 

@@ -88,10 +88,12 @@ def concluded(
     compressed: bool,
     alarms: tuple[str, ...],
     gap: Callable[[str], float | None],
+    also: tuple[int, ...] = (),
 ) -> Step[CertifiedState]:
     """The state after a batch, and its row of the trace.
 
     Args:
+        also: further candidates whose epochs open with that of the plan's, chosen from the past.
         gains: candidate -> log e-values of the batch (lines 2 to 4).
         threshold: log(1/delta).
         leader: the arm of highest score now.
@@ -101,7 +103,8 @@ def concluded(
     """
     epochs, num_arms = state.epochs, len(seen.counts)
     if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
-        epochs = opened(epochs, plan.candidate, num_arms)  # before the batch: lines 5 and 6
+        for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
+            epochs = opened(epochs, candidate, num_arms)
     epochs = advanced(epochs, gains, threshold)
     candidate = -1 if plan.candidate is None else plan.candidate
     certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8

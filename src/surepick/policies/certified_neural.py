@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from surepick.designs import round_design
 from surepick.embeddings.neural import ArmNetwork, Network
@@ -35,7 +36,6 @@ from surepick.policies.protocol import NETWORK_OPTIONS, plain_options
 from surepick.policies.schedules import check_choice
 from surepick.policies.steering import Guess
 from surepick.records import (
-    BoolArray,
     Certificate,
     Design,
     Embedding,
@@ -58,8 +58,11 @@ HEURISTIC_ADVANTAGE = 0.9  # the embedding must be predicted to cost less than t
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)  # shares of the rivals to settle through the embedding
 LEAST_SEARCHED = 16  # arms for each that is searched at a time
 DEAREST_SEARCH = 4  # arms for each pull of a search
-SEARCHES = 3  # the last batch that may look for a first candidate
-HEURISTIC_RELIABLE = 0.4  # of a margin: with larger doubts the network's guess is not worth a bet
+HEURISTIC_HOPELESS = 4  # with more than a fourth of the arms to search the network knows too little
+PATIENCE = 2  # batches after which arms that the network cannot tell are all measured
+HEDGES = 2  # runners-up whose epochs open together with the first candidate's
+SEARCHES = 6  # the last batch that may look for a first candidate
+HEURISTIC_MISSED = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
 HEURISTIC_LEAST_DOUBT = 0.05  # of epsilon
 HEURISTIC_LEAST_FIT = 2.0  # pulls for each dimension of a batch through the embedding
 SAMPLED = 40  # rivals from which the bias of all is guessed
@@ -219,15 +222,10 @@ class CertifiedNeural:
         learnt = self._learnt(state.seen)
         if state.seen.total == 0:
             return self._opening(state, self._embedded(learnt, state.seen))
-        guess = self._guess(learnt, state.seen)
-        contenders = self._contenders(state, learnt)
-        if contenders.any():
-            return Plan(round=state.round, counts=contenders, dim=self.num_arms)
-        aim = self._aim(state, learnt, guess)
-        if aim.embedded.dim == self.num_arms:
-            unseen = self._unseen(state, aim.candidate, learnt, guess)
-            if unseen.any():
-                return self._opening(state, IndependentArms(self.num_arms), unseen)
+        searched = self._search(state, learnt)
+        if searched.any():
+            return self._search_plan(state, learnt, searched)
+        aim = self._aim(state, learnt, self._guess(learnt, state.seen))
         counts = round_design(aim.weights, self._capped(aim.batch, aim.weights))
         used, through = aim.embedded, self._embedded(learnt, state.seen)
         if state.compressed and np.count_nonzero(counts) <= through.dim < self.num_arms:
@@ -258,6 +256,7 @@ class CertifiedNeural:
             compressed=plan.dim < self.num_arms and plan.candidate is not None,
             alarms=self._misfit(plan, used, seen),
             gap=self._gap,
+            also=self._hedges(state, plan, learnt),
         )
 
     def recommend(self, state: CertifiedState) -> int:
@@ -307,35 +306,52 @@ class CertifiedNeural:
         noise_scales = noise_allowance(self.noise, seen).noise_scales(self.epsilon)
         return Guess(learnt.scores, arm_means(seen), float(noise_scales.max()))
 
-    def _opening(
-        self, state: CertifiedState, embedded: Embedding | IndependentArms, arms: BoolArray | None = None
-    ) -> Plan:
-        """A batch that is evidence for none: all differences alike, or every unseen arm, to find a candidate."""
-        sigma, known = largest_scale(self.noise), self.noise.support is None
-        total = steering.opening_total(embedded, sigma, self.epsilon, known=known)
+    def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
+        """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
         if isinstance(embedded, IndependentArms):
-            counts = np.zeros(self.num_arms, np.int64)
-            counts[np.ones(self.num_arms, bool) if arms is None else arms] = total // self.num_arms
+            counts = np.full(self.num_arms, self._first_pulls() // self.num_arms)
         else:
-            weights = _thinned(steering.opening_design(embedded, self.tolerance).weights, max(total, 2 * embedded.dim))
+            known = self.noise.support is None
+            total = steering.opening_total(embedded, largest_scale(self.noise), self.epsilon, known=known)
+            design = steering.opening_design(embedded, self.tolerance)
+            weights = _thinned(design.weights, max(total, 2 * embedded.dim))
             counts = round_design(weights, self._capped(total, weights))
             counts = counts + self._reserved(embedded, counts)
         return Plan(round=state.round, counts=counts, dim=embedded.dim, misspecification=embedded.misspecification)
 
-    def _contenders(self, state: CertifiedState, learnt: Learnt) -> IntArray:
-        """Pulls that bring the arms which may be best to an error of epsilon/2, those still in doubt to epsilon/4.
+    def _first_pulls(self) -> int:
+        """What `certified-independent` measures first, in all."""
+        return steering.opening_total(
+            IndependentArms(self.num_arms),
+            largest_scale(self.noise),
+            self.epsilon,
+            known=self.noise.support is None,
+        )
 
-        A highest guess is too high by selection; a candidate taken for better than it is costs a batch on every rival.
-        Evidence for none, before any is tried.
+    def _search(self, state: CertifiedState, learnt: Learnt) -> IntArray:
+        """Pulls that look for a first candidate; none where it is known well enough (evidence for no arm).
+
+            P_j = P(N(score_j - score_leader, error_j^2 + error_leader^2) > epsilon/2)
+
+        A highest guess is too high by selection, and a candidate that trails the best by nearly epsilon costs many
+        times another. So arms with large P_j are measured until the others' P_j sum up to little; where these would be
+        too many, the network knows too little, and every arm not yet seen is measured as `certified-independent` does.
         """
         pulls = np.zeros(self.num_arms, np.int64)
         if state.epochs or learnt.vectors is None or state.round > SEARCHES:
             return pulls
-        best = int(np.argmax(learnt.scores))
-        promising = learnt.scores + learnt.errors > learnt.scores[best] - learnt.errors[best]
+        leader = int(np.argmax(learnt.scores))
+        errors = np.sqrt(learnt.errors**2 + learnt.errors[leader] ** 2)
+        better = ndtr((learnt.scores - learnt.scores[leader] - self.epsilon / 2.0) / errors)
+        better[leader] = 1.0
+        order = np.argsort(-better, kind="stable")
+        rest = float(better.sum()) - np.cumsum(better[order])
+        chosen = order[: 1 + int(np.argmax(rest <= HEURISTIC_MISSED))]
+        if len(chosen) > self.num_arms // HEURISTIC_HOPELESS and state.round > PATIENCE:
+            pulls[state.seen.counts == 0] = self._first_pulls() // self.num_arms
+            return pulls
         for goal in (self.epsilon / 2.0, self.epsilon / 4.0):
-            vague = np.flatnonzero(promising & (learnt.errors > 1.01 * goal))
-            vague = vague[np.argsort(-learnt.scores[vague], kind="stable")][: self.num_arms // LEAST_SEARCHED]
+            vague = chosen[learnt.errors[chosen] > 1.01 * goal][: self.num_arms // LEAST_SEARCHED]
             missing = goal**-2 - learnt.errors[vague] ** -2
             asked = np.ceil(largest_scale(self.noise) ** 2 * missing).astype(np.int64)
             asked = np.minimum(asked, max(self.num_arms // DEAREST_SEARCH // 4, 1))
@@ -344,15 +360,22 @@ class CertifiedNeural:
                 return pulls
         return pulls
 
-    def _unseen(self, state: CertifiedState, candidate: int, learnt: Learnt, guess: Guess) -> BoolArray:
-        """Rivals never measured, if the network cannot guess them well enough to bet on (mask, shape (K,))."""
-        unseen = np.zeros(self.num_arms, bool)
-        rivals = epoch_ahead(state, candidate, self.num_arms).unsettled()
-        rivals = rivals[state.seen.counts[rivals] == 0]
-        if len(rivals) > 0:
-            margins = guess.margins(candidate, self.epsilon)[rivals]
-            unseen[rivals] = learnt.doubt > HEURISTIC_RELIABLE * float(np.median(margins))
-        return unseen
+    def _search_plan(self, state: CertifiedState, learnt: Learnt, searched: IntArray) -> Plan:
+        through = self._embedded(learnt, state.seen)
+        few = np.count_nonzero(searched) <= through.dim
+        used = through if few else IndependentArms(self.num_arms)
+        return Plan(round=state.round, counts=searched, dim=used.dim, misspecification=used.misspecification)
+
+    def _hedges(self, state: CertifiedState, plan: Plan, learnt: Learnt) -> tuple[int, ...]:
+        """The runners-up that may turn out better than the candidate: their epochs open with the first one.
+
+        What a batch says for one candidate it says for the others too, so a change costs their weights, not all evidence.
+        """
+        if plan.candidate is None or state.epochs:
+            return ()
+        near = learnt.scores >= learnt.scores[plan.candidate] - self.epsilon
+        order = np.flatnonzero(near & (np.arange(self.num_arms) != plan.candidate))
+        return tuple(order[np.argsort(-learnt.scores[order], kind="stable")][:HEDGES].tolist())
 
     def _aim(self, state: CertifiedState, learnt: Learnt, guess: Guess) -> Aim:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""

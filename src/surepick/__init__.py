@@ -11,6 +11,9 @@ while (plan := study.ask()) is not None:
 print(study.certificate())
 """
 
+import importlib
+import importlib.util
+
 from surepick import environments
 from surepick.codec import from_json, to_json
 from surepick.complexity import effective_dimension
@@ -68,6 +71,22 @@ from surepick.studies import Study
 from surepick.tables import read_arms
 
 __version__ = "0.1.0"
+
+NEED_TORCH = {
+    "CertifiedNeural": "surepick.policies.certified_neural",
+    "Network": "surepick.embeddings.neural",
+    "NeuralElimination": "surepick.policies.neural_elimination",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The names that need an extra, resolved on first use."""
+    if name not in NEED_TORCH:
+        raise AttributeError(f"module 'surepick' has no attribute {name!r}")
+    if importlib.util.find_spec("torch") is None:
+        raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
+    return getattr(importlib.import_module(NEED_TORCH[name]), name)
+
 
 __all__ = [
     "RAGE",

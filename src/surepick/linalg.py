@@ -165,7 +165,7 @@ def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray
 
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
     """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
-    solutions: FloatArray = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+    solutions: FloatArray = np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
     return solutions
 
 

@@ -18,6 +18,7 @@ from surepick.settings import whole_number
 ARCHITECTURES = ("symmetric", "standard", "published")
 INPUTS = ("raw", "normalized")
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
+PATHS = ("auto", "jacobian", "gram")
 SCALES = ("paper", "published", "relative")
 LARGEST_ARRAY = 4 * 2**30  # bytes
 Layers = list[tuple[Tensor, Tensor | None]]
@@ -60,16 +61,20 @@ class Network:
     precision: str = "float64"
 
     def __post_init__(self) -> None:
-        whole_number("depth", self.depth, least=2, meaning="a network has a hidden layer and a last one.")
-        whole_number("width", self.width, least=1, meaning="a hidden layer has at least one unit.")
-        whole_number("seed", self.seed, least=0, meaning="it decides the weights at the start.")
-        for name, value, known in (
-            ("architecture", self.architecture, ARCHITECTURES),
-            ("inputs", self.inputs, INPUTS),
-            ("precision", self.precision, tuple(PRECISIONS)),
+        for name, least, meaning in (
+            ("depth", 2, "a network has a hidden layer and a last one."),
+            ("width", 1, "a hidden layer has at least one unit."),
+            ("seed", 0, "it decides the weights at the start."),
         ):
-            if value not in known:
-                raise InvalidInput(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")
+            value = whole_number(name, getattr(self, name), least=least, meaning=meaning)
+            object.__setattr__(self, name, value)
+        for name, known in (
+            ("architecture", ARCHITECTURES),
+            ("inputs", INPUTS),
+            ("precision", tuple(PRECISIONS)),
+        ):
+            if getattr(self, name) not in known:
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, known))}.")
         if self.architecture == "symmetric" and self.width % 2:
             raise InvalidInput(f"width is {self.width}; two equal halves need an even number.")
         _check_device(self.device)
@@ -97,6 +102,8 @@ def _check_device(device: str) -> None:
         kind = torch.device(device).type
     except (RuntimeError, TypeError) as error:
         raise InvalidInput(f"device is {device!r}; give 'cpu' or 'cuda'.") from error
+    if kind not in ("cpu", "cuda"):
+        raise InvalidInput(f"device is {device!r}; give 'cpu' or 'cuda'.")
     if kind == "cuda" and not torch.cuda.is_available():
         raise InvalidInput(f"device is {device!r}, and torch finds no such device here; use 'cpu'.")
 
@@ -121,7 +128,7 @@ class GradientSpectrum:
         freeze(self, values=np.float64, vectors=np.float64)
 
     def dimension(self, tolerance: float, scale: str) -> int:
-        """The smallest d >= 1 with sum_{i>d} e_i <= tolerance * unit.
+        """The smallest d >= 1 (never beyond the rank) with sum_{i>d} e_i <= tolerance * unit.
 
             "paper": unit = sqrt(m)     "published": unit = p     "relative": unit = sum of all e_i
 
@@ -153,7 +160,7 @@ class ArmNetwork:
         network: its kind and its start.
 
     Raises:
-        InvalidInput: arms without features; features whose squares overflow.
+        InvalidInput: arms without features, features so large that their products overflow.
     """
 
     def __init__(self, features: FloatArray, network: Network) -> None:
@@ -170,6 +177,8 @@ class ArmNetwork:
         if network.architecture == "symmetric":
             rows = np.concatenate([rows, rows], axis=1) / math.sqrt(2.0)
         self.inputs = self._tensor(rows)
+        if not bool(torch.isfinite(self.inputs @ self.inputs.sum(dim=0)).all()):
+            raise InvalidInput("the features are so large that their products overflow; use inputs='normalized'.")
 
     @property
     def penalty(self) -> float:
@@ -292,6 +301,8 @@ class ArmNetwork:
 
         Cost: O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time.
         """
+        if path not in PATHS:
+            raise InvalidInput(f"path is {path!r}; choose one of {', '.join(map(repr, PATHS))}.")
         direct = self.num_parameters <= self.num_arms if path == "auto" else path == "jacobian"
         matrix = self.gradients(theta) if direct else self.gram(theta)
         if not bool(torch.isfinite(matrix).all()):

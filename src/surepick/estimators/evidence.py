@@ -28,6 +28,7 @@ def evidence_gains(
     norm_bound: float | None,
     steady: bool = False,
     needs: FloatArray | None = None,
+    scores: FloatArray | None = None,
 ) -> FloatArray:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -54,6 +55,8 @@ def evidence_gains(
         steady: weights that trade noise for less bias (`steady_flows`) instead of least squares.
         needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
             be to expect about twice that. None: as high as promises most.
+        scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
+            lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
 
     Returns:
         shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
@@ -80,7 +83,8 @@ def evidence_gains(
             weights = _steadied(embedded, seen.counts, pulled, rows, centre, weights, coordinates, noise_scales, rooms)
             beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
         limits = None if needs is None else needs[rows]
-        tilts = _bets(weights, seen.counts[pulled], pulled, margins[rows] - beta, allowance, noise_scales, limits)
+        rooms = margins[rows] - beta - _drift(weights * seen.counts[pulled], scores, pulled, rows, centre)
+        tilts = _bets(weights, seen.counts[pulled], pulled, rooms, allowance, noise_scales, limits)
         tilts[rows == centre] = 0.0
         lead = epsilon - beta - weights @ seen.sums[pulled]
         penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
@@ -100,6 +104,13 @@ def _coordinates(
     return coordinates, coordinates[pulled].T / variances
 
 
+def _drift(flows: FloatArray, scores: FloatArray | None, pulled: IntArray, rows: IntArray, centre: int) -> FloatArray:
+    """By how much the flows would overstate each rival's lead if the means were as guessed; at least 0."""
+    if scores is None:
+        return np.zeros(len(rows))
+    return np.asarray(np.maximum(flows @ scores[pulled] - (scores[rows] - scores[centre]), 0.0))
+
+
 def bias_ahead(
     embedded: Embedding,
     counts: IntArray,
@@ -109,12 +120,16 @@ def bias_ahead(
     noise_scales: FloatArray,
     norm_bound: float,
     rooms: FloatArray | None = None,
+    scores: FloatArray | None = None,
 ) -> FloatArray:
-    """beta of `evidence_gains` for pairs of a batch with these counts, before it is measured; shape (len(rivals),).
+    """What bias is expected to take of each margin in a batch with these counts, before it is measured.
+
+    beta of `evidence_gains`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
 
     Args:
         counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
         rooms: guesses of what bias leaves of the margins, for the beta of steady weights; None: least squares.
+        scores: guesses of the means, shape (K,); None: beta alone.
 
     Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
     """
@@ -123,7 +138,8 @@ def bias_ahead(
     weights = (coordinates[rivals] - coordinates[centre]) @ own
     if rooms is not None and embedded.misspecification > 0.0:
         weights = _steadied(embedded, counts, pulled, rivals, centre, weights, coordinates, noise_scales, rooms)
-    return _bias(embedded, counts, pulled, rivals, centre, weights, norm_bound)
+    beta = _bias(embedded, counts, pulled, rivals, centre, weights, norm_bound)
+    return np.asarray(beta + _drift(weights * counts[pulled], scores, pulled, rivals, centre))
 
 
 def _steadied(

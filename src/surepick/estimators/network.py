@@ -20,9 +20,9 @@ from surepick.records import FloatArray, Observations, record
 from surepick.settings import positive_number
 
 TRAINERS = ("gauss-newton", "gradient-descent", "adamw")
-MOST_STEPS = 12
-DECREASE = 1e-3  # of the loss; less ends the Gauss-Newton steps
-HALVINGS = 12
+MOST_STEPS = 20
+DECREASE = 1e-4  # of the loss; less ends the Gauss-Newton steps
+DAMPINGS = 8  # tries of a step
 PLATEAU = 1e-6  # relative decrease of the loss in a hundred gradient steps that ends them
 MOST_GRADIENT_STEPS = 100_000
 ADAM_STEPS = 6_000
@@ -195,48 +195,39 @@ def _finished(network: Trainable, theta: Tensor, loss: float, steps: int) -> Tra
 
 
 def _gauss_newton(network: Trainable, lesson: Lesson) -> tuple[Tensor, int]:
-    """Repeated linear least squares in the gradients at the current weights, in its dual form.
+    """Repeated linear least squares in the gradients at the current weights, in its dual form, damped.
 
-        theta+ = theta_0 + G'c,   (GG' + alpha m diag(1/n)) c = mean - f(theta) + G (theta - theta_0)
+        theta+ = c + G'u,   (GG' + (alpha m + mu) diag(1/n)) u = mean - f(theta) + G (theta - c)
+        c = (alpha m theta_0 + mu theta) / (alpha m + mu)
 
-    is the minimiser of L with f replaced by its tangent. The step is halved until L decreases; it is a direction of
-    descent, because the tangent problem is convex and has the same gradient at theta. No learning rate.
+    is the minimiser of L with f replaced by its tangent, plus mu |theta+ - theta|^2 / 2. A step that does not lower L
+    is tried again with ten times the mu (from alpha m / 10 on), one that does is followed by a tenth of it; mu = 0 at
+    first. No learning rate: small enough steps are gradient descent, which lowers L wherever it can be lowered.
 
-    Source: ours (Gauss-Newton in its dual form; one step from theta_0 is kernel ridge regression with the tangent
+    Source: ours (Levenberg-Marquardt in dual form; one step from theta_0 is kernel ridge regression with the tangent
     kernel). Cost: O(p K^2 + K^3) a step for p >= K arms pulled.
     """
-    theta, value = network.start, lesson.loss(network, network.start)
+    theta, value, damping = network.start, lesson.loss(network, network.start), 0.0
     for step in range(1, MOST_STEPS + 1):
         gram = network.gram(theta, lesson.rows)
-        gram.diagonal().add_(lesson.price / lesson.counts)
-        target = lesson.means - network.outputs(theta, lesson.rows)
-        target += network.pushed(theta, theta - network.start, lesson.rows)
-        factor, failed = torch.linalg.cholesky_ex(gram)
-        if int(failed):
-            return theta, step - 1
-        shares = torch.cholesky_solve(target[:, None], factor)[:, 0]
-        direction = network.start + network.pulled(theta, shares, lesson.rows) - theta
-        length, reached = _descended(network, lesson, theta, direction, value)
-        if length == 0.0:
-            return theta, step - 1
-        theta = theta + length * direction
-        small, value = value - reached <= DECREASE * value, reached
-        if small:
+        misfit = lesson.means - network.outputs(theta, lesson.rows)
+        before = value
+        for _ in range(DAMPINGS):
+            price = lesson.price + damping
+            centre = theta + (lesson.price / price) * (network.start - theta)
+            factor, failed = torch.linalg.cholesky_ex(gram + torch.diag(price / lesson.counts))
+            if not int(failed):
+                target = misfit + network.pushed(theta, theta - centre, lesson.rows)
+                shares = torch.cholesky_solve(target[:, None], factor)[:, 0]
+                proposal = centre + network.pulled(theta, shares, lesson.rows)
+                reached = lesson.loss(network, proposal)
+                if reached < value:
+                    theta, value, damping = proposal, reached, damping / 10.0
+                    break
+            damping = max(10.0 * damping, lesson.price / 10.0)
+        if before - value <= DECREASE * before:
             return theta, step
     return theta, MOST_STEPS
-
-
-def _descended(
-    network: Trainable, lesson: Lesson, theta: Tensor, direction: Tensor, value: float
-) -> tuple[float, float]:
-    """(step length, loss there): the first of 1, 1/2, 1/4, ... that lowers the loss; (0, value) if none does."""
-    length = 1.0
-    for _ in range(HALVINGS):
-        reached = lesson.loss(network, theta + length * direction)
-        if reached < value:
-            return length, reached
-        length /= 2.0
-    return 0.0, value
 
 
 def _gradient_descent(network: Trainable, lesson: Lesson) -> tuple[Tensor, int]:

@@ -24,10 +24,11 @@ def steady_flows(
 ) -> FloatArray:
     """Flows f = n u with the same estimate for every linear function of the vectors, and less bias plus noise.
 
-        minimise gamma sum_x |f_x - target_x| + room/(2 D) sum_x f_x^2 s_x^2 / n(x),     sum_x f_x z_x as for the given flows
+        minimise gamma sum_x |f_x - target_x| + room/(2 D) sum_x f_x^2 s_x^2 / n(x)
+        subject to sum_x f_x z_x as for the given flows
 
-    by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. With D = sum f^2 s^2/n of the
-    last flows a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
+    by a few weighted least squares, |a| replaced by a^2/(2 |a_0|) + |a_0|/2 at the last a_0. D = sum f^2 s^2/n of the
+    last flows: then a lower value means a larger room^2 / D, the evidence that a bet on the room can gain.
 
     Args:
         flows: of least squares, shape (m, p), for m pairs and p arms pulled.

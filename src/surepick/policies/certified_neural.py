@@ -32,7 +32,7 @@ from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
 from surepick.policies.belief import believed, check_level
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead
-from surepick.policies.protocol import NETWORK_OPTIONS, plain_options
+from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, plain_options
 from surepick.policies.schedules import check_choice
 from surepick.policies.steering import Guess
 from surepick.records import (
@@ -50,7 +50,6 @@ from surepick.records import (
 )
 from surepick.settings import not_negative, positive_number, share_of_pulls, whole_number
 
-OPTIONS = ("gap_bound", "misspecification", "dim", "vectors", "regularization", "tolerance", "reserve", "largest_batch")
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
 HEURISTIC_LARGEST_SHARE = 8  # arms for each dimension, at least; with fewer the features save little
@@ -63,13 +62,14 @@ PATIENCE = 2  # batches after which arms that the network cannot tell are all me
 HEDGES = 2  # runners-up whose epochs open together with the first candidate's
 SEARCHES = 6  # the last batch that may look for a first candidate
 HEURISTIC_MISSED = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
-HEURISTIC_LEAST_DOUBT = 0.05  # of epsilon
+HEURISTIC_LEAST_DOUBT = 0.5  # of epsilon; one odd arm does not show in a mean square
+HEURISTIC_ENOUGH = 0.7  # of the standard errors that settle a rival; it then counts as settled by the batch
 HEURISTIC_LEAST_FIT = 2.0  # pulls for each dimension of a batch through the embedding
 SAMPLED = 40  # rivals from which the bias of all is guessed
 SIZE_IN_SIGMAS = 1e6
 UNDECLARED = (
-    "No bound on the misspecification of the network's embeddings was declared (misspecification=...), so the bias that "
-    "they cause was estimated from the rewards: nothing guarantees it."
+    "No bound on the misspecification of the network's embeddings was declared (misspecification=...), so the bias "
+    "that they cause was estimated from the rewards: nothing guarantees it."
 )
 
 
@@ -94,8 +94,9 @@ class Learnt:
 class CertifiedNeural:
     """`CertifiedElimination` with an embedding that a network learns from everything before the batch.
 
-        psi_b(x) = (1, f(x; theta_b), e_1 u_x1, ..., e_d u_xd) in orthonormal coordinates, theta_b trained on the batches
-        before b, (e, u) from the gradients (or the last layer) at theta_b
+        psi_b(x) = (1, f(x; theta_b), e_1 u_x1, ..., e_d u_xd) in orthonormal coordinates
+
+        theta_b trained on the batches before b, (e, u) from the gradients (or the last layer) at theta_b
 
     Given the past, psi_b is fixed; the least squares on the fresh rewards of batch b is a batch of
     `CertifiedElimination` with |eta| <= gamma, and its gains multiply into the same e-processes
@@ -187,7 +188,7 @@ class CertifiedNeural:
 
     @property
     def size_bound(self) -> float:
-        """B >= |h| for every arm: from the range of the rewards, else a million noise scales. It bounds rounding only."""
+        """B >= |h| for every arm: from the range of the rewards, else a million noise scales; it bounds rounding."""
         if self.noise.support is not None:
             return max(abs(self.noise.support[0]), abs(self.noise.support[1]))
         return SIZE_IN_SIGMAS * largest_scale(self.noise)
@@ -210,7 +211,7 @@ class CertifiedNeural:
     @property
     def spec(self) -> dict[str, Any] | None:
         network = {name: getattr(self.network, name) for name in NETWORK_OPTIONS}
-        return {"name": self.name, **plain_options(self, OPTIONS), **network}
+        return {"name": self.name, **plain_options(self, CERTIFIED_NEURAL_OPTIONS), **network}
 
     def init(self) -> CertifiedState:
         return certification.initial_state(self.num_arms, self.epsilon, self.known_gap)
@@ -291,16 +292,21 @@ class CertifiedNeural:
         return Embedding(learnt.vectors, self._estimated(learnt.vectors, seen))
 
     def _estimated(self, vectors: FloatArray, seen: Observations) -> float:
-        """Twice the root mean square by which the means miss the embedding beyond noise, at least epsilon/20."""
-        least, pulled = self.epsilon / 20.0, np.flatnonzero(seen.counts)
+        """Three times the root mean square by which the means may miss the embedding, at least epsilon/20.
+
+        What noise could hide counts as missed: twice the standard deviation of the sum of squares of pure noise.
+        """
+        if seen.total == 0:
+            return self.epsilon  # of a batch that is evidence for nothing
+        pulled = np.flatnonzero(seen.counts)
         fitted = estimate(Embedding(vectors, 0.0), seen)
-        freedom = len(pulled) - vectors.shape[1]
-        if freedom < 1:
-            return 5.0 * least
+        freedom = max(len(pulled) - vectors.shape[1], 1)
         misfit = seen.means[pulled] - fitted.scores[pulled]
         misfit -= np.average(misfit, weights=seen.counts[pulled])
-        excess = float(seen.counts[pulled] @ misfit**2) - freedom * largest_scale(self.noise) ** 2
-        return max(least, 2.0 * math.sqrt(max(excess, 0.0) / seen.total))
+        noise = largest_scale(self.noise) ** 2
+        excess = max(float(seen.counts[pulled] @ misfit**2) - freedom * noise, 0.0)
+        hidden = 2.0 * noise * math.sqrt(2.0 * freedom)
+        return max(self.epsilon / 20.0, 3.0 * math.sqrt((excess + hidden) / max(seen.total, 1)))
 
     def _guess(self, learnt: Learnt, seen: Observations) -> Guess:
         noise_scales = noise_allowance(self.noise, seen).noise_scales(self.epsilon)
@@ -369,7 +375,7 @@ class CertifiedNeural:
     def _hedges(self, state: CertifiedState, plan: Plan, learnt: Learnt) -> tuple[int, ...]:
         """The runners-up that may turn out better than the candidate: their epochs open with the first one.
 
-        What a batch says for one candidate it says for the others too, so a change costs their weights, not all evidence.
+        What a batch says for one candidate it says for the others too: a change costs their weights, not all evidence.
         """
         if plan.candidate is None or state.epochs:
             return ()
@@ -422,7 +428,7 @@ class CertifiedNeural:
         margins = guess.margins(candidate, self.epsilon)[rivals]
         first = settled(embedded, rivals, np.zeros(len(rivals)))
         counts = np.ceil(_thinned(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
-        beta = self._bias_ahead(embedded, counts, candidate, rivals, margins, noise_scales)
+        beta = self._bias_ahead(embedded, counts, candidate, rivals, margins, noise_scales, guess)
         spread = estimate(embedded, Observations(counts, np.zeros(self.num_arms)), reference=candidate)
         lengths = math.sqrt(counts.sum()) * spread.distances(rivals, np.array([candidate]))[:, 0]
         need = steering.efforts(epoch.evidence[rivals], self.threshold) * float(noise_scales.max())
@@ -440,7 +446,16 @@ class CertifiedNeural:
         far = np.sort(far)
         batch = math.ceil(pulls)
         weights = _thinned(settled(embedded, rivals[far], beta[far]).weights, batch)
-        return Aim(candidate, embedded, weights, best, batch)
+        counts = round_design(weights, max(batch, int(np.count_nonzero(weights))))
+        rooms = np.maximum(margins[far] - beta[far], 1e-9)
+        exact = self._bias(embedded, counts, candidate, rivals[far], rooms, noise_scales, guess)
+        spread = estimate(embedded, Observations(counts, np.zeros(self.num_arms)), reference=candidate)
+        width = spread.distances(rivals[far], np.array([candidate]))[:, 0] * need[far]
+        kept = rivals[far][margins[far] - exact > HEURISTIC_ENOUGH * width]
+        left = alone(np.setdiff1d(rivals, kept))
+        if batch + left >= HEURISTIC_ADVANTAGE * predicted:
+            return aim
+        return Aim(candidate, embedded, weights, batch + left, batch)
 
     def _bias_ahead(
         self,
@@ -450,25 +465,36 @@ class CertifiedNeural:
         rivals: IntArray,
         margins: FloatArray,
         noise_scales: FloatArray,
+        guess: Guess,
     ) -> FloatArray:
         """A guess of beta for each rival: that of least squares, times what steady weights save on some of them."""
 
-        def beta(some: IntArray, rooms: FloatArray | None) -> FloatArray:
-            return bias_ahead(
-                embedded,
-                counts,
-                centre=candidate,
-                rivals=some,
-                noise_scales=noise_scales,
-                norm_bound=self._norm_bound(embedded),
-                rooms=rooms,
-            )
-
-        plain = beta(rivals, None)
+        plain = self._bias(embedded, counts, candidate, rivals, None, noise_scales, guess)
         some = np.unique(np.linspace(0, len(rivals) - 1, SAMPLED).astype(np.int64))
         rooms = np.maximum(margins[some] - plain[some], 0.1 * margins[some])
-        saved = beta(rivals[some], rooms) / np.maximum(plain[some], 1e-300)
-        return np.asarray(plain * float(np.median(saved)))
+        saved = self._bias(embedded, counts, candidate, rivals[some], rooms, noise_scales, guess)
+        return np.asarray(plain * float(np.median(saved / np.maximum(plain[some], 1e-300))))
+
+    def _bias(
+        self,
+        embedded: Embedding,
+        counts: IntArray,
+        candidate: int,
+        rivals: IntArray,
+        rooms: FloatArray | None,
+        noise_scales: FloatArray,
+        guess: Guess,
+    ) -> FloatArray:
+        return bias_ahead(
+            embedded,
+            counts,
+            centre=candidate,
+            rivals=rivals,
+            noise_scales=noise_scales,
+            norm_bound=self._norm_bound(embedded),
+            rooms=rooms,
+            scores=guess.scores,
+        )
 
     def _norm_bound(self, embedded: Embedding) -> float:
         """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
@@ -498,6 +524,7 @@ class CertifiedNeural:
                 allowance=allowance,
                 noise_scales=noise_scales,
                 steady=True,
+                scores=guess.scores,
                 needs=self.threshold - epoch.evidence,
                 norm_bound=self._norm_bound(used) if isinstance(used, Embedding) else None,
             )
@@ -580,8 +607,8 @@ def _remembered(request: _Request) -> Learnt:
 def learn(policy: CertifiedNeural, seen: Observations) -> Learnt:
     """The embedding and the guess of the means, from everything seen so far: a function of it and of the seed.
 
-    The network is trained on the arms' means less their common mean. The guess weighs an arm's own mean against what the
-    network says of it without them, as if that erred as it does on the arms measured so far.
+    The network is trained on the arms' means less their common mean. The guess weighs an arm's own mean against what
+    the network says of it without them, as if that erred as it does on the arms measured so far.
     """
     arms = ArmNetwork(policy.features, policy.network)
     if seen.total == 0:

@@ -9,11 +9,10 @@ import numpy as np
 
 from surepick.complexity import embedding_design
 from surepick.designs import allocate, round_design
-from surepick.embeddings.neural import SCALES, ArmNetwork, Network
+from surepick.embeddings.neural import SCALES, ArmNetwork, GradientSpectrum, Network
 from surepick.errors import InvalidInput, NotConverged
-from surepick.estimators import collapsed
 from surepick.estimators.network import TRAINERS, Trained, train
-from surepick.noise import Noise, largest_scale
+from surepick.noise import Noise
 from surepick.policies import neural_rule
 from surepick.policies.neural_rule import NeuralRule, NeuralState
 from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, plain_options
@@ -31,6 +30,8 @@ from surepick.records import (
     record,
 )
 from surepick.settings import positive_number
+
+LEAST_VALUE = 1.0  # of the first design; two arms that are measured equally often have 4
 
 
 @record
@@ -61,7 +62,8 @@ class NeuralElimination:
 
     Source: Algorithm 2.
     Differs from the paper: the answer is the survivor of highest score; every round trains on its own rewards from
-    theta_0, as the paper writes (the published code goes on from the last weights); Gauss-Newton by default.
+    theta_0, as the paper writes (the published code goes on from the last weights); Gauss-Newton by default; d_k is at
+    least 2 where there are more than two distinct arms (with d_k = 1 any two clusters look alike).
     """
 
     name: ClassVar[str] = "neural-embedding"
@@ -143,7 +145,7 @@ class NeuralElimination:
         rule, k, active = self.rule, state.round, state.active
         arms = ArmNetwork(self.features, self.network)
         spectrum = arms.spectrum(self._trained(arms, state.seen).weights)  # Alg. 2, line 3
-        dim = spectrum.dimension(self.error_tolerance, self.tolerance_scale)  # Alg. 2, line 3
+        dim = max(self._dimension(spectrum), min(2, arms.num_distinct - 1, arms.num_parameters))  # Alg. 2, line 3
         embedded = Embedding(spectrum.vectors_of(dim), rule.misspecification)  # Alg. 2, line 3
         design = self._design(embedded, active)  # Alg. 2, line 4
         total = rule.pulls(k, dim=dim, value=design.value)  # Alg. 2, line 5
@@ -159,7 +161,7 @@ class NeuralElimination:
     def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
         arms = ArmNetwork(self.features, self.network)
         scores = self._trained(arms, seen).scores  # Alg. 2, line 8
-        alarms = self._collapsed(plan, arms) if plan.round == 1 else ()
+        alarms = self._collapsed(plan, arms, state) if plan.round == 1 else ()
         return neural_rule.conclude(self.rule, state, plan, seen, scores, alarms=alarms)  # Alg. 2, line 9
 
     def recommend(self, state: NeuralState) -> int:
@@ -171,6 +173,9 @@ class NeuralElimination:
 
     def _trained(self, arms: ArmNetwork, seen: Observations) -> Trained:
         return train(arms, seen, trainer=self.trainer, regularization=self.alpha, seed=self.network.seed)
+
+    def _dimension(self, spectrum: GradientSpectrum) -> int:
+        return spectrum.dimension(self.error_tolerance, self.tolerance_scale)
 
     def _design(self, embedded: Embedding, active: IntArray) -> Design:
         try:
@@ -184,20 +189,15 @@ class NeuralElimination:
             return round_design(design.weights, max(total, least))
         return allocate(design, embedded.features, total, slack=self.slack, active=active).counts
 
-    def _collapsed(self, plan: Plan, arms: ArmNetwork) -> tuple[str, ...]:
-        """Whether eps-bar left next to nothing of the arms (their differences would seem known after a few pulls)."""
-        found = collapsed(
-            dim=plan.dim,
-            rank=min(arms.num_distinct, arms.num_parameters),
-            misspecification=math.inf,
-            value=plan.value or 0.0,
-            num_distinct=arms.num_distinct,
-            reach=math.inf,
-            epsilon=largest_scale(self.noise),
-        )
-        if not found:
+    def _collapsed(self, plan: Plan, arms: ArmNetwork, state: NeuralState) -> tuple[str, ...]:
+        """Whether eps-bar left next to nothing of the arms: with one dimension, or a design value near 0, any
+        difference would seem known after a few pulls."""
+        wanted = self._dimension(arms.spectrum(self._trained(arms, state.seen).weights))
+        value = plan.value or 0.0
+        if arms.num_distinct <= 2 or (wanted > 1 and value >= LEAST_VALUE):
             return ()
+        kept = f"{wanted} dimension{'s' if wanted > 1 else ''}"
         return (
-            f"{arms.num_distinct} distinct arms were compressed to {plan.dim} dimensions with design value "
-            f"{plan.value:.3g}: error_tolerance = {self.error_tolerance:g} is too large to tell them apart",
+            f"error_tolerance = {self.error_tolerance:g} leaves {kept} of {arms.num_distinct} distinct arms "
+            f"(design value {value:.3g} in {plan.dim}): too large to tell them apart",
         )

@@ -196,8 +196,10 @@ def conclude(
     """
     active = state.active
     best = float(scores[active].max())
-    leader = int(active[np.argmax(scores[active])])
-    survivors = active if seen.total == 0 else active[best - scores[active] < rule.threshold(plan.round)]
+    leader, survivors = state.leader, active
+    if seen.total > 0:
+        leader = int(active[np.argmax(scores[active])])
+        survivors = active[best - scores[active] < rule.threshold(plan.round)]
     finished = ""
     if len(survivors) == 1:
         finished = "single"

@@ -11,6 +11,16 @@ State = TypeVar("State")
 
 NAMED_FAMILIES = ("linear", "kernel")  # embeddings that the registry can rebuild from plain options
 NETWORK_OPTIONS = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
+CERTIFIED_NEURAL_OPTIONS = (
+    "gap_bound",
+    "misspecification",
+    "dim",
+    "vectors",
+    "regularization",
+    "tolerance",
+    "reserve",
+    "largest_batch",
+)
 NEURAL_OPTIONS = (
     "slack",
     "gap_bound",

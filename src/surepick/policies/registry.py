@@ -25,7 +25,7 @@ from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.fixed_elimination import FixedElimination
 from surepick.policies.means_neural_rule import MeansNeuralRule
-from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, Policy
+from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, NEURAL_OPTIONS, Policy
 from surepick.policies.rage import RAGE
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
@@ -35,6 +35,7 @@ from surepick.settings import positive_number
 LINEAR_OPTIONS = ("norm_bound", "bound")
 KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding")
 IDLE = ("slack", "schedule", "union")  # known to all policies, without effect on some
+LEARNER = MappingProxyType({"depth": 2, "width": 512, "architecture": "standard"})  # of certified-neural, by default
 LITERAL_ROUNDS = MappingProxyType(
     {
         "dimension": "effective",
@@ -147,6 +148,16 @@ def _neural_embedding(arms: Arms, **options: Any) -> Policy[Any]:
     return NeuralElimination(features=arms.features, network=network, **options)
 
 
+def _certified_neural(arms: Arms, **options: Any) -> Policy[Any]:
+    _check_idle(options)
+    _need_torch("certified-neural")
+    from surepick.embeddings.neural import Network  # noqa: PLC0415 (torch: heavy, and an extra)
+    from surepick.policies.certified_neural import CertifiedNeural  # noqa: PLC0415
+
+    network = Network(**{**LEARNER, **_taken(options, NETWORK_OPTIONS)})
+    return CertifiedNeural(features=arms.features, network=network, **options)
+
+
 def _means_neural_rule(arms: Arms, **options: Any) -> MeansNeuralRule:
     _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
     return MeansNeuralRule(num_arms=arms.num_arms, **options)
@@ -242,6 +253,12 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             (*means_neural_rule.OPTIONS, "schedule", "union"),
             MappingProxyType({"constants": "paper"}),
             "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
+        ),
+        "certified-neural": Entry(
+            _certified_neural,
+            (*CERTIFIED_NEURAL_OPTIONS, *IDLE, *NETWORK_OPTIONS),
+            MappingProxyType({}),
+            "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
         ),
         "rage": Entry(
             _rage,

@@ -22,7 +22,7 @@ from surepick.complexity import (
     spectrum_effective_dimension,
     theorem_parameters,
 )
-from surepick.complexity.neural import rounding_floor
+from surepick.complexity.neural_theorem import rounding_floor
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
 
 PAGE = Path(__file__).parents[2] / "docs" / "neural-guarantee.md"

@@ -55,7 +55,8 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
-        "kernel-embedding, fixed-kernel, unknown-misspecification, rage or action-elimination. None: certified-linear "
+        "kernel-embedding, fixed-kernel, unknown-misspecification, rage, action-elimination, means-neural-rule, and "
+        "with torch installed certified-neural and neural-embedding. None: certified-linear "
         "if a norm bound is given, certified-kernel if a kernel is given as well, else certified-independent, which "
         "ignores the features.",
     ),
@@ -63,6 +64,13 @@ PolicyOption = Annotated[
 NormBoundOption = Annotated[
     float | None,
     typer.Option("--norm-bound", help="Largest norm that the coefficients of a linear reward can have."),
+]
+MisspecificationOption = Annotated[
+    float | None,
+    typer.Option(
+        "--misspecification",
+        help="For certified-neural: how far the means can be from every embedding that the network may learn.",
+    ),
 ]
 GapBoundOption = Annotated[
     float | None, typer.Option("--gap-bound", help="Largest possible difference of two mean rewards, if known.")

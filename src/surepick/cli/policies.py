@@ -12,7 +12,8 @@ from surepick.policies import Policy, make_policy, policy_options
 from surepick.records import Arms
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
-WHO_KNOWS = {"norm_bound": LINEAR, "gamma": KERNEL, "kernel": KERNEL}
+NEURAL = "certified-neural"
+WHO_KNOWS = {"norm_bound": LINEAR, "gamma": KERNEL, "kernel": KERNEL, "misspecification": NEURAL}
 
 
 def chosen_policy(
@@ -36,6 +37,8 @@ def chosen_policy(
 
 def _fitting(given: dict[str, Any]) -> str:
     """The policy that the given options speak of."""
+    if given.get("misspecification") is not None:
+        return NEURAL
     if given.get("gamma") is not None or given.get("kernel") is not None:
         return KERNEL
     return WITHOUT_FEATURES if given.get("norm_bound") is None else LINEAR

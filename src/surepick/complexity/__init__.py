@@ -27,15 +27,17 @@ from surepick.complexity.hardness import (
     reference_pulls,
     relaxation_bound,
 )
-from surepick.complexity.neural import (
+from surepick.complexity.neural_dimension import (
+    neural_effective_dimension,
+    neural_gram,
+    reward_norm,
+    spectrum_effective_dimension,
+)
+from surepick.complexity.neural_theorem import (
     TheoremInstance,
     TheoremParameters,
     TheoremRound,
-    neural_effective_dimension,
-    neural_gram,
     proof_parameters,
-    reward_norm,
-    spectrum_effective_dimension,
     theorem_parameters,
 )
 

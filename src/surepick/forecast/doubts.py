@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.complexity import neural_gram, spectrum_effective_dimension
 from surepick.embeddings import ArmEmbedding
 from surepick.forecast.rehearsal import EQUAL_STUDIES, Rehearsal
 from surepick.forecast.result import ForecastRound
@@ -15,6 +16,8 @@ from surepick.policies import Policy
 from surepick.policies.belief import reach, vacuous
 from surepick.records import Embedding, FloatArray
 
+KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
+MOST_IN_KERNEL = 3000  # arms; the kernel's spectrum takes K^3
 BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twice the pulls
 
 
@@ -75,7 +78,7 @@ class Doubts:
 
     def mild(self, total: int, uniform: int) -> list[str]:
         """What makes it dear, or rests on more than the table."""
-        found = list(self.policy.caveats)
+        found = [*self.policy.caveats, *self._network_dimension()]
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
             found += [] if self.norm_matters else self._no_gap(self.embedding)
@@ -88,6 +91,20 @@ class Doubts:
             case = "In the worst case" if self.guess is None else "Under the guess"
             found.append(f"{case} it takes more measurements than all equally often would.")
         return found
+
+    def _network_dimension(self) -> list[str]:
+        """How much a wide network could compress these arms, for policies that use one."""
+        features = getattr(self.policy, "features", None)
+        if getattr(self.policy, "network", None) is None or not isinstance(features, np.ndarray):
+            return []
+        if len(features) > MOST_IN_KERNEL or not features.any(axis=1).all():
+            return []
+        gram = neural_gram(features, depth=self.policy.network.depth, inputs="normalized")  # type: ignore[attr-defined]
+        dim = spectrum_effective_dimension(gram, KERNEL_SHARE * float(np.trace(gram)))
+        return [
+            f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of the "
+            "arms' tangent kernel (a very wide network, inputs normalised); the fewer, the more a network can save."
+        ]
 
     def _endless(self) -> list[str]:
         if self.policy.stops == "never":

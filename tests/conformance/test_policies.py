@@ -18,6 +18,7 @@ OPTIONS = {
     "kernel-embedding": {"norm_bound": 4.0, "gamma": 0.5},
     "fixed-kernel": {"norm_bound": 4.0, "gamma": 0.5},
     "neural-embedding": {"width": 16},
+    "certified-neural": {"width": 16},
 }
 HEURISTIC = {"unknown-misspecification", "neural-embedding", "means-neural-rule"}  # they end without a certificate
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])

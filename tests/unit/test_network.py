@@ -420,9 +420,42 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_formed(monkeypatc
 
 
 def test_gradients_that_are_not_finite_break_the_contract():
-    arms = make(1e25 * normal_rows(4, 3), precision="float32")
+    """Weights may still become too large for features of order 1."""
+    arms = make(normal_rows(4, 3), precision="float32")
     with pytest.raises(sp.ContractError, match=r"a gradient of the network is not finite.*inputs='normalized'"):
-        arms.spectrum(arms.start)
+        arms.spectrum(1e25 * arms.start)
+
+
+@pytest.mark.parametrize(("size", "precision"), [(1e25, "float32"), (1e200, "float64")])
+def test_features_whose_products_overflow_are_refused(size, precision):
+    features = size * normal_rows(4, 3)
+    with pytest.raises(sp.InvalidInput, match=r"so large that their products overflow; use inputs='normalized'"):
+        make(features, precision=precision)
+    arms = make(features, precision="float64", inputs="normalized") if size < 1e100 else make(features / size)
+    assert np.all(np.isfinite(arms.spectrum(arms.start).values))
+
+
+@pytest.mark.parametrize("path", ["bogus", "", None])
+def test_an_unknown_path_is_refused(path):
+    arms = make(normal_rows(4, 3))
+    with pytest.raises(sp.InvalidInput, match="choose one of 'auto', 'jacobian', 'gram'"):
+        arms.spectrum(arms.start, path=path)
+
+
+@pytest.mark.parametrize("device", ["mps", "meta", "xpu"])
+def test_other_devices_are_refused(device):
+    with pytest.raises(sp.InvalidInput, match=f"device is '{device}'; give 'cpu' or 'cuda'"):
+        Network(device=device)
+
+
+def test_whole_numbers_are_stored_as_such():
+    """16.0 is 16: the spec, the digests and torch see the same number."""
+    network = Network(depth=2.0, width=16.0, seed=3.0)
+    assert (network.depth, network.width, network.seed) == (2, 16, 3)
+    assert {type(each) for each in (network.depth, network.width, network.seed)} == {int}
+    assert network == Network(depth=2, width=16, seed=3)
+    with pytest.raises(sp.InvalidInput, match=r"width is 16\.5"):
+        Network(width=16.5)
 
 
 # --- precision and device

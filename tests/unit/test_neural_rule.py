@@ -237,7 +237,6 @@ def test_a_round_of_which_nothing_came_is_repeated():
         assert done.state.active.tolist() == [0, 1, 2]
 
 
-@pytest.mark.xfail(reason="conclude takes the leader from the scores of an empty round", strict=True)
 def test_an_empty_round_leaves_the_leader_alone():
     """The network's leader would be that of the largest output at the start: of rounding errors."""
     policy = means_rule(4)
@@ -419,7 +418,7 @@ def test_the_caveats_promise_nothing():
 
 
 def test_an_error_tolerance_far_too_large_rings_the_alarm():
-    """Ten arms on one degree of the unit circle, in one dimension: tau next to 0, a handful of pulls."""
+    """Ten arms on one degree of the unit circle, for which one dimension would do: two are kept all the same."""
     angles = np.linspace(0.0, 0.02, 10)
     environment = sp.environments.Environment(
         arms=sp.Arms(np.column_stack([np.cos(angles), np.sin(angles)])),
@@ -428,13 +427,11 @@ def test_an_error_tolerance_far_too_large_rings_the_alarm():
     )
     policy = network(environment.arms.features, error_tolerance=0.9)
     run = sp.simulate(policy, environment)
-    sentence = "10 distinct arms were compressed to 1 dimensions with design value "
-    assert run.rounds[0].dim == 1
-    assert run.rounds[0].value < 0.01
-    assert run.pulls < 100
+    sentence = "error_tolerance = 0.9 leaves 1 dimension of 10 distinct arms (design value 4 in 2): too large to tell"
+    assert run.rounds[0].dim == 2
+    assert run.rounds[0].value == pytest.approx(4.0, rel=0.02)
     assert run.verdict == "heuristic"
-    assert f"The data speak against the embedding: {sentence}" in run.certificate.reason
-    assert "error_tolerance = 0.9 is too large to tell them apart" in run.certificate.reason
+    assert f"The data speak against the embedding: {sentence} them apart" in run.certificate.reason
     assert [len(row.alarms) for row in run.rounds] == [1] + [0] * (len(run.rounds) - 1)
     assert run.rounds[0].alarms[0].startswith(sentence)
     silent = sp.simulate(network(environment.arms.features, error_tolerance=1e-6, constants="paper"), environment)
@@ -443,16 +440,24 @@ def test_an_error_tolerance_far_too_large_rings_the_alarm():
     assert "speak against" not in silent.certificate.reason
 
 
-def test_the_published_tolerance_collapses_in_many_dimensions():
-    """First weights of size 1/sqrt(D), a tolerance that grows with p: of two clusters in D = 100 one vector is left."""
+def test_the_published_tolerance_asks_for_too_little_in_many_dimensions():
+    """First weights of size 1/sqrt(D), a tolerance that grows with p: of two clusters in D = 100 it leaves one vector.
+    Two are kept, and the alarm rings all the same."""
     environment = sp.environments.two_clusters(num_arms=200, dim=100, reward="norm", seed=0)
     settings = USUAL | sp.paper_settings("neural-embedding")
     policy = sp.make_policy("neural-embedding", environment.arms, **settings)
     run = sp.simulate(policy, environment)
-    assert run.rounds[0].dim == 1
+    assert run.rounds[0].dim == 2
     assert re.search(
-        r"200 distinct arms were compressed to 1 .* error_tolerance = 0.0001 is too large", run.certificate.reason
+        r"error_tolerance = 0.0001 leaves 1 dimension of 200 distinct arms .*: too large", run.certificate.reason
     )
+
+
+def test_two_distinct_arms_need_one_dimension():
+    run_of = network(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), error_tolerance=0.9)
+    plan = run_of.ask(run_of.init())
+    assert plan.dim == 1
+    assert not run_of.tell(run_of.init(), plan, exact(plan, [0.9, 0.1, 0.9])).record.alarms
 
 
 @pytest.mark.parametrize("architecture", ["symmetric", "published"])

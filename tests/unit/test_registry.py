@@ -7,6 +7,7 @@ import pytest
 
 import surepick as sp
 from surepick.policies import policy_summary
+from surepick.policies.means_neural_rule import MeansNeuralRule
 from surepick.policies.registry import ENTRIES, IDLE
 from surepick.policies.rounds import FLOORS, STOPPINGS
 from surepick.policies.schedules import SCHEDULES, UNIONS
@@ -34,10 +35,13 @@ def test_the_names():
         "certified-independent": sp.CertifiedElimination,
         "certified-kernel": sp.CertifiedElimination,
         "certified-linear": sp.CertifiedElimination,
+        "certified-neural": sp.CertifiedNeural,
         "fixed-kernel": sp.FixedElimination,
         "fixed-linear": sp.FixedElimination,
         "kernel-embedding": sp.AdaptiveElimination,
         "linear-embedding": sp.AdaptiveElimination,
+        "means-neural-rule": MeansNeuralRule,
+        "neural-embedding": sp.NeuralElimination,
         "rage": sp.RAGE,
         "unknown-misspecification": sp.UnknownMisspecificationElimination,
     }
@@ -97,6 +101,7 @@ def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
 @pytest.mark.parametrize("name", sp.policy_names())
 def test_the_spec_lists_every_option_that_has_an_effect(name):
     idle = set(IDLE) if name.startswith(("action-", "certified-")) else set()
+    idle |= {"schedule", "union"} if "neural" in name else set()
     idle |= {"gamma"}  # becomes the kernel
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
 

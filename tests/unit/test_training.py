@@ -133,12 +133,12 @@ def test_gauss_newton_ends_where_the_gradient_is_small(architecture, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_gauss_newton_with_biases_comes_as_low_as_gradient_descent(seed):
-    """Its gradient stays large, for the published network sits on kinks; its loss is within 30 % of the other's."""
+    """Its gradient may stay large, for the published network sits on kinks; its loss is the other's or lower."""
     features, seen = task(seed)
     arms = make(features, "published", 64, seed=seed)
     ours, theirs = (train(arms, seen, trainer=trainer, regularization=10.0).loss for trainer in QUICK)
     print(f"\nloss a pull {ours:.4f}, by gradient descent {theirs:.4f}")
-    assert ours < 1.3 * theirs
+    assert ours < 1.05 * theirs
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -317,6 +317,14 @@ class ArmNetwork:
             values, vectors = torch.sqrt(torch.clamp(squares, min=0.0)).flip(0), vectors.flip(1)
         return GradientSpectrum(values.cpu().numpy(), vectors.cpu().numpy(), self.network.width, self.num_parameters)
 
+    def check_size(self) -> None:
+        """Refuse arms that are too many for their gradients' spectrum, before anything is measured.
+
+        Raises:
+            InvalidInput: what `spectrum` would form takes more than 4 GiB.
+        """
+        self._check_memory(self.num_arms * min(self.num_arms, self.num_parameters), "the spectrum of the gradients")
+
     def layers(self, theta: Tensor) -> Layers:
         """theta as weights (outputs, inputs) and biases of each layer."""
         parts: Layers = []

@@ -102,8 +102,8 @@ class Doubts:
         gram = neural_gram(features, depth=self.policy.network.depth, inputs="normalized")  # type: ignore[attr-defined]
         dim = spectrum_effective_dimension(gram, KERNEL_SHARE * float(np.trace(gram)))
         return [
-            f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of the "
-            "arms' tangent kernel (a very wide network, inputs normalised); the fewer, the more a network can save."
+            f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of "
+            "the arms' tangent kernel (a very wide network, inputs normalised); the fewer, the more a network can save."
         ]
 
     def _endless(self) -> list[str]:

@@ -67,6 +67,7 @@ HEURISTIC_ENOUGH = 0.7  # of the standard errors that settle a rival; it then co
 HEURISTIC_LEAST_FIT = 2.0  # pulls for each dimension of a batch through the embedding
 SAMPLED = 40  # rivals from which the bias of all is guessed
 SIZE_IN_SIGMAS = 1e6
+ROUNDED_UP = 1.0 + 1e-6
 UNDECLARED = (
     "No bound on the misspecification of the network's embeddings was declared (misspecification=...), so the bias "
     "that they cause was estimated from the rewards: nothing guarantees it."
@@ -146,8 +147,7 @@ class CertifiedNeural:
 
     def __post_init__(self) -> None:
         freeze(self, features=np.float64)
-        if self.features.ndim != 2 or self.features.shape[1] == 0:
-            raise InvalidInput("the arms have no features, and a network needs some; use certified-independent.")
+        ArmNetwork(self.features, self.network).check_size()
         check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
         check_choice("vectors", self.vectors, VECTORS)
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
@@ -498,7 +498,7 @@ class CertifiedNeural:
 
     def _norm_bound(self, embedded: Embedding) -> float:
         """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
-        return self.size_bound + embedded.misspecification
+        return (self.size_bound + embedded.misspecification) * ROUNDED_UP
 
     def _gains(
         self, state: CertifiedState, learnt: Learnt, used: Embedding | IndependentArms, seen: Observations

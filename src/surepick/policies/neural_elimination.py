@@ -10,7 +10,7 @@ import numpy as np
 from surepick.complexity import embedding_design
 from surepick.designs import allocate, round_design
 from surepick.embeddings.neural import SCALES, ArmNetwork, GradientSpectrum, Network
-from surepick.errors import InvalidInput, NotConverged
+from surepick.errors import NotConverged
 from surepick.estimators.network import TRAINERS, Trained, train
 from surepick.noise import Noise
 from surepick.policies import neural_rule
@@ -89,8 +89,7 @@ class NeuralElimination:
 
     def __post_init__(self) -> None:
         freeze(self, features=np.float64)
-        if self.features.ndim != 2 or self.features.shape[1] == 0:
-            raise InvalidInput("the arms have no features, and a network needs some; use certified-independent.")
+        ArmNetwork(self.features, self.network).check_size()
         _ = self.rule
         check_choice("tolerance_scale", self.tolerance_scale, SCALES)
         check_choice("trainer", self.trainer, TRAINERS)

@@ -50,6 +50,7 @@ from surepick.policies import (
     AdaptiveElimination,
     CertifiedElimination,
     FixedElimination,
+    MeansNeuralRule,
     Policy,
     UnknownMisspecificationElimination,
     make_policy,
@@ -72,7 +73,7 @@ from surepick.tables import read_arms
 
 __version__ = "0.1.0"
 
-NEED_TORCH = {
+NEED_TORCH = {  # resolved on first use, so that importing surepick loads no torch
     "CertifiedNeural": "surepick.policies.certified_neural",
     "Network": "surepick.embeddings.neural",
     "NeuralElimination": "surepick.policies.neural_elimination",
@@ -86,6 +87,10 @@ def __getattr__(name: str) -> object:
     if importlib.util.find_spec("torch") is None:
         raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
     return getattr(importlib.import_module(NEED_TORCH[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *NEED_TORCH})
 
 
 __all__ = [
@@ -112,6 +117,7 @@ __all__ = [
     "KernelEmbedding",
     "LinearEmbedding",
     "MaternKernel",
+    "MeansNeuralRule",
     "MercerEmbedding",
     "NeuralTangentKernel",
     "Noise",

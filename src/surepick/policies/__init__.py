@@ -4,6 +4,7 @@ from surepick.policies.action_elimination import ActionElimination
 from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.fixed_elimination import FixedElimination
+from surepick.policies.means_neural_rule import MeansNeuralRule
 from surepick.policies.protocol import Policy
 from surepick.policies.rage import RAGE
 from surepick.policies.registry import make_policy, paper_settings, policy_names, policy_options, policy_summary
@@ -15,6 +16,7 @@ __all__ = [
     "AdaptiveElimination",
     "CertifiedElimination",
     "FixedElimination",
+    "MeansNeuralRule",
     "Policy",
     "UnknownMisspecificationElimination",
     "make_policy",

@@ -591,7 +591,7 @@ class _Request:
 
     @staticmethod
     def of(policy: CertifiedNeural, seen: Observations) -> _Request:
-        settings = (policy.network, policy.dim, policy.vectors, policy.regularization, policy.misspecification)
+        settings = (policy.network, policy.dim, policy.vectors, policy.regularization, policy.epsilon)
         digest = hashlib.sha256(repr((*settings, policy.noise, policy.features.shape)).encode())
         for array in (policy.features, seen.counts, seen.sums):
             digest.update(np.ascontiguousarray(array).tobytes())

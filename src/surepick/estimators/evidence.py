@@ -29,6 +29,7 @@ def evidence_gains(
     steady: bool = False,
     needs: FloatArray | None = None,
     scores: FloatArray | None = None,
+    offset: float = 0.0,
 ) -> FloatArray:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -57,6 +58,8 @@ def evidence_gains(
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
             lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
+        offset: taken from every reward, a number from before the batch; norm bound and misspecification then refer to
+            the means less this number.
 
     Returns:
         shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
@@ -73,7 +76,7 @@ def evidence_gains(
         return gains
     coordinates, own = _coordinates(embedded, seen.counts, pulled, noise_scales)
     step = max(1, BLOCK_ENTRIES // max(len(pulled), embedded.dim) // (embedded.dim if steady else 1))
-    wanted = np.flatnonzero(margins > 0.0)
+    wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
     for first in range(0, len(wanted), step):
         rows = wanted[first : first + step]
         weights = (coordinates[rows] - coordinates[centre]) @ own
@@ -83,13 +86,13 @@ def evidence_gains(
             weights = _steadied(embedded, seen.counts, pulled, rows, centre, weights, coordinates, noise_scales, rooms)
             beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
         limits = None if needs is None else needs[rows]
-        rooms = margins[rows] - beta - _drift(weights * seen.counts[pulled], scores, pulled, rows, centre)
+        drift = _drift(weights * seen.counts[pulled], scores, pulled, rows, centre, offset)
+        rooms = margins[rows] - beta - drift
         tilts = _bets(weights, seen.counts[pulled], pulled, rooms, allowance, noise_scales, limits)
-        tilts[rows == centre] = 0.0
-        lead = epsilon - beta - weights @ seen.sums[pulled]
+        lead = epsilon - beta - weights @ (seen.sums[pulled] - offset * seen.counts[pulled])
         penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
         gains[rows] = tilts * lead - penalty
-        gains[rows[~weights.any(axis=1) & (beta < epsilon) & (rows != centre)]] = CERTAIN
+        gains[rows[~weights.any(axis=1) & (beta < epsilon)]] = CERTAIN
     return np.minimum(gains, CERTAIN)
 
 
@@ -104,11 +107,13 @@ def _coordinates(
     return coordinates, coordinates[pulled].T / variances
 
 
-def _drift(flows: FloatArray, scores: FloatArray | None, pulled: IntArray, rows: IntArray, centre: int) -> FloatArray:
+def _drift(
+    flows: FloatArray, scores: FloatArray | None, pulled: IntArray, rows: IntArray, centre: int, offset: float = 0.0
+) -> FloatArray:
     """By how much the flows would overstate each rival's lead if the means were as guessed; at least 0."""
     if scores is None:
         return np.zeros(len(rows))
-    return np.asarray(np.maximum(flows @ scores[pulled] - (scores[rows] - scores[centre]), 0.0))
+    return np.asarray(np.maximum(flows @ (scores[pulled] - offset) - (scores[rows] - scores[centre]), 0.0))
 
 
 def bias_ahead(

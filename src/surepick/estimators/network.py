@@ -142,11 +142,20 @@ def left_out(network: Trainable, theta: Tensor, seen: Observations, *, regulariz
     matrix = network.gram(theta, rows)
     matrix.diagonal().add_(regularization * network.penalty / network.tensor(seen.counts[pulled].astype(np.float64)))
     target = means - network.outputs(theta, rows) + network.pushed(theta, theta - network.start, rows)
-    factor, _ = torch.linalg.cholesky_ex(matrix)
-    inverse = torch.cholesky_inverse(factor)
+    inverse = torch.cholesky_inverse(_factored(matrix))
     predictions = np.asarray(network.outputs(theta).cpu().numpy(), dtype=np.float64).copy()
     predictions[pulled] = (means - (inverse @ target) / inverse.diagonal()).cpu().numpy()
     return predictions
+
+
+def _factored(matrix: Tensor) -> Tensor:
+    """The Cholesky factor of a matrix, or of the nearest one on a growing diagonal that has a factor to rounding."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    jitter = torch.finfo(matrix.dtype).eps * float(matrix.diagonal().mean())
+    while int(failed) and math.isfinite(jitter):
+        jitter *= 10.0
+        factor, failed = torch.linalg.cholesky_ex(matrix + jitter * torch.eye(len(matrix)).to(matrix))
+    return factor
 
 
 def plausible_regularization(network: Trainable, seen: Observations, *, sigma: float) -> float:

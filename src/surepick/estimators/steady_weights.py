@@ -9,6 +9,7 @@ from surepick.records import FloatArray, IntArray
 
 STEPS = 4
 LEAST_FLOW = 1e-3
+LEAST_SPREAD = 1e-12
 LARGEST_CONDITION = 1e-12
 
 
@@ -40,21 +41,27 @@ def steady_flows(
         misspecification: gamma, positive.
 
     Returns:
-        Flows, shape (m, p); any choice is valid, since the bias is bounded from the flows as they are.
+        Flows, shape (m, p), those given in rows where the steps break down; any choice is valid, since the bias is
+        bounded from the flows as they are.
 
     Source: ours; iteratively reweighted least squares (Daubechies et al. 2010). Cost: O(m p r^2) a step.
     """
-    variances = noise_scales**2 / counts
-    current = flows
+    unit = float(noise_scales.max())
+    variances = (noise_scales / unit) ** 2 / counts
+    asked = np.flatnonzero(flows.any(axis=1))
+    goals, rest_of = targets[asked], flows[asked]
+    current = rest_of
     for _ in range(STEPS):
-        spread = np.maximum((current**2) @ variances, 1e-300)
-        price = rooms / spread
-        resistance = misspecification / np.maximum(np.abs(current - targets), LEAST_FLOW)
-        resistance += price[:, None] * variances
-        ease = 1.0 / resistance
-        rest = targets * (1.0 - price[:, None] * variances * ease)
+        spread = np.maximum((current**2) @ variances, LEAST_SPREAD)
+        price = (rooms[asked] / unit / spread)[:, None] * variances
+        resistance = misspecification / unit / np.maximum(np.abs(current - goals), LEAST_FLOW)
+        ease = 1.0 / (resistance + price)
+        rest = goals * resistance * ease
         matrices = np.matmul(points.T[None, :, :] * ease[:, None, :], points)
-        matrices += LARGEST_CONDITION * np.trace(matrices, axis1=1, axis2=2)[:, None, None] * np.eye(points.shape[1])
-        wanted = (flows - rest) @ points
-        current = rest + ease * (solve_each(matrices, wanted) @ points.T)
-    return current
+        ridge = LARGEST_CONDITION * np.trace(matrices, axis1=1, axis2=2) + np.finfo(np.float64).tiny
+        matrices += ridge[:, None, None] * np.eye(points.shape[1])
+        current = rest + ease * (solve_each(matrices, (rest_of - rest) @ points) @ points.T)
+    steadied = flows.copy()
+    sound = np.isfinite(current).all(axis=1)
+    steadied[asked[sound]] = current[sound]
+    return steadied

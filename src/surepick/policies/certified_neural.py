@@ -24,7 +24,7 @@ from surepick.noise import Noise, failure_probability, largest_scale, scales
 from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
 from surepick.policies.belief import believed, check_level
-from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead
+from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
 from surepick.policies.learning import VECTORS, Learnt, remembered
 from surepick.policies.neural_steering import Steering, hedges, search, thinned
 from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, plain_options
@@ -149,14 +149,19 @@ class CertifiedNeural:
 
     @property
     def size_bound(self) -> float:
-        """B >= |h| for every arm: from the range of the rewards, else a million noise scales; it bounds rounding."""
+        """B, in reward units: from the range of the rewards, else a million noise scales; it only bounds rounding.
+
+        |h| <= B for rewards with a range; else |h - what was measured on average| <= B. For every arm.
+        """
         if self.noise.support is not None:
             return max(abs(self.noise.support[0]), abs(self.noise.support[1]))
         return SIZE_IN_SIGMAS * largest_scale(self.noise)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        size = f"No candidate's mean reward is beyond {self.size_bound:g} in size."
+        size = f"No candidate's mean reward is farther than {self.size_bound:g} from " + (
+            "the average of the measurements." if self.noise.support is None else "0."
+        )
         if self.misspecification is None:
             return ("The network's embeddings are about as wrong as the measurements suggest.", size)
         return (
@@ -189,7 +194,7 @@ class CertifiedNeural:
             learnt,
             epsilon=self.epsilon,
             sigma=largest_scale(self.noise),
-            first_pulls=self._first_pulls() // self.num_arms,
+            first_pulls=self._first_pulls(int(np.count_nonzero(state.seen.counts == 0))),
         )
         if searched.any():
             return self._search_plan(state, learnt, searched)
@@ -221,11 +226,17 @@ class CertifiedNeural:
             gains=self._gains(state, learnt, used, seen),
             threshold=self.threshold,
             leader=int(np.argmax(self._learnt(pooled).scores)),
-            compressed=plan.dim < self.num_arms and plan.candidate is not None,
+            compressed=plan.dim < self.num_arms and self._collects(state, plan, seen),
             alarms=self._misfit(plan, used, seen),
             gap=self._gap,
             also=hedges(state, plan.candidate, learnt, self.epsilon),
         )
+
+    def _collects(self, state: CertifiedState, plan: Plan, seen: Observations) -> bool:
+        """Whether the batch is evidence for some candidate."""
+        if plan.candidate is None or seen.total == 0:
+            return False
+        return len(state.epochs) > 0 or opens(state, plan.candidate, plan.value or 0.0)
 
     def recommend(self, state: CertifiedState) -> int:
         return state.leader
@@ -242,7 +253,7 @@ class CertifiedNeural:
             obstacle=lambda _: "",
         )
         unbacked = UNDECLARED if state.compressed and self.misspecification is None else ""
-        return believed(answer, state.alarms, heuristic=unbacked)
+        return believed(answer, state.alarms if state.compressed else (), heuristic=unbacked)
 
     def _gap(self, finished: str) -> float | None:
         return certified_gap(finished, self.epsilon, self.known_gap)
@@ -282,7 +293,7 @@ class CertifiedNeural:
     def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
         if isinstance(embedded, IndependentArms):
-            counts = np.full(self.num_arms, self._first_pulls() // self.num_arms)
+            counts = np.full(self.num_arms, self._first_pulls(self.num_arms))
         else:
             known = self.noise.support is None
             total = steering.opening_total(embedded, largest_scale(self.noise), self.epsilon, known=known)
@@ -292,14 +303,18 @@ class CertifiedNeural:
             counts = counts + self._reserved(embedded, counts)
         return Plan(round=state.round, counts=counts, dim=embedded.dim, misspecification=embedded.misspecification)
 
-    def _first_pulls(self) -> int:
-        """What `certified-independent` measures first, in all."""
-        return steering.opening_total(
-            IndependentArms(self.num_arms),
-            largest_scale(self.noise),
-            self.epsilon,
-            known=self.noise.support is None,
+    def _first_pulls(self, num_measured: int) -> int:
+        """What `certified-independent` measures of each arm first, less if the largest batch demands it."""
+        each = (
+            steering.opening_total(
+                IndependentArms(self.num_arms),
+                largest_scale(self.noise),
+                self.epsilon,
+                known=self.noise.support is None,
+            )
+            // self.num_arms
         )
+        return each if self.largest_batch is None else max(1, min(each, self.largest_batch // max(num_measured, 1)))
 
     def _search_plan(self, state: CertifiedState, learnt: Learnt, searched: IntArray) -> Plan:
         through = self._embedded(learnt, state.seen)
@@ -349,11 +364,16 @@ class CertifiedNeural:
                 noise_scales=noise_scales,
                 steady=True,
                 scores=guess.scores,
+                offset=self._offset(state.seen),
                 needs=self.threshold - epoch.evidence,
                 norm_bound=self._norm_bound(used),
             )
 
         return gains
+
+    def _offset(self, seen: Observations) -> float:
+        """What is taken from every reward, so that large means of small differences round as small ones do."""
+        return 0.0 if self.noise.support is not None or seen.total == 0 else float(seen.sums.sum()) / seen.total
 
     def _capped(self, total: int, weights: FloatArray) -> int:
         limit = total if self.largest_batch is None else int(self.largest_batch / (1.0 + self.reserve))

@@ -21,6 +21,8 @@ from surepick.records import FloatArray, Observations, record
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
+LEAST_DIRECTION = 1e-6  # of the largest singular value, or of a column's entries; below it is rounding
+RANK_TOLERANCE = 1e-9
 HEURISTIC_LARGEST_SHARE = 8  # arms for each dimension, at least; with fewer the features save little
 HEURISTIC_LEAST_DOUBT = 0.5  # of epsilon; one odd arm does not show in a mean square
 
@@ -49,7 +51,7 @@ class Learnt:
     """What the past says of the arms: an embedding, and a guess of the means.
 
     Args:
-        vectors: Z, shape (K, r), Z'Z = K I; None where the network is not used.
+        vectors: Z, shape (K, r), Z'Z = K I, its first column 1; None where the network is not used.
         scores: guesses of the mean rewards, shape (K,).
         doubt: root mean square error of the network's guess for an arm that it has not seen; infinite before any.
         errors: the same for each guess, the arm's own measurements included, shape (K,).
@@ -117,7 +119,7 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
 
 def _vectors(learner: Learner, arms: ArmNetwork, weights: Any, outputs: FloatArray) -> FloatArray | None:
     """(1, f, leading directions) in orthonormal coordinates; None where they would be too many to save anything."""
-    num_arms = len(learner.features)
+    num_arms = arms.num_arms
     if learner.vectors == "gradient":
         spectrum = arms.spectrum(weights)
         left, values = spectrum.vectors, spectrum.values
@@ -125,8 +127,11 @@ def _vectors(learner: Learner, arms: ArmNetwork, weights: Any, outputs: FloatArr
         left, values, _ = thin_svd(arms.last_layer(weights))
     tails = np.append(np.cumsum((values**2)[::-1])[::-1], 0.0)
     dim = learner.dim or min(int(np.argmax(tails <= ENERGY_LEFT * tails[0])), num_arms // HEURISTIC_LARGEST_SHARE)
-    if dim < 1 or min(dim, len(values)) + 2 >= num_arms:
+    kept = np.flatnonzero(values[:dim] > LEAST_DIRECTION * values[0])
+    columns = np.column_stack([outputs, left[:, kept] * values[kept]])
+    centred = columns - columns.mean(axis=0)
+    told = np.abs(centred).max(axis=0) > LEAST_DIRECTION * np.abs(columns).max(axis=0)  # the others are rounding
+    if dim < 1 or not told.any() or np.count_nonzero(told) + 1 >= num_arms:
         return None
-    columns = np.column_stack([np.ones(num_arms), outputs, left[:, :dim] * values[:dim]])
-    basis = whitened(columns, rank_tolerance=1e-9).basis
-    return basis if basis.shape[1] < num_arms else None
+    basis = whitened(centred[:, told], rank_tolerance=RANK_TOLERANCE).basis
+    return np.column_stack([np.ones(num_arms), basis])

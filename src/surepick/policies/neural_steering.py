@@ -188,7 +188,7 @@ class Steering:
             noise_scales=self.noise_scales,
             norm_bound=self.norm_bound,
             rooms=rooms,
-            scores=self.guess.scores,
+            scores=self.guess.scores - self.guess.scores.mean(),
         )
 
 
@@ -225,8 +225,8 @@ def search(state: CertifiedState, learnt: Learnt, *, epsilon: float, sigma: floa
     for goal in (epsilon / 2.0, epsilon / 4.0):
         vague = chosen[learnt.errors[chosen] > 1.01 * goal][: num_arms // LEAST_SEARCHED]
         missing = goal**-2 - learnt.errors[vague] ** -2
-        asked = np.ceil(sigma**2 * missing).astype(np.int64)
-        asked = np.minimum(asked, max(num_arms // DEAREST_SEARCH // 4, 1))
+        most = max(num_arms // DEAREST_SEARCH // 4, 1)
+        asked = np.minimum(np.ceil(sigma**2 * missing), most).astype(np.int64)
         pulls[vague] = np.where(np.cumsum(asked) <= num_arms // DEAREST_SEARCH, asked, 0)
         if pulls.any():
             return pulls

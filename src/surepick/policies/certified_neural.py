@@ -73,8 +73,9 @@ class CertifiedNeural:
         delta: error probability, in (0, 1).
         noise: what is assumed of a reward.
         misspecification: gamma, a bound that holds for every embedding that the procedure may produce, in reward units:
-            some linear function of psi_b is within gamma of the mean of every arm. None: not known; it is then
-            estimated, and the verdict is heuristic unless no batch used the network.
+            some linear function of psi_b is within gamma of the mean of every arm. From epsilon on the network cannot
+            help and is not used. None: not known; it is then estimated, and the verdict is heuristic unless no batch
+            used the network.
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         dim: d; None: what leaves out 1/1000 of the squared gradients, at most K/8.
         vectors: "gradient" or "last-layer".
@@ -146,6 +147,11 @@ class CertifiedNeural:
     def threshold(self) -> float:
         """log(1/delta)."""
         return -math.log(self.test_delta)
+
+    @property
+    def uses_network(self) -> bool:
+        """Whether the declared bound leaves the network any use: a bias of about 5 gamma is taken from every margin."""
+        return self.misspecification is None or self.misspecification < self.epsilon
 
     @property
     def size_bound(self) -> float:
@@ -229,14 +235,14 @@ class CertifiedNeural:
             compressed=plan.dim < self.num_arms and self._collects(state, plan, seen),
             alarms=self._misfit(plan, used, seen),
             gap=self._gap,
-            also=hedges(state, plan.candidate, learnt, self.epsilon),
+            also=() if learnt.vectors is None else hedges(state, plan.candidate, learnt, self.epsilon),
         )
 
     def _collects(self, state: CertifiedState, plan: Plan, seen: Observations) -> bool:
         """Whether the batch is evidence for some candidate."""
-        if plan.candidate is None or seen.total == 0:
-            return False
-        return len(state.epochs) > 0 or opens(state, plan.candidate, plan.value or 0.0)
+        if seen.total == 0 or state.epochs:
+            return seen.total > 0
+        return plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0)
 
     def recommend(self, state: CertifiedState) -> int:
         return state.leader
@@ -365,7 +371,7 @@ class CertifiedNeural:
                 steady=True,
                 scores=guess.scores,
                 offset=self._offset(state.seen),
-                needs=self.threshold - epoch.evidence,
+                needs=None if learnt.vectors is None else self.threshold - epoch.evidence,
                 norm_bound=self._norm_bound(used),
             )
 

@@ -14,10 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from surepick.embeddings.neural import ArmNetwork, Network
+from surepick.estimators import noise_allowance
 from surepick.estimators.network import left_out, plausible_regularization, train
 from surepick.linalg import thin_svd, whitened
 from surepick.noise import Noise, largest_scale
-from surepick.records import FloatArray, Observations, record
+from surepick.policies.steering import guess_of
+from surepick.records import FloatArray, IndependentArms, Observations, record
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
@@ -44,6 +46,8 @@ class Learner(Protocol):
     def vectors(self) -> str: ...
     @property
     def regularization(self) -> float | None: ...
+    @property
+    def uses_network(self) -> bool: ...
 
 
 @record
@@ -73,10 +77,11 @@ class _Request:
 
     @staticmethod
     def of(learner: Learner, seen: Observations) -> _Request:
-        settings = (learner.network, learner.dim, learner.vectors, learner.regularization, learner.epsilon)
-        digest = hashlib.sha256(repr((*settings, learner.noise, learner.features.shape)).encode())
-        for array in (learner.features, seen.counts, seen.sums):
-            digest.update(np.ascontiguousarray(array).tobytes())
+        settings = (learner.network, learner.dim, learner.vectors, learner.regularization, learner.uses_network)
+        assumed = (learner.noise, learner.epsilon, learner.features.shape)
+        digest = hashlib.sha256(repr((*settings, *assumed)).encode())
+        for array in (learner.features, seen.counts, seen.sums, seen.squares):
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return _Request(digest.hexdigest(), learner, seen)
 
 
@@ -97,6 +102,8 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
     The network is trained on the arms' means less their common mean. The guess weighs an arm's own mean against what
     the network says of it without them, as if that erred as it does on the arms measured so far.
     """
+    if not learner.uses_network:
+        return _unlearnt(learner, seen)
     arms = ArmNetwork(learner.features, learner.network)
     if seen.total == 0:
         nothing = np.zeros(len(learner.features))
@@ -115,6 +122,14 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
     own, prior = seen.counts / sigma**2, doubt**-2
     scores = offset + (prior * others + own * centred.means) / (prior + own)
     return Learnt(_vectors(learner, arms, trained.weights, trained.scores), scores, doubt, (prior + own) ** -0.5)
+
+
+def _unlearnt(learner: Learner, seen: Observations) -> Learnt:
+    """The guess of `certified-independent`: the arms' own means."""
+    num_arms = len(learner.features)
+    noise_scales = noise_allowance(learner.noise, seen).noise_scales(learner.epsilon)
+    guess = guess_of(IndependentArms(num_arms), seen, noise_scales)
+    return Learnt(None, guess.scores, np.inf, np.full(num_arms, np.inf))
 
 
 def _vectors(learner: Learner, arms: ArmNetwork, weights: Any, outputs: FloatArray) -> FloatArray | None:

@@ -90,11 +90,11 @@ class Steering:
         rivals = epoch_ahead(self.state, candidate, num_arms).unsettled()
         independent = IndependentArms(num_arms)
         plain = self._settled(independent, candidate, rivals)
-        predicted = max(plain.value, len(rivals) + 1.0)
         batch = steering.batch_total(plain.value, self.state.seen.total)
-        alone = Aim(candidate, independent, plain.weights, predicted, batch)
         if isinstance(self.embedded, IndependentArms):
-            return alone
+            return Aim(candidate, independent, plain.weights, plain.value, batch)
+        predicted = max(plain.value, len(rivals) + 1.0)
+        alone = Aim(candidate, independent, plain.weights, predicted, batch)
         through = self._through(self.embedded, candidate, rivals, HEURISTIC_ADVANTAGE * predicted)
         return alone if through is None else through
 

@@ -1,0 +1,321 @@
+"""Certified elimination with learnt embeddings keeps delta, saves pulls where the network helps, costs little else.
+
+The declared misspecification comes from the known truth: the least sup-norm misfit of the embeddings that studies used,
+by linear programming. Each test of an error rate says how far the declaration was from the embeddings it met.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from bounds import failures_allowed
+from scipy.optimize import linprog
+from test_neural_fact import one_among_a_hundred
+
+import surepick as sp
+from surepick.policies.certification import CertifiedState
+from surepick.policies.certified_neural import CertifiedNeural
+from surepick.policies.learning import learn
+from surepick.records import Embedding, Observations, Plan
+
+DELTAS = [0.05, 0.3]
+GAP = 1.02  # epsilon is 1
+World = sp.environments.Environment
+
+
+def misfit(vectors: np.ndarray, means: np.ndarray) -> float:
+    """The least largest distance of a linear function of the vectors from the means."""
+    num_arms, dim = vectors.shape
+    ones = np.ones((num_arms, 1))
+    done = linprog(
+        np.append(np.zeros(dim), 1.0),
+        A_ub=np.block([[vectors, -ones], [-vectors, -ones]]),
+        b_ub=np.concatenate([means, -means]),
+        bounds=[(None, None)] * dim + [(0.0, None)],
+        method="highs",
+    )
+    return float(done.fun)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A study of a learnt embedding.
+
+    Args:
+        misfits: of each embedding through which evidence was collected, if asked for.
+        through: batches of evidence through an embedding of its own; batches: all of them after the first.
+    """
+
+    state: CertifiedState
+    good: bool
+    verdict: str
+    misfits: tuple[float, ...]
+    own: int
+    through: int
+    batches: int
+
+    @property
+    def pulls(self) -> int:
+        return self.state.seen.total
+
+
+def play(policy: CertifiedNeural, world: World, seed: int, *, checked: bool = True) -> Played:
+    rng, state = np.random.default_rng([seed, 20_260]), policy.init()
+    misfits, own, through = [], 0, 0
+    while not policy.stopped(state):
+        plan = policy.ask(state)
+        own += state.round > 1 and plan.dim < world.num_arms
+        if plan.candidate is not None and plan.dim < world.num_arms:
+            through += 1
+            if checked:
+                misfits.append(misfit(learn(policy, state.seen).vectors, world.means))
+        state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
+    good = world.is_epsilon_best(policy.recommend(state), policy.epsilon)
+    return Played(state, good, policy.certificate(state).verdict, tuple(misfits), own, through, state.round - 2)
+
+
+def make(world: World, **options: object) -> CertifiedNeural:
+    settings = {"epsilon": 1.0, "delta": 0.05, "noise": world.noise} | options
+    return sp.make_policy("certified-neural", world.arms, **settings)
+
+
+def plain_pulls(world: World, seeds: range, **options: object) -> np.ndarray:
+    settings = {"epsilon": 1.0, "delta": 0.05, "noise": world.noise} | options
+    policy = sp.make_policy("certified-independent", world.arms, **settings)
+    return np.array([sp.simulate(policy, world, seed=seed).pulls for seed in seeds])
+
+
+# --- the error rate
+
+MISSPECIFICATION = 0.05  # the embeddings of 40 studies were within .025
+
+
+def few_good() -> World:
+    """Two good arms, and 22 worse by just over epsilon, in two narrow clouds; noise of ten times epsilon."""
+    features = 0.15 / np.sqrt(2.0) * np.random.default_rng(0).standard_normal((24, 2))
+    features[:2, 0] += 1.0
+    features[2:, 0] -= 1.0
+    means = np.where(np.arange(24) < 2, 0.0, -GAP)
+    return World(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(10.0))
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("runs", [60, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
+def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
+    """Half of the studies start with a decoy as the candidate, and all collect evidence through the network."""
+    world = few_good()
+    policy = make(world, delta=delta, misspecification=MISSPECIFICATION, width=32, tolerance=0.5)
+    played = [play(policy, world, seed, checked=seed < 25) for seed in range(runs)]
+    wrong = sum(not each.good for each in played)
+    largest = max(max(each.misfits, default=0.0) for each in played)
+    decoys = sum(each.state.epochs[0].candidate >= 2 for each in played)
+    print(
+        f"\nfew good at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed; misfit at "
+        f"most {largest:.3f} of {MISSPECIFICATION}, {decoys} began with a decoy, "
+        f"{np.mean([each.through for each in played]):.1f} of {np.mean([each.batches for each in played]):.1f} batches "
+        f"through the network, {np.mean([each.pulls for each in played]):,.0f} pulls"
+    )
+    assert wrong <= failures_allowed(runs, delta)
+    assert largest <= MISSPECIFICATION
+    assert all(each.verdict == "certified" for each in played)
+    assert sum(each.state.compressed for each in played) >= 0.9 * runs
+    assert decoys >= 0.2 * runs
+
+
+# --- hostile steering, and what is forbidden
+
+
+def told_apart() -> World:
+    """A coordinate that tells good from bad, and one for each arm, by which a network can learn its noise by heart."""
+    means = np.where(np.arange(32) < 8, 0.0, -GAP)
+    features = np.column_stack([np.sign(means + 0.5), 0.5 * np.eye(32)])
+    return World(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(10.0))
+
+
+HEART = {"misspecification": 0.0, "width": 32, "dim": 3, "regularization": 0.01}
+
+
+def crossings(world: World, policy: CertifiedNeural, counts: Callable[[int], np.ndarray], trials: int) -> int:
+    """Studies in which the best arm is settled for a bad candidate: what the proof bounds by delta (line 8).
+
+    Every batch goes through the network; the candidate is the bad arm that looks best after the first.
+    """
+    best, bad, crossed = int(np.argmax(world.means)), world.means < world.means.max() - policy.epsilon, 0
+    for seed in range(trials):
+        rng, state = np.random.default_rng([seed, 7]), policy.init()
+        for batch in range(5):
+            plan = Plan(round=state.round, counts=counts(batch), dim=5, value=0.0)
+            if batch:
+                looks = np.where(bad, policy._learnt(state.seen).scores, -np.inf)
+                candidate = state.epochs[0].candidate if state.epochs else int(np.argmax(looks))
+                plan = Plan(round=state.round, counts=plan.counts, dim=5, value=0.0, candidate=candidate)
+            state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
+        crossed += any(bad[epoch.candidate] and best in epoch.settled for epoch in state.epochs)
+    return crossed
+
+
+def fourfold(batch: int) -> np.ndarray:
+    return np.full(32, 50 * 4**batch)
+
+
+def test_hostile_steering_through_embeddings_of_the_past():
+    """Gamma = 0 is not true here (the misfit is about .1), and still the noise alone does not break delta."""
+    world = told_apart()
+    assert crossings(world, make(world, **HEART), fourfold, 60) <= failures_allowed(60, 0.05)
+
+
+def test_an_embedding_that_has_seen_its_own_batch_is_noticed(monkeypatch):
+    """The saboteur: the same studies, but the network has learnt the batch by heart that is measured through it."""
+    honest = CertifiedNeural._gains
+
+    def spoilt(self, state: CertifiedState, learnt, used, seen: Observations):
+        if isinstance(used, Embedding):
+            used = self._embedded(self._learnt(state.seen.plus(seen)), state.seen)
+        return honest(self, state, learnt, used, seen)
+
+    monkeypatch.setattr(CertifiedNeural, "_gains", spoilt)
+    world = told_apart()
+    crossed = crossings(world, make(world, **HEART), fourfold, 60)
+    print(f"\nembeddings of their own batch: {crossed} of 60 settled wrongly, {failures_allowed(60, 0.05)} allowed")
+    assert crossed > failures_allowed(60, 0.05)
+
+
+def odd_one_out() -> World:
+    """One good arm in a cloud of bad ones: nothing in its features tells."""
+    features = 0.15 * np.random.default_rng(0).standard_normal((24, 2))
+    features[:12, 0] += 1.0
+    means = np.full(24, -GAP)
+    means[3] = 0.0
+    return World(arms=sp.Arms(features), means=means, noise=sp.SubGaussian(1.0))
+
+
+@pytest.mark.parametrize(("declared", "noticed"), [(0.6, False), (0.05, True), (0.0, True)])
+def test_a_bound_that_is_far_too_small_is_noticed(declared, noticed):
+    """The best arm is never measured; what the embedding says of it is its bias. A true bound allows for that."""
+    world = odd_one_out()
+    counts = np.full(24, 200)
+    counts[3] = 0
+    policy = make(world, misspecification=declared, width=32, dim=3)
+    crossed = crossings(world, policy, lambda _: counts, 20)
+    print(f"\nmisspecification {declared} declared, about .5 true: {crossed} of 20 settled wrongly")
+    assert (crossed > failures_allowed(20, 0.05)) == noticed
+
+
+# --- proof of life: it saves pulls where the network helps
+
+
+def pilot_bound(world: World, least: float = 0.02) -> float:
+    """1.05 times the largest misfit of the embeddings that two studies used, the second with the bound of the first."""
+    bound = 0.05
+    for seed in (1000, 1001):
+        policy = make(world, epsilon=0.1, misspecification=bound)
+        bound = max(1.05 * max(play(policy, world, seed).misfits, default=0.0), least)
+    return bound
+
+
+@dataclass(frozen=True)
+class Life:
+    """Studies of one environment under a bound that held for all of them."""
+
+    bound: float
+    played: tuple[Played, ...]
+    plain: float
+
+    @property
+    def pulls(self) -> float:
+        return float(np.mean([each.pulls for each in self.played]))
+
+
+@functools.cache
+def life(environment: int, studies: int, bound: float | None = None) -> Life:
+    """The declared number is from the known truth: where a study met a larger misfit, all are done again with it."""
+    world = sp.environments.random_network(seed=environment, sigma=0.05)
+    bound = pilot_bound(world) if bound is None else bound
+    while True:
+        policy = make(world, epsilon=0.1, misspecification=bound)
+        played = tuple(play(policy, world, seed) for seed in range(studies))
+        largest = max((largest for each in played for largest in each.misfits), default=0.0)
+        if largest <= bound:
+            return Life(bound, played, float(np.mean(plain_pulls(world, range(studies), epsilon=0.1))))
+        bound = 1.05 * largest
+
+
+def check_life(found: Life) -> None:
+    assert all(each.good and each.verdict == "certified" for each in found.played)
+    assert found.pulls <= 0.8 * found.plain
+    assert sum(each.own for each in found.played) > 0.5 * sum(each.batches for each in found.played)
+    assert all(each.through > 0 for each in found.played)
+
+
+@pytest.mark.parametrize(("environment", "bound"), [(1, 0.0482), (2, 0.0382)])  # of `pilot_bound`
+def test_a_random_network_takes_fewer_pulls_with_a_valid_bound(environment, bound):
+    check_life(life(environment, 2, bound))
+
+
+@pytest.mark.slow
+def test_ten_random_networks_take_fewer_pulls_with_valid_bounds():
+    found = [life(environment, 3) for environment in range(10)]
+    print("\nenvironment  gamma  pulls  independent  ratio  own embedding  evidence through it  right")
+    for environment, each in enumerate(found):
+        own, through, batches = (sum(getattr(p, n) for p in each.played) for n in ("own", "through", "batches"))
+        print(
+            f"{environment:11d}  {each.bound:.3f}  {each.pulls:5.0f}  {each.plain:11.0f}  "
+            f"{each.pulls / each.plain:5.2f}  {own:4d} of {batches:3d}    {through:4d}                 "
+            f"{sum(p.good for p in each.played)} of 3"
+        )
+    ratio = np.mean([each.pulls for each in found]) / np.mean([each.plain for each in found])
+    print(f"all: {ratio:.2f}")
+    for each in found:
+        check_life(each)
+
+
+# --- what it costs where the network does not help
+
+
+def shuffled() -> World:
+    """The features of a random network, given to other arms."""
+    world = sp.environments.random_network(seed=1, sigma=0.05)
+    order = np.random.default_rng(5).permutation(world.num_arms)
+    return World(arms=sp.Arms(world.arms.features[order]), means=world.means, noise=world.noise)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instance", [shuffled, one_among_a_hundred])
+def test_useless_features_cost_little(instance):
+    world = instance()
+    policy = make(world, epsilon=0.1, misspecification=0.5)
+    played = [play(policy, world, seed, checked=False) for seed in range(30)]
+    ours, plain = np.array([each.pulls for each in played]), plain_pulls(world, range(30), epsilon=0.1)
+    ratio = ours.mean() / plain.mean()
+    error = ratio * np.hypot(*(np.std(each, ddof=1) / each.mean() / np.sqrt(30) for each in (ours, plain)))
+    print(
+        f"\n{instance.__name__}: {ours.mean():,.0f} pulls, {plain.mean():,.0f} independent: {ratio:.3f} +- {error:.3f}"
+    )
+    assert ratio <= 1.25 + 2.0 * error
+    assert all(each.good for each in played)
+
+
+# --- where the paper's constants fail (test_neural_fact.py)
+
+
+@pytest.mark.parametrize(
+    ("runs", "declared"), [(12, None), *(pytest.param(100, each, marks=pytest.mark.slow) for each in (None, 0.15))]
+)
+def test_one_among_a_hundred_is_found(runs, declared):
+    """`neural-embedding` with the published constants is wrong in 25 to 60 % of these; gamma = .15 is true of anything
+    that holds the constant, for all means are within .075 of .575."""
+    world = one_among_a_hundred()
+    policy = make(world, epsilon=0.1, misspecification=declared)
+    played = [play(policy, world, seed, checked=False) for seed in range(runs)]
+    wrong = sum(not each.good for each in played)
+    verdicts = [each.verdict for each in played]
+    print(
+        f"\none among a hundred, misspecification {declared}: {wrong} wrong of {runs}, "
+        f"{np.mean([each.pulls for each in played]):,.0f} pulls, {verdicts.count('certified')} certified, "
+        f"{sum(each.state.compressed for each in played)} through the network"
+    )
+    assert wrong <= (5 if runs == 100 else failures_allowed(runs, 0.05))

@@ -92,7 +92,7 @@ class NeuralTangentKernel:
             raise InvalidInput(
                 f"{bad.size} of {len(norms)} rows do not have unit norm: {shown}{' ...' if bad.size > 5 else ''}. The "
                 "recursion holds on the unit sphere only. Divide each row by its norm; if the norm matters for the "
-                "reward, surepick.embeddings.unit_rows_with_norm keeps it."
+                "reward, append it as surepick.embeddings.unit_rows_with_norm does."
             )
         unit: FloatArray = features / norms[:, None]
         return unit

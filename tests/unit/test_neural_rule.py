@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.embeddings.neural import ArmNetwork
+from surepick.estimators.network import plausible_regularization, train
 from surepick.policies.means_neural_rule import MeansNeuralRule
 from surepick.policies.neural_elimination import NeuralElimination
 from surepick.policies.neural_rule import CONSTANTS, WHY_HEURISTIC, NeuralRule, conclude, initial_state
@@ -256,12 +258,17 @@ def test_the_network_trains_on_the_last_round_that_came():
 # --- the network's settings
 
 
-@pytest.mark.parametrize(
-    ("noise", "alpha"), [(sp.SubGaussian(1.0), 10.0), (sp.Bernoulli(), 1.0), (sp.Bounded(0.0, 2.0), 1.0)]
-)
-def test_the_regularisation_in_force(noise, alpha):
-    assert network(np.eye(3), noise=noise).alpha == alpha
-    assert network(np.eye(3), noise=noise, regularization=0.3).alpha == 0.3
+def test_the_regularisation_in_force_is_the_most_plausible_one_unless_given():
+    arms, seen = np.eye(3), Observations(np.array([4, 5, 6]), np.array([4.0, 1.0, -3.0]), None)
+    noise = sp.SubGaussian(0.5)
+    free, fixed = network(arms, noise=noise), network(arms, noise=noise, regularization=0.3)
+    built = ArmNetwork(arms, free.network)
+    plausible = plausible_regularization(built, seen, sigma=0.5)
+    for policy, alpha in ((free, plausible), (fixed, 0.3)):
+        plan = policy.ask(policy.init())
+        state = policy.tell(policy.init(), plan, seen).state
+        assert state.leader == int(np.argmax(train(built, seen, regularization=alpha).scores))
+        assert np.array_equal(policy._trained(built, seen).scores, train(built, seen, regularization=alpha).scores)
 
 
 def test_the_published_floor_is_two_pulls_an_arm_over_the_slack():

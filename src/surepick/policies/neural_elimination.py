@@ -11,8 +11,8 @@ from surepick.complexity import embedding_design
 from surepick.designs import allocate, round_design
 from surepick.embeddings.neural import SCALES, ArmNetwork, GradientSpectrum, Network
 from surepick.errors import NotConverged
-from surepick.estimators.network import TRAINERS, Trained, train
-from surepick.noise import Noise
+from surepick.estimators.network import TRAINERS, Trained, plausible_regularization, train
+from surepick.noise import Noise, largest_scale
 from surepick.policies import neural_rule
 from surepick.policies.neural_rule import NeuralRule, NeuralState
 from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, plain_options
@@ -50,7 +50,8 @@ class NeuralElimination:
         error_tolerance: eps-bar, what the singular values beyond d_k may add up to.
         tolerance_scale: its unit: "paper", "published" or "relative" (`GradientSpectrum.dimension`).
         trainer: "gauss-newton", "gradient-descent" or "adamw" (`train`).
-        regularization: alpha, in pulls; None: 1 for rewards that have a range, 10 for others, as published.
+        regularization: alpha, in pulls; None: the most plausible one for the round's rewards
+            (`plausible_regularization`). The published runs took 1 for Bernoulli rewards and 10 for noise of scale 1.
         slack: zeta, what rounding to whole pulls may cost, in (0, 1].
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         floor: "support" or "published" (`NeuralRule`).
@@ -62,7 +63,9 @@ class NeuralElimination:
 
     Source: Algorithm 2.
     Differs from the paper: the answer is the survivor of highest score; every round trains on its own rewards from
-    theta_0, as the paper writes (the published code goes on from the last weights); Gauss-Newton by default; d_k is at
+    theta_0, as the paper writes (the published code goes on from the last weights); Gauss-Newton by default, with the
+    regularisation that the rewards make most plausible (with a smaller one the network guesses wildly at arms that the
+    design leaves out: on MNIST it then loses all best arms in one run of forty); d_k is at
     least 2 where there are more than two distinct arms (with d_k = 1 any two clusters look alike).
     """
 
@@ -106,13 +109,6 @@ class NeuralElimination:
     def rule(self) -> NeuralRule:
         """Counts, threshold and rounds, checked."""
         return neural_rule.rule_of(self)
-
-    @property
-    def alpha(self) -> float:
-        """The regularisation in force."""
-        if self.regularization is not None:
-            return self.regularization
-        return 10.0 if self.noise.support is None else 1.0
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -171,7 +167,10 @@ class NeuralElimination:
         return neural_rule.certificate(self.rule, state, self.assumptions, scores)
 
     def _trained(self, arms: ArmNetwork, seen: Observations) -> Trained:
-        return train(arms, seen, trainer=self.trainer, regularization=self.alpha, seed=self.network.seed)
+        if seen.total == 0:
+            return train(arms, seen)
+        alpha = self.regularization or plausible_regularization(arms, seen, sigma=largest_scale(self.noise))
+        return train(arms, seen, trainer=self.trainer, regularization=alpha, seed=self.network.seed)
 
     def _dimension(self, spectrum: GradientSpectrum) -> int:
         return spectrum.dimension(self.error_tolerance, self.tolerance_scale)

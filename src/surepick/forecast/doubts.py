@@ -94,12 +94,12 @@ class Doubts:
 
     def _network_dimension(self) -> list[str]:
         """How much a wide network could compress these arms, for policies that use one."""
-        features = getattr(self.policy, "features", None)
-        if getattr(self.policy, "network", None) is None or not isinstance(features, np.ndarray):
+        features, network = getattr(self.policy, "features", None), getattr(self.policy, "network", None)
+        if network is None or not isinstance(features, np.ndarray):
             return []
         if len(features) > MOST_IN_KERNEL or not features.any(axis=1).all():
             return []
-        gram = neural_gram(features, depth=self.policy.network.depth, inputs="normalized")  # type: ignore[attr-defined]
+        gram = neural_gram(features, depth=network.depth, inputs="normalized")
         dim = spectrum_effective_dimension(gram, KERNEL_SHARE * float(np.trace(gram)))
         return [
             f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of "

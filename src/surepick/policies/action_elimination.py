@@ -16,7 +16,7 @@ from surepick.policies.answers import (
     known_gap_bound,
     verdict,
 )
-from surepick.policies.protocol import plain_options
+from surepick.policies.protocol import plain_options, trace_row
 from surepick.records import (
     Certificate,
     IntArray,
@@ -171,14 +171,8 @@ class ActionElimination:
 
 
 def _row(plan: Plan, seen: Observations, after: MeansState) -> RoundRecord:
-    return RoundRecord(
-        round=plan.round,
-        look=1,
-        looks=1,
-        dim=plan.dim,
-        value=None,
-        lower_bound=None,
-        misspecification=0.0,
+    return trace_row(
+        plan,
         pulls=seen.total,
         total_pulls=after.seen.total,
         active=after.active,

@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from surepick.noise import Noise
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, failure_probability
 from surepick.policies import steering
 from surepick.policies.answers import answer_without_pulls, assumptions_for, verdict
 from surepick.policies.belief import with_alarms
 from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.policies.protocol import trace_row
 from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
 
 
@@ -49,6 +51,27 @@ class CertifiedState:
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
+
+
+def delta_for_test(delta: float, noise: Noise) -> float:
+    """delta, less what a pilot of the noise may fail with (line 9).
+
+    Raises:
+        InvalidInput: nothing is left.
+    """
+    left = delta - failure_probability(noise)
+    if left <= 0.0:
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {failure_probability(noise):g}, and delta is {delta:g}: "
+            "nothing is left for the test. Raise delta, or repeat the pilot with a smaller one."
+        )
+    return left
+
+
+def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
+    """Pulls of a batch within the largest one, reserved pulls included; at least one for each arm of the design."""
+    limit = total if largest_batch is None else int(largest_batch / (1.0 + reserve))
+    return max(min(total, limit), int(np.count_nonzero(weights)))
 
 
 def initial_state(num_arms: int, epsilon: float, gap_bound: float | None) -> CertifiedState:
@@ -133,14 +156,8 @@ def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: in
 
 
 def _row(plan: Plan, seen: Observations, after: CertifiedState, gap: float | None) -> RoundRecord:
-    return RoundRecord(
-        round=plan.round,
-        look=1,
-        looks=1,
-        dim=plan.dim,
-        value=plan.value,
-        lower_bound=plan.lower_bound,
-        misspecification=plan.misspecification,
+    return trace_row(
+        plan,
         pulls=seen.total,
         total_pulls=after.seen.total,
         active=after.active,

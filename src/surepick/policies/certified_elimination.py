@@ -13,7 +13,7 @@ from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.estimators import estimate, evidence_gains, noise_allowance, with_squares
-from surepick.noise import Noise, failure_probability, largest_scale, scales
+from surepick.noise import Noise, largest_scale, scales
 from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
 from surepick.policies.belief import (
@@ -110,11 +110,7 @@ class CertifiedElimination:
                 "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
                 "norm_bound, or IndependentEmbedding."
             )
-        if self.test_delta <= 0.0:
-            raise InvalidInput(
-                f"the noise's pilot may fail with probability {failure_probability(self.noise):g}, and delta is "
-                f"{self.delta:g}: nothing is left for the test. Raise delta, or repeat the pilot with a smaller one."
-            )
+        _ = self.test_delta
 
     @property
     def num_arms(self) -> int:
@@ -128,7 +124,7 @@ class CertifiedElimination:
     @property
     def test_delta(self) -> float:
         """delta, less what a pilot of the noise may fail with."""
-        return self.delta - failure_probability(self.noise)
+        return certification.delta_for_test(self.delta, self.noise)
 
     @property
     def threshold(self) -> float:
@@ -319,8 +315,7 @@ class CertifiedElimination:
         return gains
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        limit = total if self.largest_batch is None else int(self.largest_batch / (1.0 + self.reserve))
-        return max(min(total, limit), int(np.count_nonzero(weights)))
+        return certification.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _checkable(self, dim: int, counts: IntArray) -> IntArray:
         if isinstance(self.embedded(dim), IndependentArms):

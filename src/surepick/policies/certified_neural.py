@@ -10,7 +10,6 @@ import numpy as np
 
 from surepick.designs import round_design
 from surepick.embeddings.neural import ArmNetwork, Network
-from surepick.errors import InvalidInput
 from surepick.estimators import (
     LeastSquaresEstimate,
     arm_means,
@@ -20,12 +19,12 @@ from surepick.estimators import (
     noise_allowance,
     with_squares,
 )
-from surepick.noise import Noise, failure_probability, largest_scale, scales
+from surepick.noise import Noise, largest_scale, scales
 from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
 from surepick.policies.belief import believed, check_level
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
-from surepick.policies.learning import VECTORS, Learnt, remembered
+from surepick.policies.learning import VECTORS, Learnt, estimated_misspecification, remembered
 from surepick.policies.neural_steering import Steering, hedges, search, thinned
 from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, plain_options
 from surepick.policies.schedules import check_choice
@@ -60,7 +59,7 @@ class CertifiedNeural:
 
         theta_b trained on the batches before b, (e, u) from the gradients (or the last layer) at theta_b
 
-    Given the past, psi_b is fixed; the least squares on the fresh rewards of batch b is a batch of
+    Given the past, psi_b is fixed; linear estimates from the fresh rewards of batch b are a batch of
     `CertifiedElimination` with |eta| <= gamma, and its gains multiply into the same e-processes
     (docs/neural-guarantee.md). No batch is ever analysed again under a later embedding. Each batch uses psi_b or the
     embedding without structure, whichever is predicted to need fewer pulls in all: through psi_b the rivals whose
@@ -123,11 +122,7 @@ class CertifiedNeural:
             whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
         if self.dim is not None:
             whole_number("dim", self.dim, least=1, meaning="directions of the network that are kept.")
-        if self.test_delta <= 0.0:
-            raise InvalidInput(
-                f"the noise's pilot may fail with probability {failure_probability(self.noise):g}, and delta is "
-                f"{self.delta:g}: nothing is left for the test. Raise delta, or repeat the pilot with a smaller one."
-            )
+        _ = self.test_delta
 
     @property
     def num_arms(self) -> int:
@@ -141,7 +136,7 @@ class CertifiedNeural:
     @property
     def test_delta(self) -> float:
         """delta, less what a pilot of the noise may fail with."""
-        return self.delta - failure_probability(self.noise)
+        return certification.delta_for_test(self.delta, self.noise)
 
     @property
     def threshold(self) -> float:
@@ -214,7 +209,6 @@ class CertifiedNeural:
             counts=counts + self._reserved(aim.embedded, counts),
             dim=used.dim,
             value=aim.predicted,
-            lower_bound=None,
             misspecification=used.misspecification,
             candidate=aim.candidate,
         )
@@ -273,24 +267,7 @@ class CertifiedNeural:
             return IndependentArms(self.num_arms)
         if self.misspecification is not None:
             return Embedding(learnt.vectors, self.misspecification)
-        return Embedding(learnt.vectors, self._estimated(learnt.vectors, seen))
-
-    def _estimated(self, vectors: FloatArray, seen: Observations) -> float:
-        """Three times the root mean square by which the means may miss the embedding, at least epsilon/20.
-
-        What noise could hide counts as missed: twice the standard deviation of the sum of squares of pure noise.
-        """
-        if seen.total == 0:
-            return self.epsilon  # of a batch that is evidence for nothing
-        pulled = np.flatnonzero(seen.counts)
-        fitted = estimate(Embedding(vectors, 0.0), seen)
-        freedom = max(len(pulled) - vectors.shape[1], 1)
-        misfit = seen.means[pulled] - fitted.scores[pulled]
-        misfit -= np.average(misfit, weights=seen.counts[pulled])
-        noise = largest_scale(self.noise) ** 2
-        excess = max(float(seen.counts[pulled] @ misfit**2) - freedom * noise, 0.0)
-        hidden = 2.0 * noise * math.sqrt(2.0 * freedom)
-        return max(self.epsilon / 20.0, 3.0 * math.sqrt((excess + hidden) / max(seen.total, 1)))
+        return Embedding(learnt.vectors, estimated_misspecification(self, learnt.vectors, seen))
 
     def _guess(self, learnt: Learnt, seen: Observations) -> Guess:
         noise_scales = noise_allowance(self.noise, seen).noise_scales(self.epsilon)
@@ -382,8 +359,7 @@ class CertifiedNeural:
         return 0.0 if self.noise.support is not None or seen.total == 0 else float(seen.sums.sum()) / seen.total
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        limit = total if self.largest_batch is None else int(self.largest_batch / (1.0 + self.reserve))
-        return max(min(total, limit), int(np.count_nonzero(weights)))
+        return certification.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
         """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""

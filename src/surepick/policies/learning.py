@@ -14,12 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from surepick.embeddings.neural import ArmNetwork, Network
-from surepick.estimators import noise_allowance
+from surepick.estimators import estimate, noise_allowance
 from surepick.estimators.network import left_out, plausible_regularization, train
 from surepick.linalg import thin_svd, whitened
 from surepick.noise import Noise, largest_scale
 from surepick.policies.steering import guess_of
-from surepick.records import FloatArray, IndependentArms, Observations, record
+from surepick.records import Embedding, FloatArray, IndependentArms, Observations, record
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
@@ -122,6 +122,25 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
     own, prior = seen.counts / sigma**2, doubt**-2
     scores = offset + (prior * others + own * centred.means) / (prior + own)
     return Learnt(_vectors(learner, arms, trained.weights, trained.scores), scores, doubt, (prior + own) ** -0.5)
+
+
+def estimated_misspecification(learner: Learner, vectors: FloatArray, seen: Observations) -> float:
+    """Three times the root mean square by which the means may miss the embedding, at least epsilon/20.
+
+    What noise could hide counts as missed: twice the standard deviation of the sum of squares of pure noise. Before
+    anything is seen: epsilon, for a batch that is evidence for nothing.
+    """
+    if seen.total == 0:
+        return learner.epsilon
+    pulled = np.flatnonzero(seen.counts)
+    fitted = estimate(Embedding(vectors, 0.0), seen)
+    freedom = max(len(pulled) - vectors.shape[1], 1)
+    misfit = seen.means[pulled] - fitted.scores[pulled]
+    misfit -= np.average(misfit, weights=seen.counts[pulled])
+    noise = largest_scale(learner.noise) ** 2
+    excess = max(float(seen.counts[pulled] @ misfit**2) - freedom * noise, 0.0)
+    hidden = 2.0 * noise * math.sqrt(2.0 * freedom)
+    return max(learner.epsilon / 20.0, 3.0 * math.sqrt((excess + hidden) / seen.total))
 
 
 def _unlearnt(learner: Learner, seen: Observations) -> Learnt:

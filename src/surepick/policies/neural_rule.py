@@ -24,6 +24,7 @@ from surepick.errors import ContractError
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
 from surepick.policies.belief import with_alarms
+from surepick.policies.protocol import trace_row
 from surepick.policies.rounds import FLOORS, whole_pulls
 from surepick.policies.schedules import check_choice
 from surepick.records import (
@@ -32,7 +33,6 @@ from surepick.records import (
     IntArray,
     Observations,
     Plan,
-    RoundRecord,
     Step,
     freeze,
     record,
@@ -214,14 +214,8 @@ def conclude(
         finished=finished,
         alarms=with_alarms(state.alarms, alarms),
     )
-    row = RoundRecord(
-        round=plan.round,
-        look=1,
-        looks=1,
-        dim=plan.dim,
-        value=plan.value,
-        lower_bound=plan.lower_bound,
-        misspecification=plan.misspecification,
+    row = trace_row(
+        plan,
         pulls=seen.total,
         total_pulls=after.pulls,
         active=survivors,

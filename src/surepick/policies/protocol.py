@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from surepick.noise import Noise
-from surepick.records import Certificate, Observations, Plan, Step
+from surepick.records import Certificate, IntArray, Observations, Plan, RoundRecord, Step
 
 State = TypeVar("State")
 
@@ -78,3 +78,31 @@ def plain_options(policy: Policy[Any], names: tuple[str, ...]) -> dict[str, Any]
     """The configuration of a policy as plain data: epsilon, delta, noise, and the named options."""
     required = {"epsilon": policy.epsilon, "delta": policy.delta, "noise": policy.noise.spec}
     return {**required, **{name: getattr(policy, name) for name in names}}
+
+
+def trace_row(
+    plan: Plan,
+    *,
+    pulls: int,
+    total_pulls: int,
+    active: IntArray,
+    leader: int,
+    certified_gap: float | None,
+    alarms: tuple[str, ...] = (),
+) -> RoundRecord:
+    """The row of the trace for a plan that was told: what the plan said, and what came of it."""
+    return RoundRecord(
+        round=plan.round,
+        look=plan.look,
+        looks=plan.looks,
+        dim=plan.dim,
+        value=plan.value,
+        lower_bound=plan.lower_bound,
+        misspecification=plan.misspecification,
+        pulls=pulls,
+        total_pulls=total_pulls,
+        active=active,
+        leader=leader,
+        certified_gap=certified_gap,
+        alarms=alarms,
+    )

@@ -18,6 +18,7 @@ from surepick.designs import allocate, round_design
 from surepick.errors import ContractError, InvalidInput
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
+from surepick.policies.protocol import trace_row
 from surepick.policies.rules import Comparison
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
 from surepick.records import (
@@ -28,7 +29,6 @@ from surepick.records import (
     IntArray,
     Observations,
     Plan,
-    RoundRecord,
     Step,
     freeze,
     record,
@@ -282,14 +282,8 @@ def conclude(
         compressed=state.compressed or compressed,
         alarms=state.alarms + tuple(alarm for alarm in alarms if alarm not in state.alarms),
     )
-    row = RoundRecord(
-        round=plan.round,
-        look=plan.look,
-        looks=plan.looks,
-        dim=plan.dim,
-        value=plan.value,
-        lower_bound=plan.lower_bound,
-        misspecification=plan.misspecification,
+    row = trace_row(
+        plan,
         pulls=pooled.total,
         total_pulls=after.pulls,
         active=after.active,

@@ -12,6 +12,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, SubGaussian
 from surepick.randomness import stream
 from surepick.records import Arms, FloatArray, IntArray
+from surepick.settings import positive_number, whole_number
 
 LINEAR_CENTRES = (0.8, 0.5)  # squared norms of x1 and x2
 LINEAR_PRODUCT = (0.395, 0.405)  # the product of x1 and x2 lies strictly between
@@ -217,6 +218,30 @@ def soare(dim: int, angle: float, seed: int = 0) -> Environment:
     ids = [*(f"e{axis + 1}" for axis in range(dim)), "near-e1"]
     order = stream(seed, "soare", dim).permutation(len(ids))
     return _linear(features[order], axes[0], [ids[arm] for arm in order])
+
+
+def one_better(num_arms: int = 100, gap: float = 0.15, seed: int = 0) -> Environment:
+    """Arms that share nothing, one of them better than all others by `gap`; normal rewards, sigma 1.
+
+        features e1, ..., eK,   means .5 + gap for one arm, .5 for the others
+
+    With a gap just above epsilon every other arm is a wrong answer, so a rule that spares pulls by luck is found out.
+
+    Args:
+        num_arms: K, at least 1.
+        gap: in reward units, positive.
+        seed: decides which arm is better.
+
+    Raises:
+        InvalidInput: an argument is out of range.
+
+    Source: ours.
+    """
+    whole_number("num_arms", num_arms, least=1, meaning="something must be chosen among.")
+    positive_number("gap", gap, "how much better the best arm is.")
+    means = np.full(num_arms, 0.5)
+    means[stream(seed, "one_better", num_arms).integers(num_arms)] += gap
+    return Environment(arms=Arms(np.eye(num_arms)), means=means, noise=SubGaussian(1.0))
 
 
 def _linear(features: FloatArray, theta: FloatArray, ids: list[str] | None) -> Environment:

@@ -1,0 +1,49 @@
+"""What the readers of data sets share: finding a file, numbering what repeats, refusing an unknown option."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from surepick.errors import DatasetMissing, InvalidInput
+from surepick.records import FloatArray, IntArray
+
+Value = TypeVar("Value", bound=Hashable)
+
+
+def data_file(folder: Path, name: str, recipe: str) -> Path:
+    """The file of that name in the folder, packed (name.gz) or plain.
+
+    Raises:
+        DatasetMissing: there is neither; the message holds the recipe.
+    """
+    for path in (folder / f"{name}.gz", folder / name):
+        if path.is_file():
+            return path
+    raise DatasetMissing(f"There is neither {name}.gz nor {name} in {folder}.", recipe=recipe)
+
+
+def numbered(values: Sequence[Value]) -> tuple[list[Value], IntArray]:
+    """The different values in the order of first appearance, and the place there of each value."""
+    places: dict[Value, int] = {}
+    index = np.array([places.setdefault(value, len(places)) for value in values], dtype=np.int64)
+    return list(places), index
+
+
+def one_hot(values: Sequence[Hashable]) -> FloatArray:
+    """A 0/1 column for each different value, shape (len(values), different values)."""
+    different, place = numbered(values)
+    return np.eye(len(different))[place]
+
+
+def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse an option that is not among the known.
+
+    Raises:
+        InvalidInput: the value is unknown; the known are listed.
+    """
+    if value not in known:
+        raise InvalidInput(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")

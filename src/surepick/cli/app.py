@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 import surepick
-from surepick.cli import demo, design, forecast, run
+from surepick.cli import bench, demo, design, forecast, run, tune
 from surepick.errors import NotConverged, StorageError, SurepickError
 
 DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
@@ -30,6 +30,8 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("design")(design.design)
 app.command("forecast")(forecast.forecast)
+app.command("tune")(tune.tune)
+app.add_typer(bench.bench, name="bench")
 
 
 def _version(wanted: bool) -> None:

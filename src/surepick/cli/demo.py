@@ -10,10 +10,10 @@ from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
 from surepick.cli.progress import round_bars
 from surepick.cli.run import NOT_CERTIFIED, print_truth
-from surepick.cli.threads import one_thread
 from surepick.complexity import uniform_pulls
 from surepick.environments import digits
 from surepick.experiments import simulate
+from surepick.experiments.threads import one_thread
 from surepick.policies import make_policy
 
 NORM_BOUND = 2.0

@@ -16,10 +16,10 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.answers import print_json
 from surepick.cli.policies import policy_grid
-from surepick.cli.threads import one_thread
 from surepick.complexity import uniform_pulls
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.experiments.threads import one_thread
 from surepick.forecast import Forecast, ForecastRow, advice, compare
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies import make_policy

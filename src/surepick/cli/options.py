@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,3 +77,8 @@ GapBoundOption = Annotated[
     float | None, typer.Option("--gap-bound", help="Largest possible difference of two mean rewards, if known.")
 ]
 MaxPullsOption = Annotated[int, typer.Option("--max-pulls", min=0, help="Give up before passing this many.")]
+JobsOption = Annotated[int, typer.Option("--jobs", help="Processes at work; -1: one per processor.")]
+DATA = "../shared/data"
+DataOption = Annotated[
+    Path, typer.Option("--data", envvar="SUREPICK_DATA", help="The folder of data sets; MNIST's files in its mnist/.")
+]

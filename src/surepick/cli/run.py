@@ -16,10 +16,10 @@ from surepick.cli.answers import print_certificate, print_json, print_rounds, ru
 from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
 from surepick.cli.policies import chosen_policy
 from surepick.cli.progress import round_bars
-from surepick.cli.threads import one_thread
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
+from surepick.experiments.threads import one_thread
 from surepick.noise import PilotGaussian, parse_noise, scales
 from surepick.policies import Policy
 

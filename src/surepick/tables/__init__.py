@@ -4,7 +4,7 @@ path -read_table-> Table -grouped_arms-> Grouped(arms, arm_of_row)        read_a
 """
 
 from surepick.tables.arms import Grouped, Names, column_names, grouped_arms, read_arms, row_ids
-from surepick.tables.reading import read_json_lines, read_table
+from surepick.tables.reading import read_columns, read_json_lines, read_table
 from surepick.tables.table import Table
 from surepick.tables.writing import write_json_lines, write_table
 
@@ -15,6 +15,7 @@ __all__ = [
     "column_names",
     "grouped_arms",
     "read_arms",
+    "read_columns",
     "read_json_lines",
     "read_table",
     "row_ids",

@@ -144,13 +144,22 @@ def pyarrow_parquet() -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path) -> Table:
+def read_columns(path: str | Path) -> dict[str, list[Any]]:
+    """The columns of a Parquet file as they were written: name -> cells, a missing one None.
+
+    Raises:
+        InvalidInput: the file is missing or no Parquet file, or pyarrow is absent.
+    """
     arrow = pyarrow_parquet()
     try:
-        columns = arrow.parquet.read_table(io.BytesIO(_bytes(path))).to_pydict()
+        columns: dict[str, list[Any]] = arrow.parquet.read_table(io.BytesIO(_bytes(Path(path)))).to_pydict()
     except arrow.ArrowException as error:
         raise InvalidInput(f"{path} is not a readable Parquet file: {error}.") from error
-    return _checked(path, columns)
+    return columns
+
+
+def _read_parquet(path: Path) -> Table:
+    return _checked(path, read_columns(path))
 
 
 def read_json_lines(path: str | Path) -> list[dict[str, Any]]:

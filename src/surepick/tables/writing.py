@@ -13,8 +13,16 @@ from surepick.errors import InvalidInput
 from surepick.tables.reading import pyarrow_parquet
 
 
-def write_table(path: str | Path, columns: Mapping[str, Sequence[object]]) -> None:
+def write_table(
+    path: str | Path, columns: Mapping[str, Sequence[object]], *, kinds: Mapping[str, type] | None = None
+) -> None:
     """Write named columns as Parquet, JSON lines or CSV, by the ending of the path; whole or not at all (by rename).
+
+    Args:
+        path: where to.
+        columns: name -> cells; None is a missing cell.
+        kinds: name -> int, float, bool or str, for Parquet: the type of a column whatever its cells; None: found from
+            the cells, so that a column without any has none.
 
     Raises:
         InvalidInput: columns of different lengths, or pyarrow is needed and absent.
@@ -28,7 +36,7 @@ def write_table(path: str | Path, columns: Mapping[str, Sequence[object]]) -> No
     if path.suffix == ".parquet":
         arrow = pyarrow_parquet()
         sink = io.BytesIO()
-        arrow.parquet.write_table(arrow.table(plain), sink)
+        arrow.parquet.write_table(arrow.table(plain, schema=_schema(arrow, plain, kinds)), sink)
         _write(path, sink.getvalue())
     elif path.suffix == ".jsonl":
         write_json_lines(path, (dict(zip(plain, row, strict=True)) for row in rows))
@@ -38,6 +46,13 @@ def write_table(path: str | Path, columns: Mapping[str, Sequence[object]]) -> No
         writer.writerow(plain)
         writer.writerows(rows)
         _write(path, text.getvalue().encode())
+
+
+def _schema(arrow: Any, columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] | None) -> Any:
+    if kinds is None:
+        return None
+    types = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_(), str: arrow.string()}
+    return arrow.schema([(name, types[kinds[name]]) for name in columns])
 
 
 def write_json_lines(path: str | Path, objects: Iterable[Mapping[str, Any]]) -> None:

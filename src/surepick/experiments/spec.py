@@ -1,0 +1,166 @@
+"""What an experiment is: frozen, plain data, so that it has an identity and can be run anywhere.
+
+    Experiment = cells,   Cell = environment x policy x settings,   replicate = cell x seed
+
+The identity of a cell is the SHA-256 of its canonical JSON. A replicate that is found under its key needs no second
+run; one of another cell, of other settings or of another version of the package is never taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import field, replace
+from importlib.metadata import version
+from typing import Any
+
+from surepick.codec import encode
+from surepick.errors import InvalidInput
+from surepick.records import record
+
+MOST_PULLS = 10_000_000  # the paper's: a study that would pass it is a failure
+REFERENCES = ("linear", "independent")
+
+
+@record
+class EnvironmentSpec:
+    """An environment as plain data.
+
+    Args:
+        label: how tables and figures name it, e.g. "K=250, D=20".
+        name: a name that `make_environment` knows.
+        options: its settings, without seed and files.
+        reference: whose vectors the reference number of pulls is computed with: "linear", those of the linear
+            embedding, or "independent", where the means are no linear function of the features.
+        reference_dim: dimensions of the linear embedding; None: all.
+    """
+
+    label: str
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    reference: str = "linear"
+    reference_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.reference not in REFERENCES:
+            raise InvalidInput(f"reference is {self.reference!r}; it is one of {', '.join(REFERENCES)}.")
+
+
+@record
+class PolicySpec:
+    """A policy as plain data.
+
+    Args:
+        label: how tables and figures name it.
+        name: a name that `make_policy` knows.
+        options: its settings, without epsilon, delta and noise.
+        noise: the noise that is declared to it, e.g. "subgaussian:1"; None: the environment's own.
+        max_pulls: its budget; None: the experiment's.
+    """
+
+    label: str
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    noise: str | None = None
+    max_pulls: int | None = None
+
+
+@record
+class Cell:
+    """One policy on one kind of environment, run with many seeds.
+
+    Args:
+        experiment: the name of the experiment that it belongs to.
+        environment, policy: what is run.
+        epsilon: the shortfall that is tolerated, in reward units.
+        delta: error probability.
+        max_pulls: a plan that would pass it is not pulled.
+    """
+
+    experiment: str
+    environment: EnvironmentSpec
+    policy: PolicySpec
+    epsilon: float = 0.1
+    delta: float = 0.05
+    max_pulls: int = MOST_PULLS
+
+    @property
+    def canonical(self) -> str:
+        """The cell and the version of the package as one line of JSON with sorted keys."""
+        identity = {**encode(self), "surepick": version("surepick")}
+        return json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of `canonical`."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()[:16]
+
+    @property
+    def title(self) -> str:
+        """experiment/environment/policy/delta, for people."""
+        return f"{self.experiment}/{self.environment.label}/{self.policy.label}/{self.delta:g}"
+
+    def key(self, seed: int) -> str:
+        """The name of a replicate: unique, and sorted by experiment, environment, policy and seed."""
+        return f"{self.title}/{seed:06d}/{self.digest}"
+
+
+@record
+class Experiment:
+    """What one name of `surepick bench run` stands for.
+
+    Args:
+        name: e.g. "paper-linear".
+        title: one line for people.
+        cells: what is run, each with every seed.
+        note: what a reader of its tables must be told, e.g. that the data are generated; "" if nothing.
+    """
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Labels of its policies."""
+        return tuple(dict.fromkeys(cell.policy.label for cell in self.cells))
+
+
+def restricted(experiments: Iterable[Experiment], policies: Iterable[str]) -> tuple[Experiment, ...]:
+    """The experiments with these policies only (labels); those that have none of them are left out.
+
+    Raises:
+        InvalidInput: a policy is part of none.
+    """
+    several, wanted = tuple(experiments), tuple(policies)
+    if not wanted:
+        return several
+    known = tuple(dict.fromkeys(label for each in several for label in each.policies))
+    missing = [label for label in wanted if label not in known]
+    if missing:
+        raise InvalidInput(
+            f"{', '.join(each.name for each in several)}: no policy {missing[0]!r}; there is {', '.join(known)}."
+        )
+    kept = (replace(each, cells=tuple(cell for cell in each.cells if cell.policy.label in wanted)) for each in several)
+    return tuple(each for each in kept if each.cells)
+
+
+def crossed(
+    name: str,
+    title: str,
+    environments: Iterable[EnvironmentSpec],
+    policies: Iterable[PolicySpec],
+    *,
+    note: str = "",
+    **settings: Any,
+) -> Experiment:
+    """Every policy on every environment.
+
+    Args:
+        settings: epsilon, delta and max_pulls of all cells.
+    """
+    several = tuple(policies)
+    cells = tuple(Cell(name, place, policy, **settings) for place in environments for policy in several)
+    return Experiment(name, title, cells, note)

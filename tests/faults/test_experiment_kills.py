@@ -1,0 +1,97 @@
+"""An experiment is killed in the middle, again and again: the files in the end are those of an undisturbed run."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from surepick.experiments import read_results
+
+COMMAND = [
+    sys.executable,
+    "-m",
+    "surepick",
+    "bench",
+    "run",
+    "high-dimensional",
+    "--policies",
+    "linear-embedding,action-elimination",
+    "--runs",
+]
+RUNS = 3
+REPLICATES = 4 * 2 * RUNS
+
+
+def without_seconds(rows) -> list[dict]:
+    return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
+
+
+def start(out: Path, jobs: int) -> subprocess.Popen:
+    return subprocess.Popen(
+        [*COMMAND, str(RUNS), "--out", str(out), "--jobs", str(jobs)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def parts(out: Path) -> int:
+    return len(list(out.with_suffix(".parts").glob("*.json")))
+
+
+def kill_at(out: Path, jobs: int, number: int, most: float = 120.0) -> None:
+    """Start the experiment and kill it with signal 9 once that many replicates are kept."""
+    process = start(out, jobs)
+    until = time.monotonic() + most
+    while parts(out) < number and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
+    deadline = time.monotonic() + 60.0
+    while alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(process.pid), "workers outlive their parent"
+
+
+def alive(group: int) -> bool:
+    """Whether some process of the group is left (the killed one was waited for)."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def kill_and_resume(folder: Path, jobs: int, numbers: list[int]) -> None:
+    """Kill after so many more replicates, each time; then finish, and compare with an undisturbed run."""
+    whole, broken = folder / "whole.parquet", folder / "broken.parquet"
+    assert start(whole, 2).wait(timeout=300) == 0
+    for number in numbers:
+        kept = parts(broken)
+        kill_at(broken, jobs, kept + number)
+        assert not broken.exists()
+        assert parts(broken) > kept, "what was finished is lost"
+    assert start(broken, jobs).wait(timeout=300) == 0
+    undisturbed, resumed = read_results(whole), read_results(broken)
+    assert len(undisturbed.replicates) == REPLICATES
+    assert without_seconds(resumed.replicates) == without_seconds(undisturbed.replicates)
+    assert without_seconds(resumed.rounds) == without_seconds(undisturbed.rounds)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        name for stem in ("whole", "broken") for name in (f"{stem}.parquet", f"{stem}.rounds.parquet")
+    )
+
+
+def test_kill_nine_and_resume(tmp_path):
+    kill_and_resume(tmp_path, 2, [random.Random(0).randint(3, 12)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_many_kills(jobs, tmp_path):
+    chance = random.Random(jobs)
+    kill_and_resume(tmp_path, jobs, [chance.randint(1, 3) for _ in range(6)])

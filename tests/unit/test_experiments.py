@@ -1,0 +1,274 @@
+"""Experiments: identity, resumption, equal results for any number of workers, failures kept."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+import surepick as sp
+from surepick.experiments import (
+    Cell,
+    EnvironmentSpec,
+    Experiment,
+    PolicySpec,
+    crossed,
+    experiment,
+    experiments,
+    read_results,
+    restricted,
+    run_experiments,
+)
+from surepick.experiments.results import Place
+from surepick.experiments.runner import tasks_of
+from surepick.tables import read_columns
+
+SOARE = EnvironmentSpec("soare", "soare", {"dim": 3, "angle": 0.6})
+SPHERE = EnvironmentSpec("sphere", "sphere", {"num_arms": 8, "dim": 2})
+LINEAR = PolicySpec("certified-linear", "certified-linear", {"norm_bound": 1.0})
+MEANS = PolicySpec("action-elimination", "action-elimination", {"growth": 0.5})
+SMALL = crossed("small", "a small one", [SOARE, SPHERE], [LINEAR, MEANS], epsilon=0.5)
+
+
+def without_seconds(rows) -> list[dict]:
+    return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
+
+
+def same(left, right) -> bool:
+    return all(
+        without_seconds(getattr(left, table)) == without_seconds(getattr(right, table))
+        for table in ("replicates", "rounds")
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The small experiment, three seeds, one process."""
+    return run_experiments([SMALL], out=tmp_path_factory.mktemp("whole") / "r.parquet", runs=3, jobs=1)
+
+
+# identity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"experiment": "other"},
+        {"epsilon": 0.2},
+        {"delta": 0.1},
+        {"max_pulls": 10},
+        {"policy": replace(LINEAR, options={"norm_bound": 1.5})},
+        {"policy": replace(LINEAR, noise="subgaussian:2")},
+        {"policy": replace(LINEAR, max_pulls=7)},
+        {"environment": replace(SOARE, options={"dim": 4, "angle": 0.6})},
+        {"environment": replace(SOARE, reference_dim=2)},
+    ],
+)
+def test_every_setting_is_part_of_the_identity(change):
+    cell = Cell("small", SOARE, LINEAR)
+    assert replace(cell, **change).digest != cell.digest
+
+
+def test_the_identity_does_not_depend_on_the_order_of_options():
+    one, other = (
+        EnvironmentSpec("s", "soare", options) for options in ({"dim": 3, "angle": 1}, {"angle": 1, "dim": 3})
+    )
+    assert Cell("x", one, LINEAR).digest == Cell("x", other, LINEAR).digest
+    assert json.loads(Cell("x", one, LINEAR).canonical)["policy"]["options"] == {"norm_bound": 1.0}
+
+
+def test_keys_are_unique_and_sorted_by_seed():
+    keys = [task.key for task in tasks_of([SMALL], runs=12)]
+    assert len(set(keys)) == 48
+    one = [key for key in keys if key.startswith("small/soare/action-elimination")]
+    assert sorted(one) == one
+
+
+def test_names_are_resolved():
+    assert [each.name for each in experiments(["paper", "mnist"])] == [
+        "paper-linear",
+        "paper-nonlinear",
+        "mnist",
+        "yahoo-like",
+        "high-dimensional",
+    ]
+    with pytest.raises(sp.InvalidInput, match=r"no experiment 'paper-cubic'; choose from paper-linear, "):
+        experiments(["paper-cubic"])
+
+
+def test_policies_are_restricted_across_experiments():
+    both = (experiment("paper-linear"), experiment("peers"))
+    kept = restricted(both, ["lucb", "certified-linear"])
+    assert [each.policies for each in kept] == [("certified-linear",), ("lucb", "certified-linear")]
+    assert [each.name for each in restricted(both, ["lucb"])] == ["peers"]
+    with pytest.raises(sp.InvalidInput, match="no policy 'lacb'; there is linear-embedding"):
+        restricted(both, ["lacb"])
+
+
+# running
+
+
+def test_a_row_per_replicate_and_per_round(undisturbed):
+    assert len(undisturbed.replicates) == 12
+    assert [row["key"] for row in undisturbed.replicates] == sorted(row["key"] for row in undisturbed.replicates)
+    for row in undisturbed.replicates:
+        mine = [each for each in undisturbed.rounds if each["key"] == row["key"]]
+        assert mine[-1]["total_pulls"] == row["pulls"]
+        assert mine[-1]["round"] == row["num_rounds"]
+        assert (row["oracle_pulls"] is not None) <= row["eliminates"]
+        assert row["reference_pulls"] > 0
+
+
+def test_a_replicate_is_the_simulation_of_its_seed(undisturbed):
+    environment = sp.environments.soare(3, 0.6, seed=2)
+    policy = sp.make_policy(
+        "certified-linear", environment.arms, epsilon=0.5, delta=0.05, noise=environment.noise, norm_bound=1.0
+    )
+    run = sp.simulate(policy, environment, seed=2)
+    row = next(
+        row
+        for row in undisturbed.replicates
+        if (row["environment"], row["policy"], row["seed"]) == ("soare", "certified-linear", 2)
+    )
+    assert (row["pulls"], row["best_arm"], row["success"]) == (run.pulls, run.best_arm, run.success)
+
+
+def test_two_processes_give_the_same_rows(undisturbed, tmp_path):
+    assert same(run_experiments([SMALL], out=tmp_path / "r.parquet", runs=3, jobs=2), undisturbed)
+
+
+def test_the_files_hold_what_was_returned(undisturbed, tmp_path):
+    out = tmp_path / "r.parquet"
+    returned = run_experiments([SMALL], out=out, runs=3, jobs=1)
+    assert same(read_results(out), returned)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.parquet", "r.rounds.parquet"]
+    assert type(read_columns(out)["success"][0]) is bool
+
+
+def test_parts_are_used_and_nothing_is_run_twice(undisturbed, tmp_path, monkeypatch):
+    from surepick.experiments import runner
+
+    out = tmp_path / "r.parquet"
+    played = []
+    real = runner.play
+
+    def interrupted(cell, seed, data):
+        played.append((cell.title, seed))
+        if len(played) == 8:
+            raise KeyboardInterrupt
+        return real(cell, seed, data)
+
+    monkeypatch.setattr(runner, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments([SMALL], out=out, runs=3, jobs=1)
+    assert not out.exists()
+    assert len(list(Place(out).parts.glob("*.json"))) == 7
+    with pytest.raises(sp.InvalidInput, match="did not finish"):
+        read_results(out)
+    starts = []
+    again = run_experiments([SMALL], out=out, runs=3, jobs=1, on_result=lambda done, _all, _row: starts.append(done))
+    assert starts[0] == 7
+    assert len(played) == 8 + 5
+    assert same(again, undisturbed)
+
+
+def test_a_part_that_is_torn_or_of_another_key_is_run_again(undisturbed, tmp_path, monkeypatch):
+    out = tmp_path / "r.parquet"
+    place = Place(out)
+    place.open_parts()
+    tasks = tasks_of([SMALL], runs=3)
+    place.part(tasks[0].digest, tasks[0].seed).write_text('{"replicate": {"key": "')
+    place.part(tasks[1].digest, tasks[1].seed).write_text('{"replicate": {"key": "other"}, "rounds": []}')
+    assert same(run_experiments([SMALL], out=out, runs=3, jobs=1), undisturbed)
+
+
+def test_more_seeds_are_added_and_the_old_ones_kept(undisturbed, tmp_path):
+    out = tmp_path / "r.parquet"
+    run_experiments([SMALL], out=out, runs=1, jobs=1)
+    before = read_results(out).replicates[0]["seconds"]
+    assert same(run_experiments([SMALL], out=out, runs=3, jobs=1), undisturbed)
+    assert read_results(out).replicates[0]["seconds"] == before
+
+
+def test_results_of_something_else_are_not_mixed_in(tmp_path):
+    out = tmp_path / "r.parquet"
+    run_experiments([SMALL], out=out, runs=1, jobs=1)
+    other = crossed("small", "another epsilon", [SOARE], [LINEAR], epsilon=0.4)
+    with pytest.raises(sp.InvalidInput, match="holds 4 replicates that this command does not ask for"):
+        run_experiments([other], out=out, runs=1, jobs=1)
+
+
+def test_a_failure_is_kept_and_the_others_go_on(tmp_path):
+    hopeless = PolicySpec("hopeless", "rage", {"tolerance": -1.0})
+    both = crossed("small", "one fails", [SOARE], [hopeless, MEANS], epsilon=0.5)
+    results = run_experiments([both], out=tmp_path / "r.parquet", runs=2, jobs=1)
+    failed = [row for row in results.replicates if row["failure"]]
+    assert [row["policy"] for row in failed] == ["hopeless", "hopeless"]
+    assert all(row["failure"].startswith("InvalidInput: tolerance is -1.0") for row in failed)
+    assert all(row["pulls"] is None and row["success"] is None for row in failed)
+    assert sum(bool(row["success"]) for row in results.replicates) == 2
+
+
+def test_a_missing_data_set_is_no_failure_of_a_policy(tmp_path):
+    with pytest.raises(sp.DatasetMissing, match="t10k-images"):
+        run_experiments(
+            restricted([experiment("mnist")], ["rage"]), out=tmp_path / "r.parquet", runs=1, jobs=1, data=tmp_path
+        )
+
+
+def test_a_budget_is_a_verdict_not_a_failure(tmp_path):
+    short = crossed("small", "short of pulls", [SOARE], [MEANS], epsilon=0.01, max_pulls=50)
+    (row,) = run_experiments([short], out=tmp_path / "r.parquet", runs=1, jobs=1).replicates
+    assert (row["verdict"], row["success"], row["failure"]) == ("budget-exhausted", False, "")
+    assert row["pulls"] <= 50
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.rounds.parquet", "r"])
+def test_the_name_of_the_results(name, tmp_path):
+    with pytest.raises(sp.InvalidInput, match=r"written as NAME\.parquet"):
+        run_experiments([SMALL], out=tmp_path / name, runs=1, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"), [({"runs": 0}, "runs is 0"), ({"runs": 1, "first_seed": -1}, "seed is -1")]
+)
+def test_bad_settings(settings, words, tmp_path):
+    with pytest.raises(sp.InvalidInput, match=words):
+        run_experiments([SMALL], out=tmp_path / "r.parquet", jobs=1, **settings)
+
+
+def test_two_runs_do_not_write_the_same_files(tmp_path):
+    out = tmp_path / "r.parquet"
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(
+                f"""
+                import fcntl, time
+                lock = open({str(Place(out).lock)!r}, "w")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                print("held", flush=True)
+                time.sleep(60)
+                """
+            ),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(sp.InvalidInput, match="another process is writing"):
+            run_experiments([SMALL], out=out, runs=1, jobs=1)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert len(run_experiments([SMALL], out=out, runs=1, jobs=1).replicates) == 4
+
+
+def test_an_experiment_of_ones_own_is_plain_data(tmp_path):
+    own = Experiment("mine", "two deltas", tuple(Cell("mine", SOARE, MEANS, 0.5, delta) for delta in (0.05, 0.3)))
+    results = run_experiments([own], out=tmp_path / "r.parquet", runs=1, jobs=1)
+    assert [row["delta"] for row in results.replicates] == [0.05, 0.3]

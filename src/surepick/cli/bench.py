@@ -16,6 +16,8 @@ from surepick.cli.bench_progress import progress, report_failures
 from surepick.cli.bench_tables import print_summary, summary_json
 from surepick.errors import InvalidInput
 from surepick.experiments import Results, experiments, read_results, restricted, run_experiments
+from surepick.experiments.published import read_off
+from surepick.tables import read_table
 
 bench = typer.Typer(no_args_is_help=True, help="Experiments over many seeds: run them, sum them up, draw them.")
 ResultsArgument = Annotated[Path, typer.Argument(metavar="RESULTS", help="The Parquet file that `bench run` wrote.")]
@@ -76,9 +78,11 @@ def figures(
     out: Annotated[Path, typer.Option("--out", help="The folder that the figures go to.")] = Path("figures"),
 ) -> None:
     """The paper's figures, and the two that it does not show: own-stop pulls, and wrong answers against delta."""
-    from surepick.reports.experiments import draw_experiments  # noqa: PLC0415 (matplotlib: heavy, and an extra)
+    from surepick.reports.experiment_figures import experiment_figures  # noqa: PLC0415 (only here)
 
-    for path in draw_experiments(read_results(results), out):
+    read_results(results)  # refuses what is no table of results
+    rounds = read_table(results.with_suffix(".rounds.parquet"))
+    for path in experiment_figures(read_table(results), rounds, out, published=read_off()):
         typer.echo(str(path))
 
 
@@ -104,7 +108,7 @@ def _workers(address: str) -> Any:
 @contextmanager
 def _dask_workers(client: Any, parallel_config: Any, address: str) -> Iterator[None]:
     try:
-        connected = client(address, timeout=10)
+        connected = client(address, timeout=5)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"there is no Dask scheduler at {address}: {error}.") from error
     with connected, parallel_config(backend="dask"):

@@ -13,7 +13,7 @@ from surepick.codec import encode
 from surepick.experiments import CellSummary, Results, experiment, experiment_names, summarize
 from surepick.experiments.summary import Share, Spread
 
-WIDTH = 150  # of the tables, which are too wide for most terminals; narrower, their numbers would be cut
+WIDTH = 170  # of the tables, which are too wide for most terminals; narrower, their numbers would be cut
 OWN = "own stop: pulls until the policy stopped by itself, which is what a user pays"
 ORACLE = "ORACLE: pulls until only epsilon-best arms were left; needs the truth, so that nobody can stop there"
 ROUNDS = (
@@ -117,7 +117,7 @@ def _oracle_table(cells: Sequence[CellSummary]) -> Table:
             known.figure,
             number(known.expected),
             _ratio(cell.oracle_to_expected),
-            share_text(cell.best_eliminated),
+            "" if cell.best_eliminated is None else f"{cell.best_eliminated.count}/{cell.best_eliminated.total}",
         )
     return table
 
@@ -173,8 +173,8 @@ def number(value: float | None) -> str:
     """A number of pulls in at most five characters: 3,215, 60.2k, 2.88M; "" for None."""
     if value is None:
         return ""
-    for unit, letter in ((1e6, "M"), (1e3, "k")):
-        if value >= 9.9995 * unit or (letter == "M" and value >= unit):
+    for unit, letter, least in ((1e6, "M", 999_500), (1e3, "k", 9_999.5)):
+        if value >= least:
             return f"{value / unit:.3g}{letter}" if value < 999.5 * unit else f"{value / unit:,.0f}{letter}"
     return f"{value:,.0f}"
 

@@ -54,9 +54,16 @@ def experiment_names() -> tuple[str, ...]:
     return tuple(EXPERIMENTS)
 
 
-def published(name: str, *, noise: str | None = UNIT_NOISE, max_pulls: int | None = None, **options: Any) -> PolicySpec:
+def published(
+    name: str,
+    *,
+    label: str | None = None,
+    noise: str | None = UNIT_NOISE,
+    max_pulls: int | None = None,
+    **options: Any,
+) -> PolicySpec:
     """A policy with the literal settings of its source."""
-    return PolicySpec(name, name, {**paper_settings(name), **options}, noise, max_pulls)
+    return PolicySpec(label or name, name, {**paper_settings(name), **options}, noise, max_pulls)
 
 
 def certified(name: str, **options: Any) -> PolicySpec:
@@ -146,11 +153,12 @@ def _yahoo_like() -> Experiment:
         "200 click records, 5 of them rewarding (the paper's figure 2b, on generated records)",
         [place],
         (
-            published("fixed-linear", norm_bound=1e-2),
-            published("fixed-kernel", norm_bound=1e-2, gamma=10.0),
+            published("fixed-linear", norm_bound=1e-3),
+            published("fixed-kernel", norm_bound=1e-3, gamma=10.0),
             published("rage"),
             published("action-elimination"),
-            published("neural-embedding", error_tolerance=1e-3),
+            published("neural-embedding", error_tolerance=1e-3, regularization=10.0),
+            published("neural-embedding", label="neural, ridge 1", error_tolerance=1e-3, regularization=1.0),
             published("means-neural-rule"),
             certified("certified-independent"),
         ),

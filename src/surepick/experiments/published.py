@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from surepick.records import record
 
@@ -26,6 +27,7 @@ class Published:
         own: own-stop pulls of the reimplementation; None if it has none. The paper reports none at all.
         by_median: the numbers are medians, because the tails are heavy.
         rounds: (d_k, s_k) of the paper's last table: mean dimension, and share of runs done, for each round k.
+        end: which end of a range in `figure` this cell is, 0 or 1; None: neither.
     """
 
     figure: str = ""
@@ -34,8 +36,18 @@ class Published:
     own: float | None = None
     by_median: bool = False
     rounds: tuple[tuple[float, float], ...] = ()
+    end: int | None = None
+
+    @property
+    def read(self) -> float | None:
+        """The paper's number for this cell, as a number; None if the figure gives none here."""
+        numbers = self.figure.partition(" ")[0].replace(",", "").split("-")
+        if len(numbers) > 1:
+            return None if self.end is None else float(numbers[self.end])
+        return float(numbers[0]) if numbers[0] else None
 
 
+ENDS: Mapping[int, int] = MappingProxyType({0: 0, 3: 1})  # of a range over four numbers of arms
 LINEAR_ARMS = (250, 500, 750, 1000)
 ON_LINEAR: Mapping[str, tuple[str, tuple[float | None, ...]]] = MappingProxyType(
     {
@@ -62,23 +74,31 @@ ON_NORM: Mapping[str, tuple[str, tuple[float, ...]]] = MappingProxyType(
 )
 
 
+NEURAL_ON_YAHOO: Mapping[str, Any] = MappingProxyType(
+    {"expected": 1.1e4, "by_median": True, "rounds": ((72.70, 0.86), (167.57, 1.0))}
+)
+
+
 def _on_linear() -> Iterator[tuple[Name, Published]]:
     for column, num_arms in enumerate(LINEAR_ARMS):
         for dim in (20, 25):
             place = f"K={num_arms}, D={dim}"
             for policy, (figure, pulls) in ON_LINEAR.items():
                 own_stop = OWN_ON_LINEAR.get(policy, (None,) * 4)[column]
-                yield ("paper-linear", place, policy), Published(figure, 1.0, pulls[column], own_stop)
+                known = Published(figure, 1.0, pulls[column], own_stop, end=ENDS.get(column))
+                yield ("paper-linear", place, policy), known
         # RAGE's pulls grow with D: the paper says 20, and its published code draws 25, which gives its figure
         expected, own = RAGE_ON_LINEAR[column], OWN_ON_LINEAR["rage"][column]
-        yield ("paper-linear", f"K={num_arms}, D=20", "rage"), Published("10,000-12,500", 1.0)
-        yield ("paper-linear", f"K={num_arms}, D=25", "rage"), Published("10,000-12,500", 1.0, expected, own)
+        yield ("paper-linear", f"K={num_arms}, D=20", "rage"), Published("10,000-12,500", 1.0)  # at D = 25
+        known = Published("10,000-12,500", 1.0, expected, own, end=ENDS.get(column))
+        yield ("paper-linear", f"K={num_arms}, D=25", "rage"), known
 
 
 def _on_norm() -> Iterator[tuple[Name, Published]]:
     for column, dim in enumerate(NORM_DIMS):
         for policy, (figure, expected) in ON_NORM.items():
-            yield ("paper-nonlinear", f"K=200, D={dim}", policy), Published(figure, 1.0, expected[column])
+            known = Published(figure, 1.0, expected[column], end={0: 0, 2: 1}.get(column))
+            yield ("paper-nonlinear", f"K=200, D={dim}", policy), known
 
 
 PUBLISHED: Mapping[Name, Published] = MappingProxyType(
@@ -97,11 +117,15 @@ PUBLISHED: Mapping[Name, Published] = MappingProxyType(
         ("yahoo-like", "200 records", "rage"): Published("50,000 (median)", 0.90, 1.0e5, by_median=True),
         ("yahoo-like", "200 records", "fixed-linear"): Published("58,000 (median)", 0.88, by_median=True),
         ("yahoo-like", "200 records", "fixed-kernel"): Published("70,000", 0.98, 7.0e4),
-        ("yahoo-like", "200 records", "neural-embedding"): Published(
-            "13,000", 1.0, 1.1e4, by_median=True, rounds=((72.70, 0.86), (167.57, 1.0))
-        ),
+        ("yahoo-like", "200 records", "neural-embedding"): Published("13,000", 1.0, **NEURAL_ON_YAHOO),
+        ("yahoo-like", "200 records", "neural, ridge 1"): Published("13,000", 1.0, **NEURAL_ON_YAHOO),
     }
 )
+
+
+def read_off() -> dict[Name, float]:
+    """The paper's own oracle pulls where its figures give a number: cell -> pulls, to be drawn."""
+    return {name: known.read for name, known in PUBLISHED.items() if known.read is not None}
 
 
 def published_for(experiment: str, environment: str, policy: str) -> Published:

@@ -212,8 +212,9 @@ def _rounds(studies: Sequence[Sequence[Row]]) -> tuple[RoundSummary, ...]:
 
 
 def _compressed(replicate: Row, rounds: Sequence[Row]) -> bool:
-    """Whether some round went through an embedding of another dimension than the features have."""
-    return any(row["dim"] not in (0, replicate["dim"]) for row in rounds)
+    """Whether some round went through an embedding: of another dimension than the features, and than the arms left."""
+    left = [replicate["num_arms"], *(row["active"] for row in rounds)]
+    return any(row["dim"] not in (0, replicate["dim"], before) for row, before in zip(rounds, left, strict=False))
 
 
 def _opened(rows: Sequence[Row], number: int) -> bool:

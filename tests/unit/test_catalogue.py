@@ -1,0 +1,131 @@
+"""The experiments that have names: a small cell of each policy runs, and what is declared to certified ones is true."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.environments import make_environment
+from surepick.experiments import Experiment, experiment, experiment_names, play
+from surepick.experiments.catalogue import PAPER
+from surepick.experiments.published import PUBLISHED
+from surepick.experiments.spec import Cell
+
+SMALLER = {  # the options that make an environment quick
+    "two-clusters": {"num_arms": 40, "dim": 5},
+    "mnist": {"per_digit": 3},
+    "yahoo-like": {"num_arms": 40},
+    "high-dimensional": {"dim": 3},
+    "sphere": {"num_arms": 20, "dim": 3},
+    "soare": {"dim": 3},
+    "digits": {"per_digit": 2},
+    "one-better": {"num_arms": 20},
+}
+
+
+def small_cells(name: str) -> list[Cell]:
+    """One cell of each policy, in the first environment that has it, made small; epsilon .3, at most 1e5 pulls."""
+    found = {}
+    for cell in experiment(name).cells:
+        options = cell.environment.options | SMALLER[cell.environment.name]
+        small = replace(cell, environment=replace(cell.environment, options=options), epsilon=0.3, max_pulls=100_000)
+        found.setdefault(cell.policy.label, small)
+    return list(found.values())
+
+
+CELLS = {cell.title: cell for name in experiment_names() for cell in small_cells(name)}
+
+
+@pytest.mark.parametrize("title", CELLS)
+def test_a_small_cell_of_every_policy(title, request):
+    cell = CELLS[title]
+    data = request.getfixturevalue("shared_data") if cell.environment.name == "mnist" else "."
+    played = play(cell, 0, data)
+    assert played.replicate["failure"] == ""
+    assert played.replicate["pulls"] > 0
+    assert played.rounds
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_neural_row_has_the_control_beside_it(name):
+    policies = {(cell.environment.label, cell.delta, cell.policy.name) for cell in experiment(name).cells}
+    for environment, delta, policy in policies:
+        if policy == "neural-embedding":
+            assert (environment, delta, "means-neural-rule") in policies
+
+
+def test_names_and_digests_are_unique():
+    cells = [cell for name in experiment_names() for cell in experiment(name).cells]
+    assert len({cell.digest for cell in cells}) == len(cells)
+    assert len({cell.title for cell in cells}) == len(cells)
+    assert set(PAPER) <= set(experiment_names())
+
+
+def test_what_is_published_belongs_to_a_cell():
+    cells = {
+        (cell.experiment, cell.environment.label, cell.policy.label)
+        for name in experiment_names()
+        for cell in experiment(name).cells
+    }
+    assert set(PUBLISHED) <= cells
+
+
+def test_generated_data_are_called_so():
+    assert "Generated data" in experiment("yahoo-like").note
+
+
+def declared(each: Experiment, policy: str) -> list[Cell]:
+    return [cell for cell in each.cells if cell.policy.label == policy]
+
+
+def environments(cell: Cell, data, seeds=3):
+    return [
+        make_environment(cell.environment.name, seed=seed, data=data, **cell.environment.options)
+        for seed in range(seeds)
+    ]
+
+
+@pytest.mark.parametrize("name", ["paper-linear", "paper-nonlinear", "mnist", "high-dimensional", "peers"])
+def test_the_declared_norm_of_linear_rewards_is_true(name, request):
+    """Up to 1e-4 (two clusters, reward = norm: linear but for the second order of the steps and their clash)."""
+    data = request.getfixturevalue("shared_data") if name == "mnist" else "."
+    cells = [
+        cell for policy in ("certified-linear", "lingape", "lingame") for cell in declared(experiment(name), policy)
+    ]
+    for cell in cells:
+        for environment in environments(cell, data):
+            features = environment.arms.features
+            theta, *_ = np.linalg.lstsq(features, environment.means, rcond=1e-5)
+            assert np.max(np.abs(features @ theta - environment.means)) < 1e-4
+            assert np.linalg.norm(theta) <= cell.policy.options["norm_bound"] * (1 + 1e-12)
+
+
+def kernel_norm(environment: sp.environments.Environment, gamma: float) -> float:
+    """Norm of the smoothest function with the means and gradients of the two centres: copies of them are 1e-5 away.
+
+    The representers are k(c, .) and the derivatives of k in c, for both centres c.
+    """
+    centres, dim = environment.arms.features[:2], environment.arms.features.shape[1]
+    size = 1 + dim
+    gram = np.zeros((2 * size, 2 * size))
+    for a, x in enumerate(centres):
+        for b, z in enumerate(centres):
+            step = x - z
+            block = np.zeros((size, size))
+            block[0, 0] = 1.0
+            block[0, 1:] = 2 * gamma * step
+            block[1:, 0] = -2 * gamma * step
+            block[1:, 1:] = 2 * gamma * np.eye(dim) - 4 * gamma**2 * np.outer(step, step)
+            gram[a * size : (a + 1) * size, b * size : (b + 1) * size] = block * np.exp(-gamma * step @ step)
+    linear = abs(environment.means[0] - centres[0] @ centres[0]) < 1e-9
+    gradients = [centres[0]] * 2 if linear else [x / np.linalg.norm(x) for x in centres]
+    asked = np.concatenate([[environment.means[0]], gradients[0], [environment.means[1]], gradients[1]])
+    return float(np.sqrt(asked @ np.linalg.solve(gram, asked)))
+
+
+@pytest.mark.parametrize("name", ["paper-linear", "paper-nonlinear"])
+def test_the_declared_norm_of_the_kernel_is_true(name):
+    for cell in declared(experiment(name), "certified-kernel"):
+        for environment in environments(cell, "."):
+            assert kernel_norm(environment, cell.policy.options["gamma"]) <= cell.policy.options["norm_bound"]

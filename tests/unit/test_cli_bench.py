@@ -1,0 +1,185 @@
+"""`surepick bench`: run, summary, grid and figures, as somebody who types them sees them."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from surepick.cli.app import app
+from surepick.cli.bench_tables import number
+from surepick.experiments import read_results
+
+RUN = [
+    "bench",
+    "run",
+    "high-dimensional",
+    "--policies",
+    "linear-embedding,certified-linear",
+    "--runs",
+    "2",
+    "--jobs",
+    "1",
+]
+
+
+def typed(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("bench") / "r.parquet"
+    answer = typed(*RUN, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    return out, answer
+
+
+def test_run_tells_what_it_did(results):
+    out, answer = results
+    assert "high-dimensional: the paper's example" in answer.stderr
+    assert "16 of 16 replicates" in answer.stderr
+    assert f"Replicates: {out}" in answer.stdout
+    assert len(read_results(out).replicates) == 16
+
+
+def test_own_stop_and_oracle_are_told_apart(results):
+    _, answer = results
+    own, oracle = answer.stdout.split("ORACLE: ")
+    assert "own stop: pulls until the policy stopped by itself, which is what a user pays" in own
+    assert "needs the truth, so that nobody can stop there" in oracle
+    assert "certified-linear" in own
+    assert "certified-linear" not in oracle.partition("rounds: ")[0]
+
+
+def test_running_again_runs_nothing(results):
+    out, _ = results
+    before = out.read_bytes()
+    again = typed(*RUN, "--out", out)
+    assert again.exit_code == 0
+    assert "replicates," not in again.stderr
+    assert out.read_bytes() == before
+
+
+def test_summary_is_the_same_table(results):
+    out, answer = results
+    again = typed("bench", "summary", out)
+    assert again.exit_code == 0
+    assert again.stdout.strip() in answer.stdout
+
+
+def test_the_json_summary_lists_what_needs_the_truth(results):
+    out, _ = results
+    answer = json.loads(typed("bench", "summary", out, "--format", "json").stdout)
+    assert {"oracle", "reached", "best_eliminated", "reference"} <= set(answer["needs_the_truth"])
+    cell = answer["cells"][0]
+    assert (cell["environment"], cell["policy"], cell["runs"]) == ("D=5", "linear-embedding", 2)
+    assert cell["own"]["mean"] > 0
+
+
+def test_generated_data_are_announced(tmp_path):
+    answer = typed(
+        "bench",
+        "run",
+        "yahoo-like",
+        "--policies",
+        "means-neural-rule",
+        "--runs",
+        1,
+        "--jobs",
+        1,
+        "--out",
+        tmp_path / "y.parquet",
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "Generated data: the records are random numbers" in answer.stdout
+
+
+def test_failures_are_reported(tmp_path, monkeypatch):
+    from surepick.experiments import replicate
+
+    def broken(*_args, **_options):
+        raise ArithmeticError("no luck")
+
+    monkeypatch.setattr(replicate, "simulate", broken)
+    answer = typed(*RUN, "--out", tmp_path / "r.parquet")
+    assert answer.exit_code == 0
+    assert "16 of 16 replicates failed; they count as not right:" in answer.stderr
+    assert "ArithmeticError: no luck" in answer.stderr
+    assert "and 11 more" in answer.stderr
+    assert "0/2 (0%-84%)" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "paper-cubic"], "there is no experiment 'paper-cubic'"),
+        (["run", "peers", "--policies", "lacb"], "no policy 'lacb'"),
+        (["run", "peers", "--out", "r.csv"], "written as NAME.parquet"),
+        (["summary", "absent.parquet"], "there is no file absent.parquet"),
+        (["figures", "absent.parquet"], "there is no file absent.parquet"),
+        (["grid", "mnist"], "whose constants? Give --policy with one of fixed-linear"),
+        (["grid", "mnist", "--policy", "rage"], "rage has none of the constants"),
+        (["grid", "paper-linear", "--policy", "rage", "--environment", "K=3"], "no environment 'K=3'"),
+        (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "a"], "'a' is not a list of numbers"),
+        (["run", "soare"], "there is no experiment 'soare'"),
+    ],
+)
+def test_bad_input(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = typed("bench", *words)
+    assert answer.exit_code != 0
+    assert message in str(answer.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_table_is_refused(tmp_path):
+    from surepick.tables import write_table
+
+    write_table(tmp_path / "t.parquet", {"a": [1.0]})
+    answer = typed("bench", "summary", tmp_path / "t.parquet")
+    assert "no column 'key'" in str(answer.exception)
+
+
+def test_missing_data_tell_where_to_get_them(tmp_path):
+    answer = typed(
+        "bench", "run", "mnist", "--data", tmp_path, "--runs", 1, "--jobs", 1, "--out", tmp_path / "m.parquet"
+    )
+    assert "t10k-images-idx3-ubyte.gz" in str(answer.exception)
+
+
+def test_the_grid_says_that_it_uses_the_truth(tmp_path):
+    out = tmp_path / "g.parquet"
+    answer = typed(
+        *("bench", "grid", "high-dimensional", "--policy", "linear-embedding", "--environment", "D=10"),
+        *("--norm-bounds", "1e-5,1", "--runs", 2, "--jobs", 1, "--out", out),
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "THIS SEARCH USES THE TRUTH" in answer.stdout
+    assert "THIS SEARCH USES THE TRUTH" in answer.stderr
+    best, worst = re.findall(r"linear-embedding norm_bound=(\S+)", answer.stdout)
+    assert (best, worst) == ("1", "1e-05")
+    again = typed(
+        *("bench", "grid", "high-dimensional", "--policy", "linear-embedding", "--environment", "D=10"),
+        *("--norm-bounds", "1e-5,1", "--runs", 2, "--jobs", 1, "--out", out, "--format", "json"),
+    )
+    assert json.loads(again.stdout)["uses_the_truth"] is True
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (0, "0"),
+        (53.4, "53"),
+        (3215, "3,215"),
+        (9999, "9,999"),
+        (10_000, "10k"),
+        (60_231, "60.2k"),
+        (999_600, "1M"),
+        (2_883_000, "2.88M"),
+        (12_345_678, "12.3M"),
+    ],
+)
+def test_numbers_are_short(value, text):
+    assert number(value) == text

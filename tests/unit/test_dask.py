@@ -1,0 +1,95 @@
+"""Experiments on a Dask cluster: a scheduler and two workers on loopback give the rows of one process."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import pytest
+
+from surepick.experiments import EnvironmentSpec, PolicySpec, crossed, read_results, run_experiments
+
+SMALL = crossed(
+    "small",
+    "a small one",
+    [EnvironmentSpec("soare", "soare", {"dim": 3, "angle": 0.6})],
+    [PolicySpec("action-elimination", "action-elimination", {"growth": 0.5})],
+    epsilon=0.5,
+)
+START = "from distributed.cli import dask_{part}; dask_{part}.main()"
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """Address of a scheduler with two workers, each a process of its own."""
+    file = tmp_path / "scheduler.json"
+    options = ["--scheduler-file", str(file), "--no-dashboard", "--interface", "lo"]
+    processes = [started("scheduler", *options, "--port", "0")]
+    try:
+        wait_for(file.exists)
+        worker = ["--scheduler-file", str(file), "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        processes += [started("worker", *worker, "--local-directory", str(tmp_path)) for _ in range(2)]
+        from distributed import Client
+
+        with Client(scheduler_file=str(file)) as client:
+            client.wait_for_workers(2, timeout=60)
+            address = client.scheduler.address
+        yield address
+    finally:
+        for process in processes:
+            process.kill()  # a worker that is asked to end waits for its scheduler
+        for process in processes:
+            process.wait(timeout=30)
+
+
+def started(part: str, *options: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", START.format(part=part), *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def wait_for(condition, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "the scheduler did not start"
+        time.sleep(0.05)
+
+
+def without_seconds(rows) -> list[dict]:
+    return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
+
+
+@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+def test_two_workers_give_the_rows_of_one_process(scheduler, tmp_path):
+    from distributed import Client
+
+    with Client(scheduler), joblib.parallel_config(backend="dask"):
+        spread = run_experiments([SMALL], out=tmp_path / "dask.parquet", runs=6)
+    alone = run_experiments([SMALL], out=tmp_path / "one.parquet", runs=6, jobs=1)
+    assert without_seconds(spread.replicates) == without_seconds(alone.replicates)
+    assert without_seconds(spread.rounds) == without_seconds(alone.rounds)
+
+
+@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+def test_the_command_takes_the_address(scheduler, tmp_path):
+    out = tmp_path / "r.parquet"
+    command = [sys.executable, "-m", "surepick", "bench", "run", "high-dimensional", "--policies", "certified-linear"]
+    done = subprocess.run(
+        [*command, "--runs", "1", "--out", str(out), "--dask", scheduler],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(read_results(Path(out)).replicates) == 4
+
+
+def test_no_scheduler_is_said(tmp_path):
+    command = [sys.executable, "-m", "surepick", "bench", "run", "peers", "--dask", "tcp://127.0.0.1:9"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "r.parquet")], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 2
+    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in done.stderr

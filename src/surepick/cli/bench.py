@@ -26,7 +26,7 @@ NamesArgument = Annotated[
     typer.Argument(
         metavar="EXPERIMENT...",
         help="paper-linear, paper-nonlinear, mnist, yahoo-like, high-dimensional (paper: these five), peers, "
-        "error-rate.",
+        "error-rate, or a file NAME.json that describes one.",
     ),
 ]
 bench.command("grid")(grid)

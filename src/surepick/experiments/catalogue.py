@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from surepick.errors import InvalidInput
+from surepick.experiments.files import experiment_of_file
 from surepick.experiments.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed
 from surepick.policies import paper_settings
 
@@ -25,14 +26,17 @@ PAPER = ("paper-linear", "paper-nonlinear", "mnist", "yahoo-like", "high-dimensi
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name.
+    """The experiment of that name, or the one that a file NAME.json describes.
 
     Raises:
-        InvalidInput: the name is not known.
+        InvalidInput: the name is not known, or the file does not describe an experiment.
     """
+    if name.endswith(".json"):
+        return experiment_of_file(name)
     if name not in EXPERIMENTS:
         raise InvalidInput(
-            f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}, or paper for all the paper's."
+            f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}, paper for all the paper's, or a "
+            "file NAME.json that describes one."
         )
     return EXPERIMENTS[name]()
 

@@ -1,0 +1,94 @@
+"""The page on adding a policy is carried out, word for word, on a copy of the package."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from surepick.experiments import read_results
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/examples/add_a_policy.md").read_text(encoding="utf-8")
+NEW_FILE = re.compile(
+    r"^`((?:src/surepick/)?[\w/]+\.(?:py|json))`:\n\n```(?:python|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+ENTRY = re.compile(
+    r"^Its entry in `ENTRIES` of `([\w/.]+)`, with `([^`]+)` at the top:\n\n```python\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+COMMANDS = re.compile(r"^\$ (.*)$", re.MULTILINE)
+DICTIONARY = re.compile(r"^ENTRIES: .*\n    \{\n", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """The package and the conformance tests, with what the page adds."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "tests/conformance", folder / "tests/conformance", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    files = NEW_FILE.findall(PAGE)
+    assert [name for name, _ in files] == [
+        "src/surepick/policies/uniform_sampling.py",
+        "src/surepick/environments/wave.py",
+        "wave.json",
+    ]
+    for name, text in files:
+        (folder / name).write_text(text)
+    entries = ENTRY.findall(PAGE)
+    assert len(entries) == 2
+    for name, line, entry in entries:
+        registry = (folder / name).read_text()
+        changed = registry.replace("\nfrom surepick", f"\n{line}\nfrom surepick", 1)
+        changed, count = DICTIONARY.subn(lambda found, entry=entry: found[0] + entry, changed)
+        assert count == 1
+        (folder / name).write_text(changed)
+    return folder
+
+
+def carried_out(command: str, folder: Path) -> subprocess.CompletedProcess:
+    words = command.split()
+    program = {"python": [sys.executable], "surepick": [sys.executable, "-m", "surepick"]}[words[0]]
+    return subprocess.run(
+        [*program, *words[1:]],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_every_command_of_the_page(copy):
+    commands = COMMANDS.findall(PAGE)
+    assert [command.split()[0] for command in commands] == ["python", "surepick", "surepick"]
+    conformance, run, figures = (carried_out(command, copy) for command in commands)
+    assert conformance.returncode == 0, conformance.stdout
+    assert int(re.search(r"(\d+) passed", conformance.stdout)[1]) >= 13
+    assert run.returncode == 0, run.stderr
+    results = read_results(copy / "waves.parquet")
+    assert len(results.replicates) == 60
+    assert sum(row["success"] for row in results.replicates) >= 57
+    assert {row["policy"] for row in results.replicates} == {"uniform", "certified-independent", "certified-kernel"}
+    assert "waves" in run.stdout
+    assert figures.returncode == 0, figures.stderr
+    assert (copy / "figures/own-stop-waves.png").stat().st_size > 10_000
+
+
+def test_the_new_files_pass_the_linter(copy):
+    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.endswith(".py")]
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--no-cache", *names],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

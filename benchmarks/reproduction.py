@@ -5,8 +5,8 @@
     surepick bench run error-rate --runs 200 --out errors.parquet
     python benchmarks/reproduction.py paper.parquet peers.parquet errors.parquet
 
-A table stands between <!-- table KIND EXPERIMENT [ENVIRONMENTS] --> and <!-- end -->; KIND is own, oracle, rounds or errors,
-ENVIRONMENTS a part of their labels.
+A table stands between <!-- table KIND EXPERIMENT [ENVIRONMENTS] --> and <!-- end -->; KIND is own, oracle, rounds or
+errors, ENVIRONMENTS a part of their labels.
 """
 
 import argparse
@@ -99,7 +99,8 @@ def oracle(cells: Sequence[CellSummary]) -> str:
         "quartiles",
         "paper's figure",
         "reimplementation",
-        "ratio",
+        "ratio of means",
+        "of medians",
         "best arm out",
     )
     return table(
@@ -114,6 +115,7 @@ def oracle(cells: Sequence[CellSummary]) -> str:
                 cell.published.figure,
                 number(cell.published.expected),
                 ratio(cell.oracle_to_expected),
+                ratio(cell.oracle_median_to_expected),
                 "" if cell.best_eliminated is None else f"{cell.best_eliminated.count}/{cell.best_eliminated.total}",
             ]
             for cell in cells

@@ -21,18 +21,25 @@ ROUNDS = (
 )
 
 
+NEEDS_THE_TRUTH = (
+    *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),
+    *("right", "wrong", "reference", "own_to_reference", "rounds.done"),
+)
+
+
 def summary_json(results: Results) -> dict[str, Any]:
     """All cells with all numbers; the names of those that need the truth are listed."""
     cells = [
         {
             **encode(cell),
             "oracle_to_expected": cell.oracle_to_expected,
+            "oracle_median_to_expected": cell.oracle_median_to_expected,
             "own_to_expected": cell.own_to_expected,
         }
         for cell in summarize(results)
     ]
     return {
-        "needs_the_truth": ["oracle", "oracle_to_expected", "reached", "best_eliminated", "reference", "rounds.done"],
+        "needs_the_truth": list(NEEDS_THE_TRUTH),
         "notes": {name: experiment(name).note for name in results.experiments if _note(name)},
         "cells": cells,
     }
@@ -101,7 +108,8 @@ def _oracle_table(cells: Sequence[CellSummary]) -> Table:
         "quartiles",
         "paper's figure",
         "expected",
-        "ratio",
+        "mean ratio",
+        "median ratio",
         "best out",
     )
     for head in heads:
@@ -117,6 +125,7 @@ def _oracle_table(cells: Sequence[CellSummary]) -> Table:
             known.figure,
             number(known.expected),
             _ratio(cell.oracle_to_expected),
+            _ratio(cell.oracle_median_to_expected),
             "" if cell.best_eliminated is None else f"{cell.best_eliminated.count}/{cell.best_eliminated.total}",
         )
     return table

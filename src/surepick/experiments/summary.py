@@ -76,7 +76,7 @@ class CellSummary:
         reference: median of 2 sigma^2 rho* log(1/(2.4 delta)). Needs the truth.
         own_to_reference: median of own-stop pulls over it.
         seconds: median.
-        rounds: for policies with an embedding and few rounds; else empty.
+        rounds: for policies that eliminate, with an embedding and few rounds; else empty.
         published: what was published of this cell.
     """
 
@@ -101,11 +101,17 @@ class CellSummary:
 
     @property
     def oracle_to_expected(self) -> float | None:
-        """Oracle pulls over what the reimplementation measured; None if there is nothing to compare."""
+        """Mean of the oracle pulls over what the reimplementation measured; None if there is nothing to compare."""
+        if self.oracle is None or self.published.expected is None or self.published.by_median:
+            return None
+        return self.oracle.mean / self.published.expected
+
+    @property
+    def oracle_median_to_expected(self) -> float | None:
+        """The same with the median, which a few runs that end a round early or late do not move."""
         if self.oracle is None or self.published.expected is None:
             return None
-        ours = self.oracle.median if self.published.by_median else self.oracle.mean
-        return ours / self.published.expected
+        return self.oracle.median / self.published.expected
 
     @property
     def own_to_expected(self) -> float | None:

@@ -1,0 +1,83 @@
+"""The paper's experiments at the size that the paper has, and the peers: figures, success rates and time."""
+
+import time
+
+import pytest
+
+from surepick.experiments import CellSummary, experiments, run_experiments, summarize
+
+TOLERANCE = 0.07
+MINUTES = 60.0
+
+
+def measured(names: list[str], runs: int, out, data) -> tuple[list[CellSummary], float]:
+    """Summaries of the experiments on two processes, and the seconds that they took."""
+    started = time.perf_counter()
+    results = run_experiments(experiments(names), out=out, runs=runs, jobs=2, data=data)
+    seconds = time.perf_counter() - started
+    print(f"\n{' '.join(names)}, {runs} runs: {seconds / 60:.1f} min")
+    assert not [row["failure"] for row in results.replicates if row["failure"]]
+    return list(summarize(results)), seconds
+
+
+def close(ratio: float | None) -> bool:
+    return ratio is not None and abs(ratio - 1.0) <= TOLERANCE
+
+
+def check_cells(cells: list[CellSummary]) -> None:
+    """Mean or median within 7 % of what is expected: a run that ends a round early moves the mean alone."""
+    for cell in cells:
+        known = cell.published
+        if known.expected is not None and cell.experiment != "yahoo-like":
+            ratios = cell.oracle_to_expected, cell.oracle_median_to_expected
+            print(f"  oracle  {cell.environment} {cell.policy}: {ratios}")
+            assert any(close(ratio) for ratio in ratios), (cell.environment, cell.policy, ratios)
+        if known.own is not None:
+            ours = cell.own.mean / known.own, cell.own.median / known.own
+            print(f"  own     {cell.environment} {cell.policy}: {ours}")
+            assert any(close(ratio) for ratio in ours), (cell.environment, cell.policy, ours)
+
+
+@pytest.mark.slow
+def test_the_synthetic_experiments(tmp_path, shared_data):
+    cells, seconds = measured(["paper-linear", "paper-nonlinear"], 50, tmp_path / "r.parquet", shared_data)
+    check_cells(cells)
+    for cell in cells:
+        if cell.published.success is not None:
+            assert cell.reached.count == cell.runs, (cell.environment, cell.policy)
+        if cell.policy.startswith("certified-"):
+            assert cell.right.count >= cell.runs - 9  # of 50: more would have a probability below 1e-4 at delta = .05
+    assert seconds < 15 * MINUTES
+
+
+@pytest.mark.slow
+def test_mnist(tmp_path, shared_data):
+    cells, seconds = measured(["mnist"], 20, tmp_path / "r.parquet", shared_data)
+    check_cells(cells)
+    for cell in cells:
+        if cell.published.success is not None:
+            assert cell.reached.high >= cell.published.success, cell.policy
+    failing = next(cell for cell in cells if cell.policy == "linear-embedding")
+    assert failing.reached.count <= 2, "the paper says that Algorithm 1 fails here"
+    assert seconds < 15 * MINUTES
+
+
+@pytest.mark.slow
+def test_yahoo_like(tmp_path, shared_data):
+    """Generated records: the order of the methods and of magnitude, and success as in Table 1 within its interval."""
+    cells, _ = measured(["yahoo-like"], 20, tmp_path / "r.parquet", shared_data)
+    for cell in cells:
+        if cell.oracle_median_to_expected is not None:
+            print(f"  {cell.policy}: {cell.oracle_median_to_expected:.2f}, reached {cell.reached}")
+            assert 1 / 3 <= cell.oracle_median_to_expected <= 3, cell.policy
+
+
+@pytest.mark.slow
+def test_the_peers(tmp_path, shared_data):
+    cells, seconds = measured(["peers"], 5, tmp_path / "r.parquet", shared_data)
+    certified = {cell.environment: cell.own.mean for cell in cells if cell.policy == "certified-linear"}
+    for cell in cells:
+        print(f"  {cell.environment} {cell.policy}: {cell.own.mean if cell.own else cell.verdicts}")
+        if cell.own is not None and cell.policy not in ("certified-linear", "certified-independent"):
+            assert cell.own.mean > certified[cell.environment]
+    assert seconds < 10 * MINUTES

@@ -45,14 +45,20 @@ from surepick.experiments import Run, simulate
 from surepick.forecast import Forecast, forecast
 from surepick.noise import Bernoulli, Bounded, Noise, PilotGaussian, SubGaussian, parse_noise, pilot_noise
 from surepick.policies import (
+    LUCB,
     RAGE,
     ActionElimination,
     AdaptiveElimination,
     CertifiedElimination,
     FixedElimination,
+    LinGame,
+    LinGapE,
     MeansNeuralRule,
     Policy,
+    SuccessiveHalving,
     UnknownMisspecificationElimination,
+    XYAdaptive,
+    XYStatic,
     make_policy,
     paper_settings,
     policy_names,
@@ -94,6 +100,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "LUCB",
     "RAGE",
     "ActionElimination",
     "AdaptiveElimination",
@@ -115,6 +122,8 @@ __all__ = [
     "IndependentEmbedding",
     "InvalidInput",
     "KernelEmbedding",
+    "LinGame",
+    "LinGapE",
     "LinearEmbedding",
     "MaternKernel",
     "MeansNeuralRule",
@@ -136,8 +145,11 @@ __all__ = [
     "StorageError",
     "Study",
     "SubGaussian",
+    "SuccessiveHalving",
     "SurepickError",
     "UnknownMisspecificationElimination",
+    "XYAdaptive",
+    "XYStatic",
     "allocate",
     "design_value",
     "effective_dimension",

@@ -19,8 +19,16 @@ OPTIONS = {
     "fixed-kernel": {"norm_bound": 4.0, "gamma": 0.5},
     "neural-embedding": {"width": 16},
     "certified-neural": {"width": 16},
+    "successive-halving": {"budget": 1000},
+    "lingape": {"norm_bound": 2.0},
+    "lingame": {"norm_bound": 2.0},
 }
-HEURISTIC = {"unknown-misspecification", "neural-embedding", "means-neural-rule"}  # they end without a certificate
+HEURISTIC = {  # they end without a certificate
+    "unknown-misspecification",
+    "neural-embedding",
+    "means-neural-rule",
+    "successive-halving",
+}
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])
 MEANS = FEATURES @ np.array([0.9, 0.2])
 NAMES = sp.policy_names()

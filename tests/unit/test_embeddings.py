@@ -23,7 +23,7 @@ def test_misspecification_of_a_diagonal_matrix(bound, expected):
     """Singular values 5, 3, 1; C = 2: the row tail at d = 1 is 2 * 3, the paper's 2 * (3 + 1)."""
     embedding = sp.LinearEmbedding(DIAGONAL, norm_bound=2.0, bound=bound)
     assert [embedding.misspecification(dim) for dim in (1, 2, 3)] == pytest.approx(expected, abs=1e-14)
-    assert embedding.spec == {"norm_bound": 2.0, "bound": bound}
+    assert embedding.spec == {"norm_bound": 2.0, "bound": bound, "norm_source": "declared"}
 
 
 def test_the_row_tail_adds_squares_within_a_row():

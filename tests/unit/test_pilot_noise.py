@@ -176,7 +176,8 @@ def test_the_certificate_says_what_is_assumed():
 
 
 def options_of(name):
-    more = {"norm_bound": 1.0} if any(word in name for word in ("linear", "kernel")) else {}
+    more = {"norm_bound": 1.0} if any(word in name for word in ("linear", "kernel", "ling")) else {}
+    more |= {"budget": 100} if "halving" in name else {}
     return more | ({"gamma": 1.0} if "kernel" in name else {})
 
 

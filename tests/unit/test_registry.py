@@ -20,6 +20,9 @@ REQUIRED = {
     "fixed-linear": {"norm_bound": 2.0},
     "kernel-embedding": {"norm_bound": 2.0, "gamma": 0.5},
     "fixed-kernel": {"norm_bound": 2.0, "kernel": "matern:2.5:1.0"},
+    "successive-halving": {"budget": 100},
+    "lingape": {"norm_bound": 2.0},
+    "lingame": {"norm_bound": 2.0},
 }
 ROUNDS = ("linear-embedding", "fixed-linear", "rage")
 
@@ -40,10 +43,16 @@ def test_the_names():
         "fixed-linear": sp.FixedElimination,
         "kernel-embedding": sp.AdaptiveElimination,
         "linear-embedding": sp.AdaptiveElimination,
+        "lingame": sp.LinGame,
+        "lingape": sp.LinGapE,
+        "lucb": sp.LUCB,
         "means-neural-rule": MeansNeuralRule,
         "neural-embedding": sp.NeuralElimination,
         "rage": sp.RAGE,
+        "successive-halving": sp.SuccessiveHalving,
         "unknown-misspecification": sp.UnknownMisspecificationElimination,
+        "xy-adaptive": sp.XYAdaptive,
+        "xy-static": sp.XYStatic,
     }
     assert sp.policy_names() == tuple(kinds)
     for name, kind in kinds.items():
@@ -81,6 +90,8 @@ CHANGES = [
     *[(name, {"bound": "paper", "norm_bound": 0.1 + 0.2, "dim": 3}) for name in REQUIRED if "linear" in name],
     ("linear-embedding", {"dimension": "effective"}),
     ("action-elimination", {"growth": 0.5, "gap_bound": 3.0}),
+    ("lucb", {"growth": 0.5, "gap_bound": 3.0}),
+    ("successive-halving", {"budget": 17, "gap_bound": 3.0}),
     *[(name, {"noise": sp.SubGaussian((0.1, 0.2, 0.3, 1e-7))}) for name in sp.policy_names()],
     *[(name, {"noise": sp.Bounded(-1, 2), "epsilon": 1 / 3, "delta": 0.1 + 0.2}) for name in sp.policy_names()],
     *[(name, sp.paper_settings(name)) for name in sp.policy_names()],
@@ -100,8 +111,10 @@ def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
 
 @pytest.mark.parametrize("name", sp.policy_names())
 def test_the_spec_lists_every_option_that_has_an_effect(name):
-    idle = set(IDLE) if name.startswith(("action-", "certified-")) else set()
-    idle |= {"schedule", "union"} if "neural" in name else set()
+    idle = (
+        set(IDLE) if name.startswith(("action-", "certified-", "ling", "lucb", "successive-", "xy-static")) else set()
+    )
+    idle |= {"schedule", "union"} if "neural" in name or name == "xy-adaptive" else set()
     idle |= {"gamma"}  # becomes the kernel
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
 
@@ -152,6 +165,9 @@ def test_settings_of_rounds_without_meaning_are_refused(name, changes, message):
         ("linear-embedding", {"dim": 9}, "rank 3"),
         ("fixed-linear", {"dim": 0}, "rank 3"),
         ("action-elimination", {"growth": 0}, "growth is 0"),
+        ("lucb", {"growth": -0.1}, "growth is -0.1"),
+        ("successive-halving", {"budget": None}, "needs budget"),
+        ("successive-halving", {"budget": 7}, "Give at least 8"),
     ],
 )
 def test_other_settings_without_meaning_are_refused(name, changes, message):

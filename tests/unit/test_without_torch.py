@@ -66,6 +66,7 @@ def test_every_policy_without_a_network_is_built_and_runs():
         "        continue\n"
         "    more = {'norm_bound': 2.0} if 'norm_bound' in known else {}\n"
         "    more |= {'gamma': .5} if 'gamma' in known else {}\n"
+        "    more |= {'budget': 5000} if 'budget' in known else {}\n"
         "    policy = sp.make_policy(name, arms, **usual, **more)\n"
         "    answer = sp.simulate(policy, world, max_pulls=200_000)\n"
         "    print(name, answer.arm)\n"

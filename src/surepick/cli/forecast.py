@@ -15,8 +15,9 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_json
-from surepick.cli.policies import policy_grid
+from surepick.cli.policies import check_one_norm, policy_grid
 from surepick.complexity import uniform_pulls
+from surepick.embeddings.norm_source import ESTIMATED
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.experiments.threads import one_thread
@@ -78,6 +79,12 @@ def forecast(
     norm_bound: Annotated[
         str | None, typer.Option("--norm-bound", help='Largest norm that the reward can have, one or several: "1,2".')
     ] = None,
+    norm_estimate: Annotated[
+        str | None,
+        typer.Option(
+            "--norm-estimate", help="In place of --norm-bound: estimated norms (surepick tune); heuristic if used."
+        ),
+    ] = None,
     gamma: Annotated[
         str | None, typer.Option("--gamma", help='Of the Gaussian kernel, one or several: "0.01,0.1,1".')
     ] = None,
@@ -103,7 +110,7 @@ def forecast(
     else:
         subject = _from_table(source, name, reward, features, noise, minimize, standardize, intercept)
     lists: dict[str, Sequence[Any]] = {
-        "norm_bound": _numbers("--norm-bound", norm_bound or (subject.norm_bound if policy is None else None)),
+        **_norms(norm_bound, norm_estimate, subject.norm_bound if policy is None else None),
         "gamma": _numbers("--gamma", gamma),
         "kernel": _words(kernel),
         "gap_bound": [] if gap_bound is None else [gap_bound],
@@ -206,6 +213,14 @@ def _row(
 
 def _words(text: str | None) -> list[str]:
     return [] if not text else [word.strip() for word in text.split(",")]
+
+
+def _norms(bounds: str | None, estimates: str | None, otherwise: str | None) -> dict[str, Sequence[Any]]:
+    """Values of the options that --norm-bound or --norm-estimate mean; `otherwise` are bounds, for where none is."""
+    check_one_norm(bounds, estimates)
+    if estimates is None:
+        return {"norm_bound": _numbers("--norm-bound", bounds or otherwise)}
+    return {"norm_source": [ESTIMATED], "norm_bound": _numbers("--norm-estimate", estimates)}
 
 
 def _numbers(flag: str, text: str | None) -> list[float]:

@@ -66,6 +66,13 @@ NormBoundOption = Annotated[
     float | None,
     typer.Option("--norm-bound", help="Largest norm that the coefficients of a linear reward can have."),
 ]
+NormEstimateOption = Annotated[
+    float | None,
+    typer.Option(
+        "--norm-estimate",
+        help="In place of --norm-bound: an estimated norm (surepick tune); an answer that uses it is heuristic.",
+    ),
+]
 MisspecificationOption = Annotated[
     float | None,
     typer.Option(

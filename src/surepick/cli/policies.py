@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from surepick.embeddings.norm_source import ESTIMATED
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies import Policy, make_policy, policy_options
@@ -13,7 +14,32 @@ from surepick.records import Arms
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
 NEURAL = "certified-neural"
-WHO_KNOWS = {"norm_bound": LINEAR, "gamma": KERNEL, "kernel": KERNEL, "misspecification": NEURAL}
+WHO_KNOWS = {"norm_source": LINEAR, "norm_bound": LINEAR, "gamma": KERNEL, "kernel": KERNEL, "misspecification": NEURAL}
+
+
+def check_one_norm(norm_bound: object, norm_estimate: object) -> None:
+    """Refuse a norm that is said to be a bound and an estimate.
+
+    Raises:
+        InvalidInput: both were given.
+    """
+    if norm_bound is not None and norm_estimate is not None:
+        raise InvalidInput(
+            f"--norm-bound {norm_bound} and --norm-estimate {norm_estimate} were both given; the first makes the "
+            "answer a theorem if it holds, the second cannot. Give the bound if you vouch for it, else the estimate."
+        )
+
+
+def norm_options(norm_bound: float | None, norm_estimate: float | None) -> dict[str, Any]:
+    """The options of a policy that one of --norm-bound and --norm-estimate means.
+
+    Raises:
+        InvalidInput: both were given.
+    """
+    check_one_norm(norm_bound, norm_estimate)
+    if norm_estimate is None:
+        return {"norm_bound": norm_bound}
+    return {"norm_source": ESTIMATED, "norm_bound": norm_estimate}
 
 
 def chosen_policy(
@@ -64,11 +90,22 @@ def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[s
             )
     grid = {}
     for name in wanted:
+        _check_estimate(name, given)
         known = {option: values for option, values in given.items() if option in policy_options(name)}
         for values in product(*known.values()):
             options = dict(zip(known, values, strict=True))
             grid[_label(name, options)] = (name, options)
     return grid
+
+
+def _check_estimate(name: str, given: dict[str, Sequence[Any]]) -> None:
+    """Refuse an estimated norm for a policy that would take it for a bound."""
+    known = policy_options(name)
+    if "norm_source" in given and "norm_bound" in known and "norm_source" not in known:
+        raise InvalidInput(
+            f"--norm-estimate has no meaning for {name}, which takes every norm for a bound; give --norm-bound if you "
+            f"can vouch for it, or take --policy {LINEAR}."
+        )
 
 
 def _implied(given: dict[str, Sequence[Any]]) -> tuple[str, ...]:
@@ -90,4 +127,4 @@ def _label(name: str, options: dict[str, Any]) -> str:
 
 
 def _flag(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
+    return "--norm-estimate" if option == "norm_source" else f"--{option.replace('_', '-')}"

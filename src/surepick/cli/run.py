@@ -14,7 +14,7 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
 from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
-from surepick.cli.policies import chosen_policy
+from surepick.cli.policies import chosen_policy, norm_options
 from surepick.cli.progress import round_bars
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
@@ -36,6 +36,7 @@ def run(
     noise: options.PilotOrNoiseOption = "",
     policy: options.PolicyOption = None,
     norm_bound: options.NormBoundOption = None,
+    norm_estimate: options.NormEstimateOption = None,
     gamma: Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")] = None,
     kernel: Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')] = None,
     misspecification: options.MisspecificationOption = None,
@@ -57,6 +58,7 @@ def run(
             "(normal noise of standard deviation SIGMA, or at least half the range of any candidate's repeats). "
             "Every certificate rests on it. If it is normal and SIGMA is not known, measure it: --noise pilot."
         )
+    norm = norm_options(norm_bound, norm_estimate)
     asked = pilot_pulls(noise)
     environment = table(
         source,
@@ -79,7 +81,7 @@ def run(
         policy,
         epsilon=epsilon,
         delta=delta,
-        norm_bound=norm_bound,
+        **norm,
         misspecification=misspecification,
         gap_bound=gap_bound,
         gamma=gamma,

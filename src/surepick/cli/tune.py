@@ -144,7 +144,7 @@ def _command(start: list[str], words: dict[str, str | None], flags: dict[str, bo
     """The command line that uses what was found, with the options that were given."""
     given = [part for flag, value in words.items() if value is not None for part in (flag, value)]
     given += [flag for flag, wanted in flags.items() if wanted]
-    found = ["--gamma", f"{choice.gamma:.4g}", "--norm-bound", f"{choice.norm_estimate:.4g}"]
+    found = ["--gamma", f"{choice.gamma:.4g}", "--norm-estimate", f"{choice.norm_estimate:.4g}"]
     return shlex.join([*start, *given, "--policy", "certified-kernel", *found])
 
 

@@ -27,6 +27,7 @@ from surepick.complexity.hardness import (
     reference_pulls,
     relaxation_bound,
 )
+from surepick.complexity.kernel_choice import KernelChoice, choose_kernel
 from surepick.complexity.neural_dimension import (
     neural_effective_dimension,
     neural_gram,
@@ -44,6 +45,7 @@ from surepick.complexity.neural_theorem import (
 __all__ = [
     "DimensionChoice",
     "Hardness",
+    "KernelChoice",
     "PacComplexity",
     "TheoremInstance",
     "TheoremParameters",
@@ -53,6 +55,7 @@ __all__ = [
     "bias",
     "cheapest_dimension",
     "check_room",
+    "choose_kernel",
     "critical_round",
     "effective_dimension",
     "embedding_design",

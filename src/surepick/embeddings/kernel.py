@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from surepick.embeddings.kernels import Kernel, KernelFunction
 from surepick.embeddings.linear import EQUAL_FEATURES
 from surepick.embeddings.named_kernels import make_kernel
+from surepick.embeddings.norm_source import DECLARED, check_norm_source, norm_in_words, unproved_norm
 from surepick.errors import InvalidInput
 from surepick.linalg import pivoted_cholesky, symmetric_spectrum, thin_svd
 from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, record
@@ -61,6 +62,8 @@ class KernelEmbedding:
         rounding: share of trace(G) that is taken for rounding, e; None means e = eps (K s_1 + (D + 16) trace(G)), or
             eps (rank + D + 16) trace(G) beyond `nystrom_above`: right for kernels whose values are accurate to D + 16
             machine epsilons of sqrt(G_xx G_zz), as those here are. A kernel in single precision needs about 1e-6.
+        norm_source: "declared" (someone vouches for norm_bound), or "estimated" from measurements, which bounds
+            nothing: an answer that uses it is heuristic.
 
     Raises:
         InvalidInput: no feature column, features not finite, a parameter without meaning, a kernel that is zero
@@ -81,6 +84,7 @@ class KernelEmbedding:
     nystrom_above: int
     max_rank: int
     rounding: float | None
+    norm_source: str
     _scores: FloatArray
     _tails: FloatArray
     _distinct: int
@@ -95,9 +99,11 @@ class KernelEmbedding:
         nystrom_above: int = 5_000,
         max_rank: int = 200,
         rounding: float | None = None,
+        norm_source: str = DECLARED,
     ) -> None:
         matrix = Arms(features).features
         _check(matrix, norm_bound, bound, nystrom_above, max_rank, rounding)
+        check_norm_source(norm_source)
         kernel = make_kernel(kernel)
         rows, position, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
         if len(rows) <= nystrom_above:
@@ -111,6 +117,7 @@ class KernelEmbedding:
         object.__setattr__(self, "nystrom_above", int(nystrom_above))
         object.__setattr__(self, "max_rank", int(max_rank))
         object.__setattr__(self, "rounding", rounding)
+        object.__setattr__(self, "norm_source", norm_source)
         object.__setattr__(self, "_scores", parts.scores[position.reshape(-1)])
         object.__setattr__(self, "_tails", parts.tails)
         object.__setattr__(self, "_distinct", len(rows))
@@ -141,15 +148,15 @@ class KernelEmbedding:
 
     @property
     def heuristic(self) -> str:
-        """Why no theorem backs the bound; empty, because one does."""
-        return ""
+        """Why no theorem backs the bound; empty unless its norm is an estimate."""
+        return unproved_norm(self.norm_source)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         named = f"the kernel {self.kernel.spec}" if self.kernel.spec else "the kernel function given"
         norm = (
-            f"The mean reward is a function of norm at most {self.norm_bound:g} in the reproducing kernel Hilbert "
-            f"space of {named}.",
+            f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
+            f"reproducing kernel Hilbert space of {named}.",
         )
         if self.kernel.spec or not self.approximate:
             return norm
@@ -187,6 +194,7 @@ class KernelEmbedding:
             "nystrom_above": self.nystrom_above,
             "max_rank": self.max_rank,
             "rounding": self.rounding,
+            "norm_source": self.norm_source,
         }
 
     def _checked(self, dim: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.embeddings.norm_source import DECLARED, check_norm_source, norm_in_words, unproved_norm
 from surepick.errors import InvalidInput
 from surepick.linalg import thin_svd
 from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, record
@@ -32,9 +33,12 @@ class LinearEmbedding:
         features: X, shape (K, D), finite.
         norm_bound: C > 0, a bound on ||theta||_2 in reward units per feature unit.
         bound: which misspecification bound, "row-tail" or "paper".
+        norm_source: "declared" (someone vouches for norm_bound), or "estimated" from measurements, which bounds
+            nothing: an answer that uses it is heuristic.
 
     Raises:
-        InvalidInput: no feature column, features all zero or not finite, norm_bound not positive, unknown bound.
+        InvalidInput: no feature column, features all zero or not finite, norm_bound not positive, unknown bound or
+            norm_source.
 
     Source: section 3.2 ("Application to high-dimensional linear bandits").
     Differs from the paper: the default bound is the row tail, which is smaller and valid by the argument above.
@@ -44,12 +48,15 @@ class LinearEmbedding:
     features: FloatArray
     norm_bound: float
     bound: str
+    norm_source: str
     _scores: FloatArray
     _tails: FloatArray
     _rank: int
     _distinct: int
 
-    def __init__(self, features: ArrayLike, *, norm_bound: float, bound: str = "row-tail") -> None:
+    def __init__(
+        self, features: ArrayLike, *, norm_bound: float, bound: str = "row-tail", norm_source: str = DECLARED
+    ) -> None:
         matrix = Arms(features).features
         if matrix.shape[1] == 0:
             raise InvalidInput("the arms have no feature column; a linear embedding needs at least one.")
@@ -61,6 +68,7 @@ class LinearEmbedding:
         )
         if bound not in BOUNDS:
             raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
+        check_norm_source(norm_source)
         left, singular, _ = thin_svd(matrix)
         twins = _twins(matrix)
         left = left[twins]  # equal arms must be equal to the last bit
@@ -71,6 +79,7 @@ class LinearEmbedding:
         object.__setattr__(self, "features", matrix)
         object.__setattr__(self, "norm_bound", float(norm_bound))
         object.__setattr__(self, "bound", bound)
+        object.__setattr__(self, "norm_source", norm_source)
         object.__setattr__(self, "_scores", scores)
         object.__setattr__(self, "_tails", _tails(scores, singular, bound))
         object.__setattr__(self, "_rank", int(np.sum(singular > cut)))
@@ -91,7 +100,7 @@ class LinearEmbedding:
 
     @property
     def heuristic(self) -> str:
-        return ""
+        return unproved_norm(self.norm_source)
 
     def misspecification(self, dim: int) -> float:
         return self.norm_bound * float(self._tails[self._checked(dim)])
@@ -103,7 +112,7 @@ class LinearEmbedding:
     def assumptions(self) -> tuple[str, ...]:
         return (
             f"The mean reward is a linear function of the {self.features.shape[1]} features, with a coefficient vector "
-            f"of Euclidean norm at most {self.norm_bound:g}.",
+            f"of Euclidean norm at most {norm_in_words(self.norm_bound, self.norm_source)}.",
         )
 
     @property
@@ -122,7 +131,7 @@ class LinearEmbedding:
 
     @property
     def spec(self) -> dict[str, object]:
-        return {"norm_bound": self.norm_bound, "bound": self.bound}
+        return {"norm_bound": self.norm_bound, "bound": self.bound, "norm_source": self.norm_source}
 
     def _checked(self, dim: int) -> int:
         if not 1 <= as_number("dim", dim) <= self._rank or dim != int(dim):

@@ -9,6 +9,11 @@ from surepick.estimators.evidence import bias_ahead, evidence_gains
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.noise_allowance import NoiseAllowance, noise_allowance, with_squares
 from surepick.estimators.protocol import Estimate
+from surepick.estimators.regularised import (
+    RegularisedEstimate,
+    regularised_least_squares,
+    self_normalised_radius,
+)
 from surepick.records import Embedding, IndependentArms, Observations
 
 __all__ = [
@@ -16,6 +21,7 @@ __all__ = [
     "Estimate",
     "LeastSquaresEstimate",
     "NoiseAllowance",
+    "RegularisedEstimate",
     "anytime_radius",
     "arm_means",
     "bias_ahead",
@@ -27,6 +33,8 @@ __all__ = [
     "noise_allowance",
     "noise_multiplier",
     "norm_contradicted",
+    "regularised_least_squares",
+    "self_normalised_radius",
     "with_squares",
 ]
 

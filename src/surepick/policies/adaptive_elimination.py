@@ -18,7 +18,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
-from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
+from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, unbacked, vacuous
 from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -182,7 +182,7 @@ class AdaptiveElimination:
 
     def certificate(self, state: EliminationState) -> Certificate:
         answer = rounds.certificate(self.settings, state, assumed(self.embedding, state.pulls, state.compressed))
-        return believed(answer, state.alarms, heuristic=self.embedding.heuristic)
+        return believed(answer, state.alarms, heuristic=unbacked(self.embedding, state.compressed))
 
     @property
     def _bias_slack(self) -> float:

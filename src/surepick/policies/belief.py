@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.designs import farthest_pairs
 from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.norm_source import ESTIMATED_NORM
 from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
 from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan
 
@@ -193,6 +194,17 @@ def assumed(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str,
     if not embedding.assumptions:
         return ()
     return (REPRESENTABLE if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
+
+
+def unbacked(embedding: ArmEmbedding, compressed: bool) -> str:
+    """Why no theorem backs what the answer rests on, "" if one does.
+
+    An estimated norm is no reason where nothing was compressed: every list of means was representable, whatever its
+    norm.
+    """
+    if embedding.heuristic == ESTIMATED_NORM and not compressed:
+        return ""
+    return embedding.heuristic
 
 
 def believed(answer: Certificate, alarms: Sequence[str], *, heuristic: str) -> Certificate:

@@ -22,6 +22,7 @@ from surepick.policies.belief import (
     checkable_counts,
     representable,
     suspicions,
+    unbacked,
     vacuous,
 )
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
@@ -196,7 +197,7 @@ class CertifiedElimination:
             needed=assumed(self.embedding, state.seen.total, state.compressed),
             obstacle=self._obstacle,
         )
-        return believed(answer, state.alarms, heuristic=self.embedding.heuristic)
+        return believed(answer, state.alarms, heuristic=unbacked(self.embedding, state.compressed))
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""

@@ -13,7 +13,7 @@ from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import check_common
-from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, vacuous
+from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, unbacked, vacuous
 from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -178,7 +178,7 @@ class FixedElimination:
 
     def certificate(self, state: EliminationState) -> Certificate:
         answer = rounds.certificate(self.settings, state, assumed(self.embedding, state.pulls, state.compressed))
-        answer = believed(answer, state.alarms, heuristic=self.embedding.heuristic)
+        answer = believed(answer, state.alarms, heuristic=unbacked(self.embedding, state.compressed))
         if self.certified_epsilon <= self.epsilon:
             return answer
         promised = f"{self.chosen_dim} dimensions can promise {self.certified_epsilon:.4g} only."

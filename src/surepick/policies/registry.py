@@ -16,24 +16,36 @@ from surepick.policies import (
     adaptive_elimination,
     certified_elimination,
     fixed_elimination,
+    lingame,
+    lingape,
+    lucb,
     means_neural_rule,
     rage,
+    successive_halving,
     unknown_misspecification,
+    xy_adaptive,
+    xy_static,
 )
 from surepick.policies.action_elimination import ActionElimination
 from surepick.policies.adaptive_elimination import AdaptiveElimination
 from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.fixed_elimination import FixedElimination
+from surepick.policies.lingame import LinGame
+from surepick.policies.lingape import LinGapE
+from surepick.policies.lucb import LUCB
 from surepick.policies.means_neural_rule import MeansNeuralRule
 from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, NEURAL_OPTIONS, Policy
 from surepick.policies.rage import RAGE
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice
+from surepick.policies.successive_halving import SuccessiveHalving
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
+from surepick.policies.xy_adaptive import XYAdaptive
+from surepick.policies.xy_static import XYStatic
 from surepick.records import Arms
 from surepick.settings import positive_number
 
-LINEAR_OPTIONS = ("norm_bound", "bound")
-KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding")
+LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source")
+KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
 IDLE = ("slack", "schedule", "union")  # known to all policies, without effect on some
 LEARNER = MappingProxyType({"depth": 2, "width": 512, "architecture": "standard"})  # of certified-neural, by default
 LITERAL_ROUNDS = MappingProxyType(
@@ -181,6 +193,41 @@ def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
     return ActionElimination(num_arms=arms.num_arms, **options)
 
 
+def _xy_static(arms: Arms, **options: Any) -> XYStatic:
+    _check_idle(options)
+    return XYStatic(features=arms.features, **options)
+
+
+def _xy_adaptive(arms: Arms, **options: Any) -> XYAdaptive:
+    _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
+    return XYAdaptive(features=arms.features, **options)
+
+
+def _lingape(arms: Arms, **options: Any) -> LinGapE:
+    _check_idle(options)
+    return LinGapE(features=arms.features, **options)
+
+
+def _lingame(arms: Arms, **options: Any) -> LinGame:
+    _check_idle(options)
+    return LinGame(features=arms.features, **options)
+
+
+def _lucb(arms: Arms, **options: Any) -> LUCB:
+    _check_idle(options)
+    return LUCB(num_arms=arms.num_arms, **options)
+
+
+def _successive_halving(arms: Arms, **options: Any) -> SuccessiveHalving:
+    _check_idle(options)
+    if options.get("budget") is None:
+        raise InvalidInput(
+            "successive-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
+            "answer is certified, take certified-independent."
+        )
+    return SuccessiveHalving(num_arms=arms.num_arms, **options)
+
+
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "linear-embedding": Entry(
@@ -272,6 +319,42 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             MappingProxyType({"growth": 0.02}),
             "action elimination: features are ignored, one interval per arm (slack, schedule, union: no effect)",
         ),
+        "xy-static": Entry(
+            _xy_static,
+            (*xy_static.OPTIONS, *IDLE),
+            MappingProxyType({"constants": "paper"}),
+            "XY-static (Soare et al. 2014): rewards exactly linear in the features, one fixed design",
+        ),
+        "xy-adaptive": Entry(
+            _xy_adaptive,
+            (*xy_adaptive.OPTIONS, "schedule", "union"),
+            MappingProxyType({"constants": "paper", "shrinkage": 0.1, "stopping": "phases"}),
+            "XY-adaptive (Soare et al. 2014): rewards exactly linear in the features, phases that drop arms",
+        ),
+        "lingape": Entry(
+            _lingape,
+            (*lingape.OPTIONS, *IDLE),
+            MappingProxyType({"selection": "greedy", "radius": "dimension"}),
+            "LinGapE (Xu et al. 2018): rewards exactly linear, of bounded norm; the leader against its closest rival",
+        ),
+        "lingame": Entry(
+            _lingame,
+            (*lingame.OPTIONS, *IDLE),
+            MappingProxyType({"play": "learner", "threshold": "stylised"}),
+            "LinGame (Degenne et al. 2020): rewards exactly linear, of bounded norm; weights from a game",
+        ),
+        "lucb": Entry(
+            _lucb,
+            (*lucb.OPTIONS, *IDLE),
+            MappingProxyType({"growth": 0.0}),
+            "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
+        ),
+        "successive-halving": Entry(
+            _successive_halving,
+            (*successive_halving.OPTIONS, *IDLE),
+            MappingProxyType({}),
+            "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
+        ),
     }
 )
 
@@ -284,6 +367,11 @@ def policy_names() -> tuple[str, ...]:
 def policy_options(name: str) -> tuple[str, ...]:
     """The options that the policy knows, sorted."""
     return tuple(sorted(_entry(name).options))
+
+
+def needs_torch(name: str) -> bool:
+    """Whether the policy trains a network."""
+    return _entry(name).build in (_neural_embedding, _certified_neural)
 
 
 def policy_summary(name: str) -> str:

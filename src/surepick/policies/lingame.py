@@ -1,0 +1,236 @@
+"""LinGame (Degenne, Menard, Shang & Valko 2020): a game of weights against the nearest contradicting parameter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.designs import solve_star_design
+from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
+from surepick.noise import Noise, largest_scale
+from surepick.policies.answers import answer_without_pulls
+from surepick.policies.belief import believed
+from surepick.policies.game import Learner, hedged, nearest_contradiction, taught, tracked
+from surepick.policies.peers import (
+    check_norm_bound,
+    checked_linear,
+    in_span,
+    judge,
+    linear_assumption,
+    linear_caveat,
+    next_batch,
+    peer_certificate,
+    pieces,
+    plain_gap_bound,
+)
+from surepick.policies.protocol import plain_options, trace_row
+from surepick.policies.schedules import check_choice
+from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, freeze, record
+from surepick.settings import positive_number
+
+OPTIONS = ("norm_bound", "regularization", "play", "threshold", "gap_bound", "growth")
+PLAYS = ("solved", "learner")
+THRESHOLDS = ("proved", "stylised")
+MOST_TURNS = 16
+SADDLE_TOLERANCE = 0.05
+STYLISED = (
+    "The threshold log((1 + log t) / delta) of the source's experiments is not proved for linear rewards; with "
+    "threshold 'proved' and a norm bound the answer is certified."
+)
+
+
+@record
+class GameState:
+    """Where the game stands.
+
+    Args:
+        round: the next batch, from 1.
+        active: the leader and the rivals that are not settled.
+        seen: everything told so far.
+        learner: the player of weights, before the next batch.
+        leader: the arm of highest score.
+        gap: the leader is at most this much worse than the best arm; None if nothing can be said.
+        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+    """
+
+    round: int
+    active: IntArray
+    seen: Observations
+    learner: Learner
+    leader: int
+    gap: float | None
+    finished: str
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+
+@record
+class LinGame:
+    """A learner plays weights over the arms, nature answers with the closest parameter for which the leader is bad.
+
+        w = weights of AdaHedge,   i = argmax of the score
+        lambda = argmin of ||theta-hat - l||_{V_w}  over all l with <l, x_j - x_i> >= epsilon for some j
+        gain of arm x: (|<theta-hat - lambda, x>| + sigma sqrt(2 log t) ||x||_{V^-1})^2 / (2 sigma^2), at most log t
+        the arm whose pulls lag most behind the sum of all w is pulled
+        stop when min over l as above of ||theta-hat - l||^2_V / 2 >= beta(t),   V = eta I + X'NX
+        "proved"    beta = (sigma sqrt(log(1/delta) + log(det(V)/det(eta I)) / 2) + sqrt(eta/2) C)^2
+        "stylised"  beta = sigma^2 log((1 + log t)/delta)
+
+    The minimum at the stop is min over j of (score(i) - score(j) + epsilon)^2 / (2 ||x_i - x_j||^2_{V^-1}): no rival's
+    score plus sqrt(2 beta) times its distance may exceed the leader's by more than epsilon. The proved sqrt(2 beta)
+    bounds ||theta-hat - theta||_V at all times at once, whatever the pulls depend on (`self_normalised_radius`). So the
+    answer after any batch is epsilon-best with probability at least 1 - delta.
+
+    Args:
+        features: X, shape (K, D). The rewards are taken to be exactly linear in them.
+        epsilon: the shortfall that is tolerated, in reward units, > 0.
+        delta: error probability, in (0, 1).
+        noise: what is assumed of a reward; the largest scale is used for all arms.
+        norm_bound: C >= ||theta||; needed by the proved threshold, not used by the other.
+        regularization: eta > 0, in squared feature units.
+        play: "solved": w is the saddle point of the game at theta-hat, to 5 %, which the learner would approach;
+            "learner": w is AdaHedge's, as published.
+        threshold: "proved", or "stylised", for which the verdict is heuristic.
+        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
+        growth: a batch has ceil(growth * t) pulls after t.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or norm_bound is missing.
+
+    Source: Degenne, Menard, Shang & Valko (2020), Algorithm 1 (LinGame) and its threshold; "stylised" and the bonus
+    with log t as in its experiments.
+    Differs from its source: batches, in which the game is solved at the estimate before the batch, or the learner plays
+    at most 16 turns of several pulls each, too few for it where many arms are nearly as good as the best; one learner
+    for all answers, so that the state stays linear in the arms; epsilon; a tiny share of the weights on every arm when
+    nature answers, so that V_w is regular.
+    Cost: a design a batch; with the learner O(16 (K r^2 + r^3)), twice.
+    """
+
+    name: ClassVar[str] = "lingame"
+    state_type: ClassVar[type[Any]] = GameState
+    stops: ClassVar[str] = "own"
+    eliminates: ClassVar[bool] = False
+
+    features: FloatArray
+    epsilon: float
+    delta: float
+    noise: Noise
+    norm_bound: float | None = None
+    regularization: float = 1.0
+    play: str = "solved"
+    threshold: str = "proved"
+    gap_bound: float | None = None
+    growth: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", checked_linear(self, self.features))
+        check_choice("play", self.play, PLAYS)
+        check_choice("threshold", self.threshold, THRESHOLDS)
+        if self.threshold == "proved" or self.norm_bound is not None:
+            check_norm_bound(self.name, self.norm_bound)
+        positive_number("regularization", self.regularization, "what is added to the information of every direction.")
+
+    @property
+    def num_arms(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return linear_assumption(self.features, self.norm_bound if self.threshold == "proved" else None)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return linear_caveat(self.features)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {"name": self.name, **plain_options(self, OPTIONS)}
+
+    def init(self) -> GameState:
+        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, plain_gap_bound(self))
+        learner = Learner(np.zeros(self.num_arms), np.zeros(self.num_arms), 0.0)
+        everybody = np.arange(self.num_arms)
+        return GameState(1, everybody, Observations.nothing(self.num_arms), learner, 0, gap, finished)
+
+    def stopped(self, state: GameState) -> bool:
+        return state.finished != ""
+
+    def ask(self, state: GameState) -> Plan:
+        rows = in_span(self.features)
+        total = next_batch(state.seen.total, self.growth)
+        if self.play == "solved":
+            target = (state.seen.total + total) * self._saddle_point(rows, state)
+        else:
+            target = self._played(rows, state, total).weights  # Alg. 1: track the sum of the weights
+        counts = tracked(target, state.seen.counts, total)
+        return Plan(round=state.round, counts=counts, dim=rows.shape[1])
+
+    def tell(self, state: GameState, plan: Plan, seen: Observations) -> Step[GameState]:
+        rows = in_span(self.features)
+        pooled = state.seen.plus(seen)
+        estimate = regularised_least_squares(rows, pooled, regularization=self.regularization)
+        found = judge(estimate.fitted, multiplier=self._multiplier(pooled.total, estimate), epsilon=self.epsilon)
+        after = GameState(
+            round=state.round + 1,
+            active=found.unsettled,
+            seen=pooled,
+            learner=state.learner if self.play == "solved" else self._played(rows, state, plan.total),
+            leader=found.leader,
+            gap=found.gap,
+            finished="certified" if found.settled else "",
+        )
+        row = trace_row(
+            plan,
+            pulls=seen.total,
+            total_pulls=pooled.total,
+            active=found.unsettled,
+            leader=found.leader,
+            certified_gap=found.gap,
+        )
+        return Step(after, row)
+
+    def recommend(self, state: GameState) -> int:
+        return state.leader
+
+    def certificate(self, state: GameState) -> Certificate:
+        answer = peer_certificate(self, state, pulls=state.seen.total, assumptions=self.assumptions)
+        unproved = self.threshold == "stylised" and state.seen.total > 0
+        return believed(answer, (), heuristic=STYLISED if unproved else "")
+
+    def _multiplier(self, total: int, estimate: RegularisedEstimate) -> float:
+        """sqrt(2 beta(t)) after `total` pulls."""
+        sigma = largest_scale(self.noise)
+        if self.threshold == "stylised":
+            return sigma * math.sqrt(2.0 * math.log((1.0 + math.log(max(total, 1))) / self.delta))
+        return self_normalised_radius(
+            sigma,
+            estimate.log_growth,
+            log_inverse_delta=-math.log(self.delta),
+            regularization=self.regularization,
+            norm_bound=check_norm_bound(self.name, self.norm_bound),
+        )
+
+    def _saddle_point(self, rows: FloatArray, state: GameState) -> FloatArray:
+        """argmax over weights of the smallest (score(i) - score(j) + epsilon)^2 / ||x_i - x_j||^2 in V_w^-1."""
+        estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
+        scores = estimate.fitted.scores
+        leader = int(np.argmax(scores))
+        scales = scores[leader] - scores + self.epsilon
+        return solve_star_design(self.features, leader, scales, tolerance=SADDLE_TOLERANCE).weights
+
+    def _played(self, rows: FloatArray, state: GameState, total: int) -> Learner:
+        """The learner after the turns of a batch of `total` pulls, at the estimate before it."""
+        sigma, pulls_before = largest_scale(self.noise), state.seen.total
+        estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
+        most = math.log(max(pulls_before, 1))
+        bonus = sigma * np.sqrt(2.0 * most * np.sum(estimate.fitted.coordinates**2, axis=1))
+        learner = state.learner
+        for pulls in pieces(total, MOST_TURNS).tolist():
+            weights = hedged(learner)
+            answer = nearest_contradiction(rows, estimate.fitted.scores, weights, epsilon=self.epsilon)
+            gains = np.minimum((np.abs(answer) + bonus) ** 2 / (2.0 * sigma**2), most)
+            learner = taught(learner, weights, pulls * -gains, pulls)
+        return learner

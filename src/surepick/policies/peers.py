@@ -1,0 +1,190 @@
+"""What the linear peers share: features in their span, growing batches, the judgement of a leader, the certificate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.estimators import LeastSquaresEstimate
+from surepick.linalg import thin_svd
+from surepick.noise import Noise, scales
+from surepick.policies.answers import assumptions_for, check_common, known_gap_bound, verdict
+from surepick.records import Arms, Certificate, FloatArray, IntArray, record
+from surepick.settings import positive_number
+
+
+class LinearPeer(Protocol):
+    """The settings that all linear peers have."""
+
+    @property
+    def num_arms(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def noise(self) -> Noise: ...
+    @property
+    def gap_bound(self) -> float | None: ...
+    @property
+    def growth(self) -> float: ...
+
+
+class Standing(Protocol):
+    """What a certificate needs to know of a state."""
+
+    @property
+    def leader(self) -> int: ...
+    @property
+    def gap(self) -> float | None: ...
+    @property
+    def finished(self) -> str: ...
+
+
+@record
+class Judgement:
+    """What one look says.
+
+    Args:
+        leader: the arm of highest score.
+        gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
+        unsettled: the leader and the rivals that may still be better than it by more than epsilon, ascending.
+        settled: no rival may.
+    """
+
+    leader: int
+    gap: float | None
+    unsettled: IntArray
+    settled: bool
+
+
+def checked_linear(policy: LinearPeer, features: FloatArray) -> FloatArray:
+    """The features of a linear peer, as a read-only array, once its common settings are in order.
+
+    Raises:
+        InvalidInput: no feature column, or a setting has no meaning.
+    """
+    checked = Arms(features).features
+    check_common(epsilon=policy.epsilon, delta=policy.delta, slack=0.1, gap_bound=policy.gap_bound)
+    positive_number("growth", policy.growth, "by what share of the pulls so far a batch adds to them.")
+    if checked.shape[1] == 0:
+        raise InvalidInput("a linear policy needs features; for arms without any, use certified-independent.")
+    scales(policy.noise, len(checked))
+    return checked
+
+
+def check_norm_bound(name: str, norm_bound: float | None) -> float:
+    """The norm bound of a policy whose stopping rule needs one.
+
+    Raises:
+        InvalidInput: it is missing, or not positive.
+    """
+    if norm_bound is None:
+        raise InvalidInput(
+            f"{name} needs norm_bound: the largest norm that the linear reward function can have. Regularisation "
+            "pulls the estimate towards 0 by an amount proportional to it; without it nothing can be certified."
+        )
+    return positive_number("norm_bound", norm_bound, "the largest norm that the linear reward function can have.")
+
+
+def in_span(features: FloatArray) -> FloatArray:
+    """The features in orthonormal coordinates of their span, shape (K, r): all products are kept, to rounding.
+
+    The part of theta outside the span has no effect on any arm, and the part inside is no longer than theta.
+    """
+    _, singular, directions = thin_svd(features)
+    cut = max(features.shape) * float(np.finfo(np.float64).eps)
+    return np.ascontiguousarray(features @ directions[singular > cut * singular[0]].T)
+
+
+def next_batch(pulls: int, growth: float) -> int:
+    """The pulls of the next batch: a share of those so far, at least 1. Cost of a run: log(pulls) / growth looks."""
+    return max(1, math.ceil(growth * pulls))
+
+
+def pieces(total: int, most: int) -> IntArray:
+    """The pulls of a batch in at most `most` nearly equal pieces, each at least 1."""
+    ends: IntArray = np.linspace(0, total, min(total, most) + 1).round().astype(np.int64)
+    return np.diff(ends)
+
+
+def pulled_more(coordinates: FloatArray, arm: int, pulls: int) -> FloatArray:
+    """The coordinates after `pulls` more pulls of one arm: u with ||u_a - u_b|| the distance in (A + n x x')^-1.
+
+        u -> (I + n v v')^(-1/2) u,   v the coordinates of the arm
+
+    Source: the matrix inversion lemma. Cost: O(K r).
+    """
+    direction = coordinates[arm]
+    square = float(direction @ direction)
+    if square == 0.0:
+        return coordinates
+    share = (1.0 - 1.0 / math.sqrt(1.0 + pulls * square)) / square
+    moved: FloatArray = coordinates - np.outer(share * (coordinates @ direction), direction)
+    return moved
+
+
+def judge(fitted: LeastSquaresEstimate, *, multiplier: float, epsilon: float) -> Judgement:
+    """Who leads, and by how much it can fall short of the best.
+
+        gap = max over x != leader of score(x) - score(leader) + multiplier ||x - leader||
+
+    Where no difference errs by more than its width, the leader is within `gap` of the best arm. Equal arms are 0 apart.
+    """
+    leader = int(np.argmax(fitted.scores))
+    everybody = np.arange(len(fitted.scores))
+    width = multiplier * fitted.distances(everybody, np.array([leader]))[:, 0]
+    ahead = fitted.scores - fitted.scores[leader] + width
+    ahead[leader] = -np.inf
+    gap = max(0.0, float(np.max(ahead)))
+    unsettled = np.flatnonzero((ahead > epsilon) | (everybody == leader))
+    return Judgement(leader, gap if math.isfinite(gap) else None, unsettled, gap <= epsilon)
+
+
+def linear_assumption(features: FloatArray, norm_bound: float | None = None) -> tuple[str, ...]:
+    """The sentence about the means that the answer rests on."""
+    norm = "" if norm_bound is None else f", with coefficients of Euclidean norm at most {norm_bound:g}"
+    return (f"The mean reward is exactly a linear function of the {features.shape[1]} features{norm}.",)
+
+
+def linear_caveat(features: FloatArray) -> tuple[str, ...]:
+    """What to doubt where there are more distinct arms than features, else nothing."""
+    distinct = len(np.unique(features, axis=0))
+    if distinct <= features.shape[1]:
+        return ()
+    return (
+        f"{distinct} distinct arms in {features.shape[1]} feature columns: that the mean reward is exactly linear in "
+        "the features is an assumption about the world. If it is doubtful, use certified-independent.",
+    )
+
+
+def peer_certificate(policy: LinearPeer, state: Standing, *, pulls: int, assumptions: tuple[str, ...]) -> Certificate:
+    """The answer in words, from where the policy stands."""
+    claim, reason = verdict(
+        finished=state.finished,
+        pulls=pulls,
+        gap=state.gap,
+        epsilon=policy.epsilon,
+        delta=policy.delta,
+        spent=policy.delta,
+    )
+    gap_bound = known_gap_bound(policy.noise, policy.gap_bound)
+    return Certificate(
+        best_arm=str(state.leader),
+        arm=state.leader,
+        epsilon=policy.epsilon,
+        delta=policy.delta,
+        pulls=pulls,
+        verdict=claim,
+        reason=reason,
+        assumptions=assumptions_for(state.finished, policy.num_arms, gap_bound, policy.noise, assumptions),
+        certified_gap=state.gap,
+    )
+
+
+def plain_gap_bound(policy: Any) -> float | None:
+    """The bound on the largest gap that the policy may rely upon, None without one."""
+    return known_gap_bound(policy.noise, policy.gap_bound)

@@ -1,0 +1,246 @@
+"""Sequential halving (Karnin, Koren & Somekh 2013): a budget in equal rounds, each keeps the better half."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, largest_scale, scales
+from surepick.policies.answers import (
+    answer_without_pulls,
+    assumptions_for,
+    check_common,
+    known_gap_bound,
+    verdict,
+)
+from surepick.policies.protocol import plain_options, trace_row
+from surepick.records import Certificate, IntArray, Observations, Plan, Step, freeze, record
+from surepick.settings import not_negative, positive_number, whole_number
+
+OPTIONS = ("budget", "gap_bound")
+
+
+@record
+class HalvingState:
+    """Where successive halving stands.
+
+    Args:
+        round: the round that is open, from 1.
+        active: indices of the arms that are still pulled.
+        seen: everything told in the open round.
+        before: pulls received in the rounds that are over.
+        leader: the arm that would be recommended now.
+        gap: the leader is at most this much worse than the best arm; None if nothing can be said.
+        finished: why it stopped: "" while it runs, "budget", "single" or "given".
+    """
+
+    round: int
+    active: IntArray
+    seen: Observations
+    before: int
+    leader: int
+    gap: float | None
+    finished: str
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+    @property
+    def pulls(self) -> int:
+        """Pulls received since the start."""
+        return self.before + self.seen.total
+
+
+@record
+class SuccessiveHalving:
+    """Spend the budget in ceil(log2 K) equal rounds; each pulls the arms left equally often and keeps the better half.
+
+        pulls of each arm in a round = floor(budget / (arms left * ceil(log2 K)))
+
+    Only the rewards of the round decide, as in the paper; of equal means the first stay. A round ends when every arm
+    left has its pulls: what did not come is asked for again.
+
+    It answers within a budget and certifies nothing, because its bound on the error (`halving_error_bound`) needs the
+    gaps, which nobody knows. For an answer with a confidence, take a policy that stops by itself.
+
+    Args:
+        num_arms: K.
+        budget: pulls in all, at least K ceil(log2 K).
+        epsilon: the shortfall that is tolerated, in reward units, > 0: only the words of the verdict use it.
+        delta: only reported.
+        noise: what is assumed of a reward: only the words of the verdict use it.
+        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the budget is too small for one pull of each arm in each round.
+
+    Source: Karnin, Koren & Somekh (2013), Algorithm 2 (Sequential Halving).
+    Cost: O(K log K) a round.
+    """
+
+    name: ClassVar[str] = "successive-halving"
+    state_type: ClassVar[type[Any]] = HalvingState
+    stops: ClassVar[str] = "budget"
+    eliminates: ClassVar[bool] = False  # it drops arms without showing that they are not the best
+
+    num_arms: int
+    budget: int
+    epsilon: float
+    delta: float
+    noise: Noise
+    gap_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
+        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
+        budget = whole_number("budget", self.budget, least=1, meaning="the pulls in all, which end the study.")
+        object.__setattr__(self, "budget", budget)
+        scales(self.noise, self.num_arms)
+        if self.num_arms * self.num_rounds > budget:
+            raise InvalidInput(
+                f"budget is {budget:,} pulls for {self.num_arms:,} arms; successive halving spends it in "
+                f"{self.num_rounds} equal rounds, the first of which pulls every arm. Give at least "
+                f"{self.num_arms * self.num_rounds:,}."
+            )
+
+    @property
+    def num_rounds(self) -> int:
+        """ceil(log2 K)."""
+        return (self.num_arms - 1).bit_length()
+
+    @property
+    def _gap_bound(self) -> float | None:
+        return known_gap_bound(self.noise, self.gap_bound)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return (
+            f"It stops after at most {self.budget:,} measurements, however unclear things are then: the verdict will "
+            "be heuristic. certified-independent measures until it can certify.",
+        )
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {"name": self.name, **plain_options(self, OPTIONS)}
+
+    def init(self) -> HalvingState:
+        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, self._gap_bound)
+        return HalvingState(1, np.arange(self.num_arms), Observations.nothing(self.num_arms), 0, 0, gap, finished)
+
+    def stopped(self, state: HalvingState) -> bool:
+        return state.finished != ""
+
+    def ask(self, state: HalvingState) -> Plan:
+        counts = np.zeros(self.num_arms, np.int64)
+        counts[state.active] = np.maximum(self._share(state) - state.seen.counts[state.active], 0)
+        return Plan(round=state.round, counts=counts)
+
+    def tell(self, state: HalvingState, plan: Plan, seen: Observations) -> Step[HalvingState]:
+        pooled, active = state.seen.plus(seen), state.active
+        scores = np.where(pooled.counts[active] > 0, pooled.means[active], -np.inf)
+        ranked = active[np.argsort(-scores, kind="stable")]
+        leader = int(ranked[0]) if pooled.total else state.leader
+        if np.all(pooled.counts[active] >= self._share(state)):
+            left = np.sort(ranked[: math.ceil(len(ranked) / 2)])  # Alg. 2: the better half by this round alone
+            fresh, finished = Observations.nothing(self.num_arms), "budget" if len(left) == 1 else ""
+            after = HalvingState(state.round + 1, left, fresh, state.before + pooled.total, leader, None, finished)
+        else:
+            after = HalvingState(state.round, active, pooled, state.before, leader, None, "")
+        row = trace_row(
+            plan,
+            pulls=pooled.total,
+            total_pulls=after.pulls,
+            active=after.active,
+            leader=leader,
+            certified_gap=None,
+        )
+        return Step(after, row)
+
+    def recommend(self, state: HalvingState) -> int:
+        return state.leader
+
+    def certificate(self, state: HalvingState) -> Certificate:
+        if state.finished == "budget":
+            claim, reason = "heuristic", self._what_can_be_said()
+        else:
+            claim, reason = verdict(
+                finished=state.finished,
+                pulls=state.pulls,
+                gap=state.gap,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                spent=0.0,
+            )
+        return Certificate(
+            best_arm=str(state.leader),
+            arm=state.leader,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            pulls=state.pulls,
+            verdict=claim,
+            reason=reason,
+            assumptions=assumptions_for(state.finished, self.num_arms, self._gap_bound, self.noise, ()),
+            certified_gap=state.gap,
+        )
+
+    def _share(self, state: HalvingState) -> int:
+        """Pulls of each arm in the open round."""
+        return self.budget // (len(state.active) * self.num_rounds)
+
+    def _what_can_be_said(self) -> str:
+        """Why the answer is not certified, with the paper's bound for the hardest instance with one right answer."""
+        gaps = np.full(self.num_arms, self.epsilon)
+        gaps[0] = 0.0
+        bound = halving_error_bound(gaps, budget=self.budget, sigma=largest_scale(self.noise))
+        says = f"at most {bound:.3g}" if bound < 1.0 else "anything, because the bound is above 1"
+        return (
+            "The budget is spent. How likely the answer is wrong depends on gaps that nobody knows: if one candidate "
+            f"were better than each of the {self.num_arms - 1:,} others by {self.epsilon:g}, the chance of missing it "
+            f"could be {says}. With smaller gaps the bound says less."
+        )
+
+
+def halving_error_bound(gaps: ArrayLike, *, budget: int, sigma: float = 0.5) -> float:
+    """The paper's bound on the probability that successive halving does not return the best arm, at most 1.
+
+        3 log2(K) exp(-budget / (8 H2 (2 sigma)^2 log2 K)),   H2 = max over i > 1 of i / gap_i^2, gaps in rising order
+
+    Args:
+        gaps: how much worse than the best each arm is, shape (K,), in reward units, >= 0; the smallest, which is 0,
+            is that of the best arm itself.
+        budget: pulls in all.
+        sigma: sub-Gaussian scale; 1/2 for rewards in [0, 1], the paper's.
+
+    Returns:
+        The bound; 1 where two arms are best, 0 for one arm.
+
+    Raises:
+        InvalidInput: a gap is negative or not finite, or the smallest is not 0.
+
+    Source: Karnin, Koren & Somekh (2013), Theorem 4.1; the factor (2 sigma)^2 is ours. Like the paper it ignores that
+    pulls are whole; log2 K is rounded up.
+    """
+    ordered = np.sort(np.asarray(gaps, dtype=np.float64))
+    if ordered.ndim != 1 or len(ordered) == 0 or not np.all(np.isfinite(ordered)) or ordered[0] != 0.0:
+        raise InvalidInput(
+            "gaps must be a list of finite numbers of which the smallest is 0: how much worse than the best arm each "
+            "arm is, the best arm included."
+        )
+    not_negative("budget", budget, "the pulls in all.")
+    positive_number("sigma", sigma, "the sub-Gaussian scale of a reward.")
+    num_arms = len(ordered)
+    if num_arms == 1:
+        return 0.0
+    if ordered[1] == 0.0:
+        return 1.0
+    rounds = (num_arms - 1).bit_length()
+    hardness = float(np.max(np.arange(2, num_arms + 1) / ordered[1:] ** 2))
+    return min(1.0, 3.0 * rounds * math.exp(-budget / (8.0 * hardness * (2.0 * sigma) ** 2 * rounds)))

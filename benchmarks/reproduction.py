@@ -15,10 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from surepick.cli.bench_tables import number
+from surepick.cli.bench_tables import filled, number, oracle_row, own_row, rounds_rows, share_text
 from surepick.experiments import CellSummary, read_results, summarize
 from surepick.experiments.published import read_off
-from surepick.experiments.summary import Share, Spread
 from surepick.reports.experiment_figures import experiment_figures
 from surepick.tables import read_table
 
@@ -38,119 +37,37 @@ FIGURES = (
 )
 
 
-def share(found: Share | None) -> str:
-    return "" if found is None else f"{found.count}/{found.total} ({found.low:.0%} to {found.high:.0%})"
-
-
-def spread(found: Spread | None) -> list[str]:
-    if found is None:
-        return ["", "", ""]
-    return [number(found.mean), number(found.median), f"{number(found.lower)} to {number(found.upper)}"]
-
-
-def ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}" if value < 100 else number(value)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(rows: Sequence[dict[str, str]]) -> str:
+    heads, cells = filled(rows)
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in cells)]) + "\n"
 
 
 def own(cells: Sequence[CellSummary]) -> str:
-    heads = (
-        "environment",
-        "policy",
-        "right (95 %)",
-        "verdict",
-        "mean",
-        "median",
-        "quartiles",
-        "x reference",
-        "seconds",
-    )
-    return table(
-        heads,
-        [
-            [
-                cell.environment,
-                f"`{cell.policy}`",
-                share(cell.right),
-                ", ".join(cell.verdicts)
-                if len(cell.verdicts) == 1
-                else ", ".join(f"{count} {name}" for name, count in cell.verdicts.items()),
-                *spread(cell.own),
-                ratio(cell.own_to_reference),
-                "" if cell.seconds is None else f"{cell.seconds:.2f}",
-            ]
-            for cell in cells
-        ],
-    )
+    return table([own_row(cell) for cell in cells])
 
 
 def oracle(cells: Sequence[CellSummary]) -> str:
-    heads = (
-        "environment",
-        "policy",
-        "reached (95 %)",
-        "paper's success",
-        "mean",
-        "median",
-        "quartiles",
-        "paper's figure",
-        "reimplementation",
-        "ratio of means",
-        "of medians",
-        "best arm out",
-    )
-    return table(
-        heads,
-        [
-            [
-                cell.environment,
-                f"`{cell.policy}`",
-                share(cell.reached),
-                "" if cell.published.success is None else f"{cell.published.success:.0%}",
-                *spread(cell.oracle),
-                cell.published.figure,
-                number(cell.published.expected),
-                ratio(cell.oracle_to_expected),
-                ratio(cell.oracle_median_to_expected),
-                "" if cell.best_eliminated is None else f"{cell.best_eliminated.count}/{cell.best_eliminated.total}",
-            ]
-            for cell in cells
-            if cell.reached is not None
-        ],
-    )
+    return table([oracle_row(cell) for cell in cells if cell.reached is not None])
 
 
 def rounds(cells: Sequence[CellSummary]) -> str:
-    several = [cell for cell in cells if cell.rounds]
-    most = max(len(cell.rounds) for cell in several)
-    rows = []
-    for cell in several:
-        for name, pairs in (
-            (f"`{cell.policy}`", [(row.mean_dim, row.done) for row in cell.rounds]),
-            ("the paper's", list(cell.published.rounds)),
-        ):
-            if pairs:
-                shown = [f"{dim:.4g}, {done:.0%}" for dim, done in pairs]
-                rows.append([cell.environment, name, *shown, *[""] * (most - len(shown))])
-    return table(["environment", "policy", *(f"d_{k}, s_{k}" for k in range(1, most + 1))], rows)
+    return table([row for cell in cells if cell.rounds for row in rounds_rows(cell)])
 
 
 def errors(cells: Sequence[CellSummary]) -> str:
-    rows = [
+    return table(
         [
-            f"`{cell.policy}`",
-            f"{cell.delta:g}",
-            share(cell.wrong),
-            ", ".join(cell.verdicts),
-            number(cell.own.mean if cell.own else None),
+            {
+                "policy": cell.policy,
+                "delta": f"{cell.delta:g}",
+                "wrong (95 %)": share_text(cell.wrong),
+                "verdict": ", ".join(cell.verdicts),
+                "own-stop pulls, mean": number(cell.own.mean if cell.own else None),
+            }
+            for cell in sorted(cells, key=lambda cell: cell.policy)
         ]
-        for cell in cells
-    ]
-    return table(("policy", "delta", "wrong (95 %)", "verdict", "own-stop pulls, mean"), rows)
+    )
 
 
 KINDS = {"own": own, "oracle": oracle, "rounds": rounds, "errors": errors}

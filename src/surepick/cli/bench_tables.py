@@ -21,6 +21,11 @@ ROUNDS = (
 )
 
 
+LEGEND = (
+    "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by another "
+    "implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. (95 %): exact "
+    "intervals. -: no run."
+)
 NEEDS_THE_TRUTH = (
     *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),
     *("right", "wrong", "reference", "own_to_reference", "rounds.done"),
@@ -56,109 +61,83 @@ def print_summary(results: Results) -> None:
         console.print(f"\n[bold]{name}[/bold]   {title}")
         if _note(name):
             console.print(f"[yellow]{_note(name)}[/yellow]")
-        console.print(_own_table(mine))
-        if any(cell.reached is not None for cell in mine):
-            console.print(_oracle_table([cell for cell in mine if cell.reached is not None]))
-        if any(cell.rounds for cell in mine):
-            console.print(_rounds_table([cell for cell in mine if cell.rounds]))
+        console.print(_table(OWN, [own_row(cell) for cell in mine]))
+        eliminating = [oracle_row(cell) for cell in mine if cell.reached is not None]
+        if eliminating:
+            console.print(_table(ORACLE, eliminating))
+        in_rounds = [row for cell in mine if cell.rounds for row in rounds_rows(cell)]
+        if in_rounds:
+            console.print(_table(ROUNDS, in_rounds))
+    console.print(LEGEND, style="dim")
 
 
 def _note(name: str) -> str:
     return experiment(name).note if name in experiment_names() else ""
 
 
-def _own_table(cells: Sequence[CellSummary]) -> Table:
-    deltas = len({cell.delta for cell in cells}) > 1
-    table = _table(OWN, "environment", "policy", *(["delta"] if deltas else []))
-    for head in (
-        "right (95 %)",
-        "verdict",
-        "mean",
-        "median",
-        "quartiles",
-        "x reference",
-        "expected",
-        "ratio",
-        "seconds",
-    ):
-        table.add_column(head, justify="right", no_wrap=True)
-    for cell, first in _grouped(cells):
-        table.add_row(
-            first,
-            cell.policy,
-            *([f"{cell.delta:g}"] if deltas else []),
-            share_text(cell.right),
-            _verdicts(cell),
-            *_spread(cell.own),
-            _ratio(cell.own_to_reference),
-            number(cell.published.own),
-            _ratio(cell.own_to_expected),
-            "" if cell.seconds is None else f"{cell.seconds:.2f}",
-        )
-    return table
+def own_row(cell: CellSummary) -> dict[str, str]:
+    """What a user pays: column -> text."""
+    return {
+        "environment": cell.environment,
+        "policy": cell.policy,
+        "delta": f"{cell.delta:g}",
+        "right (95 %)": share_text(cell.right),
+        "verdict": _verdicts(cell),
+        **_spread(cell.own),
+        "x reference": _ratio(cell.own_to_reference),
+        "expected": number(cell.published.own),
+        "ratio": _ratio(cell.own_to_expected),
+        "seconds": "" if cell.seconds is None else f"{cell.seconds:.2f}",
+    }
 
 
-def _oracle_table(cells: Sequence[CellSummary]) -> Table:
-    table = _table(ORACLE, "environment", "policy")
-    heads = (
-        "reached (95 %)",
-        "paper's success",
-        "mean",
-        "median",
-        "quartiles",
-        "paper's figure",
-        "expected",
-        "mean ratio",
-        "median ratio",
-        "best out",
-    )
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    for cell, first in _grouped(cells):
-        known = cell.published
-        table.add_row(
-            first,
-            cell.policy,
-            share_text(cell.reached),
-            "" if known.success is None else f"{known.success:.0%}",
-            *_spread(cell.oracle),
-            known.figure,
-            number(known.expected),
-            _ratio(cell.oracle_to_expected),
-            _ratio(cell.oracle_median_to_expected),
-            "" if cell.best_eliminated is None else f"{cell.best_eliminated.count}/{cell.best_eliminated.total}",
-        )
-    return table
+def oracle_row(cell: CellSummary) -> dict[str, str]:
+    """The paper's metric, beside what was published: column -> text."""
+    known, out = cell.published, cell.best_eliminated
+    return {
+        "environment": cell.environment,
+        "policy": cell.policy,
+        "reached (95 %)": share_text(cell.reached),
+        "paper's success": "" if known.success is None else f"{known.success:.0%}",
+        **_spread(cell.oracle),
+        "paper's figure": known.figure,
+        "expected": number(known.expected),
+        "mean ratio": _ratio(cell.oracle_to_expected),
+        "median ratio": _ratio(cell.oracle_median_to_expected),
+        "best out": "" if out is None else f"{out.count}/{out.total}",
+    }
 
 
-def _rounds_table(cells: Sequence[CellSummary]) -> Table:
-    table = _table(ROUNDS, "environment", "policy")
-    most = max(len(cell.rounds) for cell in cells)
-    for number in range(1, most + 1):
-        table.add_column(f"d_{number}, s_{number}", justify="right", no_wrap=True)
-    for cell, first in _grouped(cells):
-        shown = [f"{row.mean_dim:.4g}, {row.done:.0%}" for row in cell.rounds]
-        table.add_row(first, cell.policy, *shown, *[""] * (most - len(shown)))
-        if cell.published.rounds:
-            paper = [f"{dim:g}, {done:.0%}" for dim, done in cell.published.rounds]
-            table.add_row("", "  (the paper's)", *paper, *[""] * (most - len(paper)), style="dim")
-    return table
-
-
-def _table(title: str, *names: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="italic", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in names:
-        table.add_column(name, no_wrap=True)
-    return table
-
-
-def _grouped(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, str]]:
-    """Each cell with the label of its environment where that changes, else with nothing."""
-    labels = [cell.environment for cell in cells]
+def rounds_rows(cell: CellSummary) -> list[dict[str, str]]:
+    """(d_k, s_k) of the cell, and in a second row the paper's where it has them: column -> text."""
+    ours = [(row.mean_dim, row.done) for row in cell.rounds]
+    several = [(cell.policy, ours), ("  (the paper's)", list(cell.published.rounds))]
     return [
-        (cell, label if number == 0 or labels[number - 1] != label else "")
-        for number, (cell, label) in enumerate(zip(cells, labels, strict=True))
+        {"environment": cell.environment, "policy": name}
+        | {f"d_{k}, s_{k}": f"{dim:.4g}, {done:.0%}" for k, (dim, done) in enumerate(pairs, start=1)}
+        for name, pairs in several
+        if pairs
     ]
+
+
+def filled(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """The columns in which some row has a text, and the rows in them; "delta" only where it varies."""
+    heads = [head for head in dict.fromkeys(head for row in rows for head in row) if any(row.get(head) for row in rows)]
+    if len({row.get("delta") for row in rows}) == 1:
+        heads = [head for head in heads if head != "delta"]
+    return heads, [[row.get(head, "") for head in heads] for row in rows]
+
+
+def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="italic", box=box.SIMPLE_HEAD, pad_edge=False)
+    heads, cells = filled(rows)
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("environment", "policy") else "right", no_wrap=True)
+    above = None
+    for row in cells:
+        table.add_row("" if row[0] == above else row[0], *row[1:])
+        above = row[0]
+    return table
 
 
 def _verdicts(cell: CellSummary) -> str:
@@ -172,10 +151,11 @@ def share_text(share: Share | None) -> str:
     return "" if share is None else f"{share.count}/{share.total} ({share.low:.0%}-{share.high:.0%})"
 
 
-def _spread(spread: Spread | None) -> list[str]:
+def _spread(spread: Spread | None) -> dict[str, str]:
     if spread is None:
-        return ["-", "-", "-"]
-    return [number(spread.mean), number(spread.median), f"{number(spread.lower)}-{number(spread.upper)}"]
+        return {"mean": "-", "median": "-", "quartiles": "-"}
+    quartiles = f"{number(spread.lower)}-{number(spread.upper)}"
+    return {"mean": number(spread.mean), "median": number(spread.median), "quartiles": quartiles}
 
 
 def number(value: float | None) -> str:

@@ -10,10 +10,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, StorageError
 from surepick.experiments.replicate import Played, play
 from surepick.experiments.results import Place, Results, finished
 from surepick.experiments.spec import Cell, Experiment
@@ -79,6 +80,7 @@ def run_experiments(
     Raises:
         InvalidInput: `out` holds replicates that are not asked for, cannot be written, or joblib is absent.
         DatasetMissing: the files of an environment are not there.
+        StorageError: a worker was killed, or a part cannot be written; what is finished is kept.
     """
     place = Place(Path(out))
     wanted = tasks_of(experiments, runs=runs, first_seed=first_seed)
@@ -111,7 +113,13 @@ def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tupl
     processes = parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1)
     with contextlib.nullcontext() if jobs is None else processes:
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(_one)(task, data, network, os.getpid()) for task in tasks)
+        try:
+            yield from parallel(delayed(_one)(task, data, network, os.getpid()) for task in tasks)
+        except BrokenProcessPool as error:
+            raise StorageError(
+                "a worker process was killed, perhaps for want of memory. What is finished is kept; run the same "
+                "again, with fewer --jobs if it was the memory."
+            ) from error
 
 
 def _one(task: Task, data: str, network: bool, parent: int) -> tuple[Task, Played]:

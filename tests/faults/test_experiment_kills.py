@@ -95,3 +95,32 @@ def test_kill_nine_and_resume(tmp_path):
 def test_many_kills(jobs, tmp_path):
     chance = random.Random(jobs)
     kill_and_resume(tmp_path, jobs, [chance.randint(1, 3) for _ in range(6)])
+
+
+def test_a_killed_worker_is_said_and_nothing_is_lost(tmp_path):
+    out = tmp_path / "r.parquet"
+    process = subprocess.Popen(
+        [*COMMAND, str(RUNS), "--out", str(out), "--jobs", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 120.0
+    while parts(out) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    workers = [int(word) for word in children(process.pid)]
+    kept = parts(out)
+    os.kill(workers[0], signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "a worker process was killed" in said
+    assert parts(out) >= kept
+    assert start(out, 2).wait(timeout=300) == 0
+    assert len(read_results(out).replicates) == REPLICATES
+
+
+def children(parent: int) -> list[str]:
+    """Process numbers of joblib's workers, oldest first."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
+    return [pid for pid, above, command in rows if int(above) == parent and "popen_loky" in command]

@@ -47,6 +47,10 @@ def test_a_small_cell_of_every_policy(title, request):
     assert played.rounds
 
 
+def test_every_policy_is_in_an_experiment():
+    assert {cell.policy.name for cell in CELLS.values()} == set(sp.policy_names())
+
+
 @pytest.mark.parametrize("name", experiment_names())
 def test_every_neural_row_has_the_control_beside_it(name):
     policies = {(cell.environment.label, cell.delta, cell.policy.name) for cell in experiment(name).cells}

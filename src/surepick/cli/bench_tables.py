@@ -22,9 +22,9 @@ ROUNDS = (
 
 
 LEGEND = (
-    "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by another "
-    "implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. (95 %): exact "
-    "intervals. -: no run."
+    "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
+    "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
+    "(95 %): exact intervals. -: no run."
 )
 NEEDS_THE_TRUTH = (
     *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),

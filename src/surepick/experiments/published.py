@@ -85,7 +85,7 @@ def _on_linear() -> Iterator[tuple[Name, Published]]:
             place = f"K={num_arms}, D={dim}"
             for policy, (figure, pulls) in ON_LINEAR.items():
                 own_stop = OWN_ON_LINEAR.get(policy, (None,) * 4)[column]
-                known = Published(figure, 1.0, pulls[column], own_stop, end=ENDS.get(column))
+                known = Published(figure, 1.0 if figure else None, pulls[column], own_stop, end=ENDS.get(column))
                 yield ("paper-linear", place, policy), known
         # RAGE's pulls grow with D: the paper says 20, and its published code draws 25, which gives its figure
         expected, own = RAGE_ON_LINEAR[column], OWN_ON_LINEAR["rage"][column]

@@ -6,7 +6,7 @@ from bounds import failures_allowed
 
 import surepick as sp
 
-EPSILON, DELTA, TRIALS = 0.5, 0.05, 200
+EPSILON, DELTA, TRIALS = 0.5, 0.05, 100
 THETA = 0.51 * EPSILON * np.array([1.0, -1.0, -1.0, -1.0])
 NORM = {"norm_bound": 1.02 * EPSILON}  # exactly that of THETA
 SHORT_PHASES = {"shrinkage": 0.5}  # so that a study goes through several

@@ -74,8 +74,8 @@ def test_every_command_of_the_page(copy):
     assert int(re.search(r"(\d+) passed", conformance.stdout)[1]) >= 13
     assert run.returncode == 0, run.stderr
     results = read_results(copy / "waves.parquet")
-    assert len(results.replicates) == 60
-    assert sum(row["success"] for row in results.replicates) >= 57
+    assert len(results.replicates) == 30
+    assert sum(row["success"] for row in results.replicates) >= 27
     assert {row["policy"] for row in results.replicates} == {"uniform", "certified-independent", "certified-kernel"}
     assert "waves" in run.stdout
     assert figures.returncode == 0, figures.stderr

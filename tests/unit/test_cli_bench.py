@@ -142,9 +142,8 @@ def test_another_table_is_refused(tmp_path):
 
 
 def test_missing_data_tell_where_to_get_them(tmp_path):
-    answer = typed(
-        "bench", "run", "mnist", "--data", tmp_path, "--runs", 1, "--jobs", 1, "--out", tmp_path / "m.parquet"
-    )
+    options = ["--policies", "rage", "--data", tmp_path, "--runs", 1, "--jobs", 1, "--out", tmp_path / "m.parquet"]
+    answer = typed("bench", "run", "mnist", *options)
     assert "t10k-images-idx3-ubyte.gz" in str(answer.exception)
 
 

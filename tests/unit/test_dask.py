@@ -20,16 +20,17 @@ SMALL = crossed(
 START = "from distributed.cli import dask_{part}; dask_{part}.main()"
 
 
-@pytest.fixture
-def scheduler(tmp_path):
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
     """Address of a scheduler with two workers, each a process of its own."""
-    file = tmp_path / "scheduler.json"
+    folder = tmp_path_factory.mktemp("cluster")
+    file = folder / "scheduler.json"
     options = ["--scheduler-file", str(file), "--no-dashboard", "--interface", "lo"]
     processes = [started("scheduler", *options, "--port", "0")]
     try:
         wait_for(file.exists)
         worker = ["--scheduler-file", str(file), "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        processes += [started("worker", *worker, "--local-directory", str(tmp_path)) for _ in range(2)]
+        processes += [started("worker", *worker, "--local-directory", str(folder)) for _ in range(2)]
         from distributed import Client
 
         with Client(scheduler_file=str(file)) as client:

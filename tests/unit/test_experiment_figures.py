@@ -296,10 +296,10 @@ def test_every_experiment_has_its_figures(monkeypatch, tmp_path):
     )
 
 
-def test_two_runs_write_equal_files(as_read, tmp_path):
+def test_two_runs_write_equal_files(tmp_path):
     rows = [replicate(policy, seed, experiment="mnist") for policy in ("a", "b") for seed in range(3)]
-    rounds = as_read([{"key": row["key"], "total_pulls": 10 + row["seed"], "active": 3} for row in rows])
-    table = as_read(rows)
+    rounds = in_memory([{"key": row["key"], "total_pulls": 10 + row["seed"], "active": 3} for row in rows])
+    table = in_memory(rows)
     first = experiment_figures(table, rounds, tmp_path / "new" / "first")
     assert [path.name for path in first] == [
         f"{kind}-mnist.{ending}" for kind in ("oracle", "own-stop", "arms-left", "errors") for ending in ("png", "svg")

@@ -225,7 +225,6 @@ def _error_rate() -> Experiment:
         published("neural-embedding"),
         published("means-neural-rule"),
         published("action-elimination"),
-        certified("lucb"),
         certified("certified-independent"),
     )
     cells = [Cell("error-rate", place, policy, delta=delta) for delta in DELTAS for policy in policies]

@@ -97,6 +97,7 @@ def oracle_row(cell: CellSummary) -> dict[str, str]:
     return {
         "environment": cell.environment,
         "policy": cell.policy,
+        "delta": f"{cell.delta:g}",
         "reached (95 %)": share_text(cell.reached),
         "paper's success": "" if known.success is None else f"{known.success:.0%}",
         **_spread(cell.oracle),
@@ -113,7 +114,7 @@ def rounds_rows(cell: CellSummary) -> list[dict[str, str]]:
     ours = [(row.mean_dim, row.done) for row in cell.rounds]
     several = [(cell.policy, ours), ("  (the paper's)", list(cell.published.rounds))]
     return [
-        {"environment": cell.environment, "policy": name}
+        {"environment": cell.environment, "policy": name, "delta": f"{cell.delta:g}"}
         | {f"d_{k}, s_{k}": f"{dim:.4g}, {done:.0%}" for k, (dim, done) in enumerate(pairs, start=1)}
         for name, pairs in several
         if pairs

@@ -10,7 +10,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +108,8 @@ def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tupl
         from joblib import Parallel, delayed, parallel_config  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise InvalidInput('experiments need joblib, which is absent: pip install "surepick[bench]".') from error
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 (loads multiprocessing)
+
     network = any(needs_torch(task.cell.policy.name) for task in tasks)
     processes = parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1)
     with contextlib.nullcontext() if jobs is None else processes:

@@ -1,6 +1,6 @@
 """What the README and the documents print is what the commands print: every block that starts with "$ surepick".
 
-python tests/unit/test_examples.py       # writes what the commands print now into the documents
+OPENBLAS_CORETYPE=Haswell python tests/unit/test_examples.py       # writes what they print now into the documents
 """
 
 import contextlib

@@ -13,7 +13,8 @@ A message says what was wrong, with the numbers; why it matters; and what to do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surepick.records import Design
@@ -49,6 +50,9 @@ class NotConverged(SurepickError):
         self.best = best
         self.gap = gap
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), best=self.best, gap=self.gap), self.args
+
 
 class StorageError(SurepickError):
     """A stored study is corrupt, foreign, or newer than this version."""
@@ -65,3 +69,7 @@ class DatasetMissing(SurepickError):
     def __init__(self, message: str, *, recipe: str) -> None:
         super().__init__(f"{message} {recipe}")
         self.recipe = recipe
+        self._message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), recipe=self.recipe), (self._message,)

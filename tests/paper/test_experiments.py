@@ -78,6 +78,7 @@ def test_the_peers(tmp_path, shared_data):
     certified = {cell.environment: cell.own.mean for cell in cells if cell.policy == "certified-linear"}
     for cell in cells:
         print(f"  {cell.environment} {cell.policy}: {cell.own.mean if cell.own else cell.verdicts}")
+        assert cell.own is not None or (cell.environment == "digits" and cell.policy in ("xy-static", "xy-adaptive"))
         if cell.own is not None and cell.policy not in ("certified-linear", "certified-independent"):
             assert cell.own.mean > certified[cell.environment]
     assert seconds < 10 * MINUTES

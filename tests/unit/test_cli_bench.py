@@ -6,6 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+import surepick as sp
 from surepick.cli.app import app
 from surepick.cli.bench_tables import number
 from surepick.experiments import read_results
@@ -103,8 +104,10 @@ def test_failures_are_reported(tmp_path, monkeypatch):
 
     monkeypatch.setattr(replicate, "simulate", broken)
     answer = typed(*RUN, "--out", tmp_path / "r.parquet")
-    assert answer.exit_code == 0
-    assert "16 of 16 replicates failed; they count as not right:" in answer.stderr
+    assert answer.exit_code == 1
+    assert (
+        "16 of 16 replicates failed; they count as not right, and the same command tries them again:" in answer.stderr
+    )
     assert "ArithmeticError: no luck" in answer.stderr
     assert "and 11 more" in answer.stderr
     assert "0/2 (0%-84%)" in answer.stdout
@@ -120,7 +123,15 @@ def test_failures_are_reported(tmp_path, monkeypatch):
         (["figures", "absent.parquet"], "there is no file absent.parquet"),
         (["grid", "mnist"], "whose constants? Give --policy with one of fixed-linear"),
         (["grid", "mnist", "--policy", "rage"], "rage has none of the constants"),
-        (["grid", "paper-linear", "--policy", "rage", "--environment", "K=3"], "no environment 'K=3'"),
+        (["grid", "paper-linear", "--policy", "linear-embedding", "--environment", "K=3"], "no environment 'K=3'"),
+        (
+            ["grid", "paper-linear", "--policy", "certified-neural", "--environment", "K=250, D=25"],
+            "no environment 'K=",
+        ),
+        (["grid", "paper", "--policy", "rage"], "paper stands for five experiments"),
+        (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "nan"], "'nan' is not a list of numbers"),
+        (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", ","], "',' is not a list of numbers"),
+        (["run", "peers", "--jobs", "0"], "jobs is 0"),
         (["grid", "mnist", "--policy", "fixed-linear", "--norm-bounds", "a"], "'a' is not a list of numbers"),
         (["run", "soare"], "there is no experiment 'soare'"),
     ],
@@ -128,7 +139,7 @@ def test_failures_are_reported(tmp_path, monkeypatch):
 def test_bad_input(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = typed("bench", *words)
-    assert answer.exit_code != 0
+    assert isinstance(answer.exception, sp.InvalidInput)
     assert message in str(answer.exception)
     assert not list(tmp_path.iterdir())
 
@@ -182,3 +193,42 @@ def test_the_grid_says_that_it_uses_the_truth(tmp_path):
 )
 def test_numbers_are_short(value, text):
     assert number(value) == text
+
+
+def test_labels_are_printed_as_they_are(tmp_path):
+    """Square brackets are no markup, dollars no formula."""
+    described = {
+        "name": "mine [/b]",
+        "environments": [{"label": "s [bold]", "name": "soare", "options": {"dim": 3, "angle": 0.6}}],
+        "policies": [
+            {"label": label, "name": "action-elimination", "options": {"growth": growth}}
+            for label, growth in (("a [fast]", 0.5), ("a [slow]", 0.3), ("$\\foo$", 0.4))
+        ],
+        "epsilon": 0.5,
+    }
+    (tmp_path / "mine.json").write_text(json.dumps(described))
+    out = tmp_path / "r.parquet"
+    answer = typed("bench", "run", tmp_path / "mine.json", "--runs", 1, "--jobs", 1, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    for text in ("mine [/b]", "s [bold]", "a [fast]", "a [slow]", "$\\foo$"):
+        assert text in answer.stdout
+    assert typed("bench", "figures", out, "--out", tmp_path / "figures").exit_code == 0
+
+
+def test_the_grid_keeps_the_settings_of_its_experiment(tmp_path):
+    described = {
+        "name": "mine",
+        "environments": [{"label": "s", "name": "soare", "options": {"dim": 3, "angle": 0.6}}],
+        "policies": [{"label": "p", "name": "certified-linear", "options": {"norm_bound": 9.0}}],
+        "epsilon": 0.5,
+        "delta": 0.2,
+        "max_pulls": 1234,
+    }
+    (tmp_path / "mine.json").write_text(json.dumps(described))
+    out = tmp_path / "g.parquet"
+    words = ["bench", "grid", tmp_path / "mine.json", "--policy", "p", "--norm-bounds", "2,2,2.0000001"]
+    answer = typed(*words, "--runs", 1, "--jobs", 1, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    rows = read_results(out).replicates
+    assert {(row["epsilon"], row["delta"], row["max_pulls"]) for row in rows} == {(0.5, 0.2, 1234)}
+    assert sorted(row["policy"] for row in rows) == ["p norm_bound=2", "p norm_bound=2.0000001"]

@@ -97,7 +97,7 @@ def test_an_own_stop_is_no_failure_no_budget_and_no_policy_without_one(as_read):
             ]
         )
     )
-    assert rows.own_stop.tolist() == [True, False, False, False, False, True]
+    assert rows.own_stop.tolist() == [True, False, False, True, False, True], "a fixed budget is an own stop"
     assert rows.num_arms.tolist() == [10] * 6, "a failed run stands in its environment"
     np.testing.assert_array_equal(rows.success, [1, 0, 1, 1, np.nan, 0])
 
@@ -200,19 +200,28 @@ def test_what_a_user_pays_shows_who_is_certified_and_leaves_budgets_out():
     rows = [replicate("certified-linear", seed, verdict="certified") for seed in range(4)]
     rows += [replicate("sometimes", seed, verdict="certified" if seed else "heuristic") for seed in range(4)]
     rows += [replicate("rage", seed, pulls=50, verdict="budget-exhausted", success=False) for seed in range(3)]
-    rows += [replicate("rage", 3, pulls=7_000), replicate("halving", stops="budget")]
+    rows += [replicate("rage", 3, pulls=7_000), replicate("halving", stops="budget"), replicate("idle", stops="never")]
     figure = pulls_of(rows, OWN_STOP)
     drawn = lines(figure.axes[0])
     assert drawn["certified-linear"].get_markerfacecolor() == drawn["certified-linear"].get_color()
     assert drawn["sometimes"].get_markerfacecolor() == drawn["rage"].get_markerfacecolor() == "white"
     assert drawn["rage"].get_ydata().tolist() == [7_000]
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:3] == [
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:4] == [
         "certified-linear (certified)",
+        "halving",
         "rage",
         "sometimes (certified in 3 of 4)",
     ]
     assert "Runs ended by a budget, left out: rage 3 of 4." in notes(figure)
-    assert "Left out (do not stop by themselves): halving." in notes(figure)
+    assert "Left out (do not stop by themselves): idle." in notes(figure)
+
+
+def test_many_wrong_answers_are_named_beside_few_pulls():
+    rows = [replicate("hasty", seed, success=False, verdict="heuristic") for seed in range(20)]
+    rows += [replicate("unlucky", seed, success=seed > 0, verdict="certified") for seed in range(20)]
+    figure = pulls_of(rows, OWN_STOP, layout="mnist")
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["hasty\nwrong in 20 of 20", "unlucky\ncertified"]
 
 
 @pytest.mark.parametrize("layout", ["paper-linear", "mnist"])

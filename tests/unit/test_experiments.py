@@ -1,9 +1,9 @@
 """Experiments: identity, resumption, equal results for any number of workers, failures kept."""
 
 import json
+import pickle
 import subprocess
 import sys
-import textwrap
 from dataclasses import replace
 
 import pytest
@@ -239,33 +239,150 @@ def test_bad_settings(settings, words, tmp_path):
         run_experiments([SMALL], out=tmp_path / "r.parquet", jobs=1, **settings)
 
 
-def test_two_runs_do_not_write_the_same_files(tmp_path):
-    out = tmp_path / "r.parquet"
+HOLD = """
+import fcntl, os, time
+folder = os.open({parts!r}, os.O_RDONLY)
+fcntl.flock(folder, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def held(tmp_path):
+    """Results that another process is writing."""
+    place = Place(tmp_path / "r.parquet")
+    place.open_parts()
     holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(
-                f"""
-                import fcntl, time
-                lock = open({str(Place(out).lock)!r}, "w")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                print("held", flush=True)
-                time.sleep(60)
-                """
-            ),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", HOLD.format(parts=str(place.parts))], stdout=subprocess.PIPE, text=True
     )
-    try:
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(sp.InvalidInput, match="another process is writing"):
-            run_experiments([SMALL], out=out, runs=1, jobs=1)
-    finally:
-        holder.kill()
-        holder.communicate()
-    assert len(run_experiments([SMALL], out=out, runs=1, jobs=1).replicates) == 4
+    assert holder.stdout.readline() == "held\n"
+    yield place
+    holder.kill()
+    holder.communicate()
+
+
+def test_two_runs_do_not_write_the_same_files(held):
+    with pytest.raises(sp.InvalidInput, match="another process is writing"):
+        run_experiments([SMALL], out=held.out, runs=1, jobs=1)
+
+
+def test_a_finished_file_is_not_touched_while_another_process_extends_it(held):
+    """Nothing is read or removed before the lock is held."""
+    (held.parts / "0123456789abcdef-000009.json").write_text("{}")
+    with pytest.raises(sp.InvalidInput, match="another process is writing"):
+        run_experiments([SMALL], out=held.out, runs=1, jobs=1)
+    assert (held.parts / "0123456789abcdef-000009.json").exists()
+
+
+def test_parts_of_a_larger_run_survive_a_smaller_one(undisturbed, tmp_path, monkeypatch):
+    from surepick.experiments import runner
+
+    out, real, played = tmp_path / "r.parquet", runner.play, []
+
+    def interrupted(cell, seed, data):
+        played.append(seed)
+        if len(played) > 9:
+            raise KeyboardInterrupt
+        return real(cell, seed, data)
+
+    monkeypatch.setattr(runner, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments([SMALL], out=out, runs=3, jobs=1)
+    monkeypatch.setattr(runner, "play", real)
+    run_experiments([SMALL], out=out, runs=1, jobs=1)
+    assert len(list(Place(out).parts.glob("*.json"))) == 5
+    assert same(run_experiments([SMALL], out=out, runs=3, jobs=1), undisturbed)
+    assert not Place(out).parts.exists()
+
+
+def test_what_failed_is_tried_again(undisturbed, tmp_path, monkeypatch):
+    from surepick.experiments import replicate
+
+    out, real = tmp_path / "r.parquet", replicate.simulate
+
+    def broken(*_args, **_options):
+        raise MemoryError("for a moment")
+
+    monkeypatch.setattr(replicate, "simulate", broken)
+    first = run_experiments([SMALL], out=out, runs=3, jobs=1)
+    assert all(row["failure"] == "MemoryError: for a moment" for row in first.replicates)
+    monkeypatch.setattr(replicate, "simulate", real)
+    assert same(run_experiments([SMALL], out=out, runs=3, jobs=1), undisturbed)
+
+
+def test_an_experiment_named_twice_is_run_once(tmp_path):
+    results = run_experiments([SMALL, SMALL], out=tmp_path / "r.parquet", runs=1, jobs=1)
+    assert len(results.replicates) == 4
+
+
+def test_different_settings_need_different_names(tmp_path):
+    other = crossed("small", "another epsilon", [SOARE], [MEANS], epsilon=0.4)
+    with pytest.raises(sp.InvalidInput, match="2 different settings are all called small/soare/action-elimination"):
+        run_experiments([SMALL, other], out=tmp_path / "r.parquet", runs=1, jobs=1)
+
+
+def test_rounds_that_are_gone_are_said_before_anything_is_run(tmp_path):
+    out = tmp_path / "r.parquet"
+    run_experiments([SMALL], out=out, runs=1, jobs=1)
+    Place(out).rounds.unlink()
+    with pytest.raises(sp.InvalidInput, match=r"rounds\.parquet is missing.*move r\.parquet away"):
+        run_experiments([SMALL], out=out, runs=2, jobs=1)
+
+
+def test_a_folder_in_the_way(tmp_path):
+    (tmp_path / "r.parquet").mkdir()
+    with pytest.raises(sp.InvalidInput, match="is in the way"):
+        run_experiments([SMALL], out=tmp_path / "r.parquet", runs=1, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "words"),
+    [
+        (Cell, {"epsilon": "0.1"}, "epsilon is '0.1'; it must be a number"),
+        (Cell, {"epsilon": -1}, "epsilon is -1; it must be positive"),
+        (Cell, {"delta": float("nan")}, "delta is nan; it must lie strictly between"),
+        (Cell, {"delta": 1}, "delta is 1; it must lie strictly between"),
+        (Cell, {"max_pulls": "100"}, "max_pulls is '100'; it must be a number"),
+        (Cell, {"experiment": 3}, "the name of an experiment is 3"),
+        (PolicySpec, {"label": 3}, "label and name of a policy are 3"),
+        (PolicySpec, {"options": [1]}, r"options of a policy, .p., are \[1\]"),
+        (PolicySpec, {"noise": 1.0}, "noise of policy 'p' is 1.0"),
+        (PolicySpec, {"max_pulls": -1}, "max_pulls is -1"),
+        (EnvironmentSpec, {"reference_dim": 0}, "reference_dim is 0"),
+        (EnvironmentSpec, {"label": ["a"]}, "label and name of an environment are"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused_at_once(kind, values, words):
+    usual = {
+        Cell: {"experiment": "small", "environment": SOARE, "policy": MEANS},
+        PolicySpec: {"label": "p", "name": "rage"},
+        EnvironmentSpec: {"label": "e", "name": "soare"},
+    }[kind]
+    with pytest.raises(sp.InvalidInput, match=words):
+        kind(**{**usual, **values})
+
+
+@pytest.mark.parametrize(("jobs", "first_seed", "words"), [(0, 0, "jobs is 0"), (1, 2**63 - 1, "is too large")])
+def test_numbers_out_of_range(jobs, first_seed, words, tmp_path):
+    with pytest.raises(sp.InvalidInput, match=words):
+        run_experiments([SMALL], out=tmp_path / "r.parquet", runs=1, jobs=jobs, first_seed=first_seed)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_missing_data_are_said_by_worker_processes_too(jobs, tmp_path):
+    with pytest.raises(sp.DatasetMissing, match="t10k-images"):
+        run_experiments(
+            restricted([experiment("mnist")], ["rage"]), out=tmp_path / "r.parquet", runs=2, jobs=jobs, data=tmp_path
+        )
+
+
+def test_errors_survive_the_way_from_a_worker():
+    missing = pickle.loads(pickle.dumps(sp.DatasetMissing("No file.", recipe="Ask for it.")))
+    assert (str(missing), missing.recipe) == ("No file. Ask for it.", "Ask for it.")
+    design = sp.solve_design([[1.0, 0.0], [0.0, 1.0]])
+    short = pickle.loads(pickle.dumps(sp.NotConverged("too few steps", best=design, gap=0.5)))
+    assert (str(short), short.best, short.gap) == ("too few steps", design, 0.5)
 
 
 def test_an_experiment_of_ones_own_is_plain_data(tmp_path):

@@ -13,7 +13,7 @@ from surepick.experiments.summary import share, spread
 def replicate(seed: int = 0, **changes) -> dict:
     row = dict.fromkeys(column_kinds(Replicate))
     row |= {
-        "key": f"e/p/{changes.get('policy', 'rage')}/{seed}",
+        "key": f"e/p/{changes.get('policy', 'rage')}/{seed}/d",
         "experiment": "e",
         "environment": "p",
         "policy": "rage",
@@ -148,3 +148,18 @@ def test_what_the_paper_draws():
     assert drawn["yahoo-like", "200 records", "rage"] == 50_000
     assert ("paper-linear", "K=500, D=20", "linear-embedding") not in drawn
     assert ("mnist", "200 images", "means-neural-rule") not in drawn
+
+
+def test_equal_labels_of_different_settings_are_not_pooled():
+    rows = [replicate(0), replicate(1, key="e/p/rage/1/another")]
+    assert [cell.runs for cell in summarize(Results(tuple(rows), ()))] == [1, 1]
+
+
+@pytest.mark.parametrize("verdict", ["budget-exhausted", "not-yet"])
+def test_what_something_else_ended_is_no_own_stop(verdict):
+    assert only(replicate(verdict=verdict, success=False)).own is None
+
+
+def test_a_fixed_budget_is_the_own_stop_of_a_policy_that_has_one():
+    cell = only(replicate(stops="budget", verdict="heuristic", pulls=70))
+    assert (cell.own.mean, cell.right.count) == (70.0, 1)

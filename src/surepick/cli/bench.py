@@ -12,7 +12,7 @@ import typer
 from surepick.cli import options
 from surepick.cli.answers import print_json
 from surepick.cli.bench_grid import grid
-from surepick.cli.bench_progress import progress, report_failures
+from surepick.cli.bench_progress import end_if_all_failed, progress, report_failures, said_when_interrupted
 from surepick.cli.bench_tables import print_summary, summary_json
 from surepick.errors import InvalidInput
 from surepick.experiments import Results, experiments, read_results, restricted, run_experiments
@@ -49,19 +49,15 @@ def run(
     """Run experiments. Every replicate is kept as it finishes: the same command goes on after any interruption."""
     wanted = [label.strip() for label in policies.split(",") if label.strip()]
     chosen = restricted(experiments(names), wanted)
-    try:
-        with progress(chosen) as show, _workers(dask):
-            results = run_experiments(
-                chosen, out=out, runs=runs, first_seed=seed, jobs=None if dask else jobs, data=data, on_result=show
-            )
-    except KeyboardInterrupt:
-        raise InvalidInput(
-            f"interrupted. What is finished is kept in {out.with_suffix('.parts')}; the same command goes on from it."
-        ) from None
+    with said_when_interrupted(out), progress(chosen) as show, _workers(dask):
+        results = run_experiments(
+            chosen, out=out, runs=runs, first_seed=seed, jobs=None if dask else jobs, data=data, on_result=show
+        )
     report_failures(results)
     _print(results, answer_format)
     if answer_format is options.Format.text:
         typer.echo(f"Replicates: {out}   rounds: {out.with_suffix('.rounds.parquet')}")
+    end_if_all_failed(results)
 
 
 @bench.command("summary")
@@ -80,8 +76,8 @@ def figures(
     """The paper's figures, and the two that it does not show: own-stop pulls, and wrong answers against delta."""
     from surepick.reports.experiment_figures import experiment_figures  # noqa: PLC0415 (only here)
 
-    read_results(results)  # refuses what is no table of results
-    rounds = read_table(results.with_suffix(".rounds.parquet"))
+    found = read_results(results)  # refuses what is no table of results
+    rounds = read_table(results.with_suffix(".rounds.parquet")) if found.rounds else None
     for path in experiment_figures(read_table(results), rounds, out, published=read_off()):
         typer.echo(str(path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,11 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_json
-from surepick.cli.bench_progress import progress, report_failures
+from surepick.cli.bench_progress import end_if_all_failed, progress, report_failures, said_when_interrupted
 from surepick.cli.bench_tables import WIDTH, number, share_text, summary_json
 from surepick.errors import InvalidInput
 from surepick.experiments import CellSummary, experiment, run_experiments, summarize
@@ -40,18 +42,21 @@ def grid(
 ) -> None:
     """The paper's grid search for its constants, by the true success rate; for what a user can do: `surepick tune`."""
     given = {"norm_bound": norm_bounds, "gamma": gammas, "error_tolerance": tolerances}
+    if name == "paper":
+        raise InvalidInput("paper stands for five experiments; name one of them, e.g. mnist.")
     base = experiment(name)
     if not policy:
         raise InvalidInput(f"whose constants? Give --policy with one of {', '.join(base.policies)}.")
     chosen = grid_experiment(base, policy, environment=environment or None, axes=_axes(given))
     typer.echo(WARNING, err=True)
-    with progress((chosen,)) as show:
+    with said_when_interrupted(out), progress((chosen,)) as show:
         results = run_experiments([chosen], out=out, runs=runs, first_seed=seed, jobs=jobs, data=data, on_result=show)
     report_failures(results)
     if answer_format is options.Format.json:
         print_json({"uses_the_truth": True, **summary_json(results)})
     else:
         _print_ranking(ranked(summarize(results)))
+    end_if_all_failed(results)
 
 
 def _axes(given: dict[str, str]) -> dict[str, list[float]]:
@@ -61,9 +66,12 @@ def _axes(given: dict[str, str]) -> dict[str, list[float]]:
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",") if part.strip()]
-    except ValueError as error:
-        raise InvalidInput(f"{text!r} is not a list of numbers such as 1e-3,1e-2.") from error
+        values = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        values = []
+    if not values or not all(math.isfinite(value) for value in values):
+        raise InvalidInput(f"{text!r} is not a list of numbers such as 1e-3,1e-2.")
+    return values
 
 
 def _print_ranking(cells: tuple[CellSummary, ...]) -> None:
@@ -81,7 +89,7 @@ def _print_ranking(cells: tuple[CellSummary, ...]) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     for cell in cells[:MOST_ROWS]:
         table.add_row(
-            cell.policy,
+            Text(cell.policy),
             share_text(cell.reached),
             number(cell.oracle.median if cell.oracle else None),
             f"{cell.right.count}/{cell.right.total}",

@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from surepick.errors import InvalidInput
 from surepick.experiments import Experiment, Results
 
 QUIET_SECONDS = 30.0  # between two lines of progress where there is no terminal
@@ -24,11 +26,32 @@ def report_failures(results: Results) -> None:
     if not failed:
         return
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    errors.print(f"{len(failed):,} of {len(results.replicates):,} replicates failed; they count as not right:")
+    errors.print(
+        f"{len(failed):,} of {len(results.replicates):,} replicates failed; they count as not right, and the same "
+        "command tries them again:"
+    )
     for row in failed[:MOST_FAILURES]:
         errors.print(f"  {row['key']}: {row['failure']}", markup=False)
     if len(failed) > MOST_FAILURES:
         errors.print(f"  and {len(failed) - MOST_FAILURES:,} more, in the column 'failure'.")
+
+
+def end_if_all_failed(results: Results) -> None:
+    """Exit code 1 when no replicate has a result."""
+    if all(row["failure"] for row in results.replicates):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def said_when_interrupted(out: Path) -> Iterator[None]:
+    """Ctrl-C as one sentence: what is finished is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        parts = out.with_suffix(".parts")
+        raise InvalidInput(
+            f"interrupted. What is finished is kept in {parts}; the same command goes on from it."
+        ) from None
 
 
 @contextmanager
@@ -40,7 +63,7 @@ def progress(chosen: tuple[Experiment, ...]) -> Iterator[Callable[[int, int, dic
         yield _lines()
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -66,7 +89,10 @@ def _lines() -> Callable[[int, int, dict[str, Any]], None]:
         if not row:
             first = done
             typer.echo(
-                f"{done:,} of {total:,} replicates are there already." if done else f"{total:,} replicates.", err=True
+                f"{done:,} of {total:,} replicates are there already."
+                if done
+                else f"{total:,} replicate{'s' * (total > 1)}.",
+                err=True,
             )
         elif now - printed >= QUIET_SECONDS or done == total:
             printed = now

@@ -8,6 +8,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from surepick.codec import encode
 from surepick.experiments import CellSummary, Results, experiment, experiment_names, summarize
@@ -24,7 +25,8 @@ ROUNDS = (
 LEGEND = (
     "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
     "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
-    "(95 %): exact intervals. -: no run."
+    "(95 %): exact intervals. stopped: own stops, where a budget ended\nsome runs, which count as not right; the "
+    "numbers beside are of the others. -: no run."
 )
 NEEDS_THE_TRUTH = (
     *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),
@@ -58,9 +60,9 @@ def print_summary(results: Results) -> None:
     for name in results.experiments:
         mine = [cell for cell in cells if cell.experiment == name]
         title = experiment(name).title if name in experiment_names() else ""
-        console.print(f"\n[bold]{name}[/bold]   {title}")
+        console.print(Text.assemble("\n", (name, "bold"), f"   {title}"))
         if _note(name):
-            console.print(f"[yellow]{_note(name)}[/yellow]")
+            console.print(Text(_note(name), "yellow"))
         console.print(_table(OWN, [own_row(cell) for cell in mine]))
         eliminating = [oracle_row(cell) for cell in mine if cell.reached is not None]
         if eliminating:
@@ -83,6 +85,7 @@ def own_row(cell: CellSummary) -> dict[str, str]:
         "delta": f"{cell.delta:g}",
         "right (95 %)": share_text(cell.right),
         "verdict": _verdicts(cell),
+        "stopped": "" if cell.own is not None and cell.own.count == cell.runs else _stopped(cell),
         **_spread(cell.own),
         "x reference": _ratio(cell.own_to_reference),
         "expected": number(cell.published.own),
@@ -136,9 +139,13 @@ def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
         table.add_column(head, justify="left" if head in ("environment", "policy") else "right", no_wrap=True)
     above = None
     for row in cells:
-        table.add_row("" if row[0] == above else row[0], *row[1:])
+        table.add_row(*(Text(cell) for cell in ("" if row[0] == above else row[0], *row[1:])))
         above = row[0]
     return table
+
+
+def _stopped(cell: CellSummary) -> str:
+    return f"{0 if cell.own is None else cell.own.count} of {cell.runs}"
 
 
 def _verdicts(cell: CellSummary) -> str:

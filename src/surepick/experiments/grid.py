@@ -12,7 +12,7 @@ from itertools import product
 from types import MappingProxyType
 
 from surepick.errors import InvalidInput
-from surepick.experiments.spec import EnvironmentSpec, Experiment, PolicySpec, crossed
+from surepick.experiments.spec import Cell, Experiment
 from surepick.experiments.summary import CellSummary
 from surepick.policies import policy_options
 
@@ -40,24 +40,30 @@ def grid_experiment(
 
     Source: "Experimental setups": C and gamma in 1e-5 to 1e3, eps-bar in 1e-5 to 1e-1, by powers of ten.
     """
-    spec, place = _cell(base, policy, environment)
-    known = set(policy_options(spec.name))
-    varied = {name: tuple(values) for name, values in (AXES if axes is None else axes).items() if name in known}
+    cell = _cell(base, policy, environment)
+    spec, known = cell.policy, set(policy_options(cell.policy.name))
+    asked = AXES if axes is None else axes
+    varied = {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if name in known}
     if not varied or not all(varied.values()):
         raise InvalidInput(
             f"{policy} has none of the constants that a grid varies ({', '.join(AXES)}); take another --policy."
         )
-    variants = [
-        replace(spec, label=label_of(spec.label, point), options={**spec.options, **point})
+    name = f"grid-{base.name}"
+    cells = tuple(
+        replace(
+            cell,
+            experiment=name,
+            policy=replace(spec, label=label_of(spec.label, point), options={**spec.options, **point}),
+        )
         for values in product(*varied.values())
         for point in [dict(zip(varied, values, strict=True))]
-    ]
-    return crossed(f"grid-{base.name}", f"grid search for {policy}: USES THE TRUTH", [place], variants, note=base.note)
+    )
+    return Experiment(name, f"grid search for {policy}: USES THE TRUTH", cells, base.note)
 
 
 def label_of(policy: str, point: Mapping[str, float]) -> str:
     """policy norm_bound=1e-05 gamma=0.1."""
-    return " ".join([policy, *(f"{name}={value:g}" for name, value in point.items())])
+    return " ".join([policy, *(f"{name}={value:.12g}" for name, value in point.items())])
 
 
 def ranked(cells: Sequence[CellSummary]) -> tuple[CellSummary, ...]:
@@ -73,12 +79,14 @@ def ranked(cells: Sequence[CellSummary]) -> tuple[CellSummary, ...]:
     return tuple(sorted(cells, key=merit))
 
 
-def _cell(base: Experiment, policy: str, environment: str | None) -> tuple[PolicySpec, EnvironmentSpec]:
-    places = list(dict.fromkeys(cell.environment.label for cell in base.cells))
-    if environment is not None and environment not in places:
-        raise InvalidInput(f"{base.name} has no environment {environment!r}; it has {'; '.join(places)}.")
-    if policy not in base.policies:
+def _cell(base: Experiment, policy: str, environment: str | None) -> Cell:
+    mine = [cell for cell in base.cells if cell.policy.label == policy]
+    if not mine:
         raise InvalidInput(f"{base.name} has no policy {policy!r}; it has {', '.join(base.policies)}.")
-    wanted = places[0] if environment is None else environment
-    found = next(cell for cell in base.cells if (cell.policy.label, cell.environment.label) == (policy, wanted))
-    return found.policy, found.environment
+    if environment is None:
+        return mine[0]
+    found = next((cell for cell in mine if cell.environment.label == environment), None)
+    if found is None:
+        places = "; ".join(cell.environment.label for cell in mine)
+        raise InvalidInput(f"{base.name} runs {policy} in no environment {environment!r}; it does in {places}.")
+    return found

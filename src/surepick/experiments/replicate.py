@@ -49,8 +49,8 @@ def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
         with one_thread():
             environment, policy = instance(cell, seed, data)
         with one_thread():  # once more, for what the policy has loaded in the meantime
-            run = simulate(policy, environment, seed=seed, max_pulls=budget(cell))
             reference = reference_of(cell.environment, environment, epsilon=cell.epsilon, delta=cell.delta)
+            run = simulate(policy, environment, seed=seed, max_pulls=budget(cell))
     except DatasetMissing:
         raise
     except Exception as error:  # kept and reported, whatever it is: one failure must not end a night's run

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,13 @@ class Results:
     replicates: tuple[Row, ...]
     rounds: tuple[Row, ...]
 
+    @classmethod
+    def of(cls, everything: Iterable[Played]) -> Results:
+        """The tables of these replicates."""
+        ordered = sorted(everything, key=lambda played: str(played.replicate["key"]))
+        rounds = tuple(row for played in ordered for row in played.rounds)
+        return cls(tuple(played.replicate for played in ordered), rounds)
+
     @property
     def experiments(self) -> tuple[str, ...]:
         """Names of the experiments, in the order of their first row."""
@@ -63,6 +69,8 @@ class Place:
             raise InvalidInput(
                 f"--out is {self.out}; results are written as NAME.parquet, with the rounds in NAME.rounds.parquet."
             )
+        if self.out.is_dir() or (self.parts.exists() and not self.parts.is_dir()):
+            raise InvalidInput(f"{self.out} or {self.parts} is in the way; choose another --out.")
 
     @property
     def rounds(self) -> Path:
@@ -71,10 +79,6 @@ class Place:
     @property
     def parts(self) -> Path:
         return self.out.with_suffix(".parts")
-
-    @property
-    def lock(self) -> Path:
-        return self.out.with_suffix(".lock")
 
     def part(self, digest: str, seed: int) -> Path:
         """The file of one replicate while the experiment runs."""
@@ -111,16 +115,19 @@ class Place:
         except OSError as error:
             raise InvalidInput(f"{self.parts} cannot be made: {error.strerror}. Choose another --out.") from error
 
-    def close(self, everything: Iterable[Played]) -> Results:
-        """Write both tables, each by rename, and remove the parts."""
-        ordered = sorted(everything, key=lambda played: str(played.replicate["key"]))
-        results = Results(
-            tuple(played.replicate for played in ordered), tuple(row for played in ordered for row in played.rounds)
-        )
+    def write(self, everything: Iterable[Played]) -> Results:
+        """Write both tables, each by rename."""
+        results = Results.of(everything)
         _write(self.rounds, results.rounds, Round)
         _write(self.out, results.replicates, Replicate)
-        shutil.rmtree(self.parts, ignore_errors=True)
         return results
+
+    def remove_parts(self, names: Iterable[tuple[str, int]]) -> None:
+        """Remove the parts of these (digest, seed), and the folder if no other part is in it."""
+        for digest, seed in names:
+            self.part(digest, seed).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.parts.rmdir()
 
 
 def _write(path: Path, rows: tuple[Row, ...], kind: type[Any]) -> None:
@@ -140,7 +147,13 @@ def read_results(out: str | Path) -> Results:
             f"{place.out} is not there yet: {place.parts} holds an experiment that did not finish. Run the same "
             "`surepick bench run` again; it goes on where it stopped."
         )
-    return Results(tuple(_rows(place.out, Replicate)), tuple(_rows(place.rounds, Round)))
+    replicates = tuple(_rows(place.out, Replicate))
+    if not place.rounds.is_file():
+        raise InvalidInput(
+            f"{place.rounds} is missing, which belongs to {place.out}. Put it back, or move {place.out.name} away and "
+            "run the experiment again."
+        )
+    return Results(replicates, tuple(_rows(place.rounds, Round)))
 
 
 def _rows(path: Path, kind: type[Any]) -> Iterator[Row]:

@@ -96,6 +96,14 @@ class Round:
     alarms: str
 
 
+WITHOUT_OWN_STOP = ("budget-exhausted", "not-yet")  # verdicts of runs that something else ended
+
+
+def ended_by_itself(*, failure: str, stops: str, verdict: str) -> bool:
+    """Whether a run has own-stop pulls: no failure, no outer budget, and a policy that ends at all."""
+    return failure == "" and stops != "never" and verdict not in WITHOUT_OWN_STOP
+
+
 def column_kinds(row: type[Any]) -> dict[str, type]:
     """The type of each column of a row type: int, float, bool or str."""
     kinds = {kind.__name__: kind for kind in (int, float, bool, str)}

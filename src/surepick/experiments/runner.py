@@ -9,6 +9,7 @@ import importlib.util
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from surepick.policies import needs_torch
 from surepick.records import record
 from surepick.settings import whole_number
 
+LARGEST_SEED = 2**63 - 1
 OnResult = Callable[[int, int, dict[str, Any]], None]
 
 
@@ -42,7 +44,16 @@ def tasks_of(experiments: Sequence[Experiment], *, runs: int, first_seed: int = 
     """
     whole_number("runs", runs, least=1, meaning="how many seeds every policy is run with.")
     whole_number("seed", first_seed, least=0, meaning="the first of the seeds.")
-    cells = [(cell, cell.digest) for experiment in experiments for cell in experiment.cells]
+    if first_seed + runs > LARGEST_SEED:
+        raise InvalidInput(f"seed {first_seed} is too large; seeds must stay below 2^63.")
+    cells = list({cell.digest: (cell, cell.digest) for each in experiments for cell in each.cells}.values())
+    titles = Counter(cell.title for cell, _ in cells)
+    for title, count in titles.items():
+        if count > 1:
+            raise InvalidInput(
+                f"{count} different settings are all called {title}; give them labels, or the experiments names, that "
+                "tell them apart."
+            )
     return tuple(
         Task(cell, seed, digest, cell.key(seed))
         for seed in range(first_seed, first_seed + runs)
@@ -60,7 +71,7 @@ def run_experiments(
     data: str | Path = ".",
     on_result: OnResult | None = None,
 ) -> Results:
-    """Run what is not there yet, and write the two tables.
+    """Run what is not there yet, and what failed before, and write the two tables.
 
     Args:
         experiments: what is run.
@@ -81,25 +92,29 @@ def run_experiments(
         DatasetMissing: the files of an environment are not there.
         StorageError: a worker was killed, or a part cannot be written; what is finished is kept.
     """
-    place = Place(Path(out))
-    wanted = tasks_of(experiments, runs=runs, first_seed=first_seed)
-    kept = dict(finished(place))
-    _refuse_strangers(place, kept, wanted)
-    if all(task.key in kept for task in wanted):
-        return place.close(kept.values())
-    place.open_parts()
+    place, wanted = Place(Path(out)), tasks_of(experiments, runs=runs, first_seed=first_seed)
+    if jobs == 0:
+        raise InvalidInput("jobs is 0; give the number of processes, or -1 for one per processor.")
     with _alone(place):
+        kept = dict(finished(place))
+        _refuse_strangers(place, kept, wanted)
+        done = {task.key for task in wanted if task.key in kept and not kept[task.key].replicate["failure"]}
+        if len(done) == len(wanted):
+            return Results.of(kept.values())
         for task in wanted:
-            if task.key not in kept and (part := place.read_part(task.digest, task.seed, task.key)) is not None:
+            if task.key not in done and (part := place.read_part(task.digest, task.seed, task.key)) is not None:
                 kept[task.key] = part
-        left = [task for task in wanted if task.key not in kept]
+                done |= {task.key} if not part.replicate["failure"] else set()
         report = on_result or (lambda _done, _all, _row: None)
-        report(len(kept), len(wanted), {})
-        for task, played in _played(left, jobs, str(data)):
+        report(len(done), len(wanted), {})
+        for task, played in _played([task for task in wanted if task.key not in done], jobs, str(data)):
             place.write_part(task.digest, task.seed, played)
             kept[task.key] = played
-            report(len(kept), len(wanted), played.replicate)
-        return place.close(kept.values())
+            done.add(task.key)
+            report(len(done), len(wanted), played.replicate)
+        results = place.write(kept.values())
+        place.remove_parts((task.digest, task.seed) for task in wanted)
+        return results
 
 
 def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tuple[Task, Played]]:
@@ -155,26 +170,41 @@ def _refuse_strangers(place: Place, kept: dict[str, Played], wanted: Sequence[Ta
 
 @contextlib.contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    """Hold the parts of an experiment: two runs that write the same files would remove each other's.
+    """Hold the folder of parts: two runs that write the same files would remove each other's.
 
     The lock is the operating system's, so a process that was killed holds nothing.
 
     Raises:
-        InvalidInput: another process holds them.
+        InvalidInput: another process holds it, or the folder cannot be made.
     """
     try:
         import fcntl  # noqa: PLC0415 (not on Windows)
     except ImportError:
+        place.open_parts()
         yield
         return
-    with place.lock.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InvalidInput(
-                f"another process is writing {place.out}; wait for it, or choose another --out."
-            ) from None
-        try:
-            yield
-        finally:
-            place.lock.unlink(missing_ok=True)
+    held = _locked(place, fcntl)
+    try:
+        yield
+    finally:
+        place.remove_parts(())  # an empty folder, before anybody else can hold it
+        os.close(held)
+
+
+def _locked(place: Place, fcntl: Any) -> int:
+    """A descriptor of the folder of parts, locked: of the folder that is there now, not of one that was removed."""
+    while True:
+        place.open_parts()
+        with contextlib.suppress(FileNotFoundError):
+            folder = os.open(place.parts, os.O_RDONLY)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(folder)
+                raise InvalidInput(
+                    f"another process is writing {place.out}; wait for it, or choose another --out."
+                ) from None
+            with contextlib.suppress(FileNotFoundError):
+                if os.fstat(folder).st_ino == place.parts.stat().st_ino:
+                    return folder
+            os.close(folder)

@@ -18,9 +18,18 @@ from typing import Any
 from surepick.codec import encode
 from surepick.errors import InvalidInput
 from surepick.records import record
+from surepick.settings import as_number, positive_number, whole_number
 
 MOST_PULLS = 10_000_000  # the paper's: a study that would pass it is a failure
 REFERENCES = ("linear", "independent")
+BUDGET = "pulls after which a study is given up."
+
+
+def _check_named(what: str, label: object, name: object, options: object) -> None:
+    if not isinstance(label, str) or not isinstance(name, str):
+        raise InvalidInput(f"label and name of {what} are {label!r} and {name!r}; both must be texts.")
+    if not isinstance(options, dict):
+        raise InvalidInput(f"options of {what}, {label!r}, are {options!r}; give names and values.")
 
 
 @record
@@ -43,8 +52,11 @@ class EnvironmentSpec:
     reference_dim: int | None = None
 
     def __post_init__(self) -> None:
+        _check_named("an environment", self.label, self.name, self.options)
         if self.reference not in REFERENCES:
             raise InvalidInput(f"reference is {self.reference!r}; it is one of {', '.join(REFERENCES)}.")
+        if self.reference_dim is not None:
+            whole_number("reference_dim", self.reference_dim, least=1, meaning="dimensions of the linear embedding.")
 
 
 @record
@@ -65,6 +77,13 @@ class PolicySpec:
     noise: str | None = None
     max_pulls: int | None = None
 
+    def __post_init__(self) -> None:
+        _check_named("a policy", self.label, self.name, self.options)
+        if self.noise is not None and not isinstance(self.noise, str):
+            raise InvalidInput(f"noise of policy {self.label!r} is {self.noise!r}; give a text such as subgaussian:1.")
+        if self.max_pulls is not None:
+            object.__setattr__(self, "max_pulls", whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET))
+
 
 @record
 class Cell:
@@ -84,6 +103,17 @@ class Cell:
     epsilon: float = 0.1
     delta: float = 0.05
     max_pulls: int = MOST_PULLS
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.experiment, str):
+            raise InvalidInput(f"the name of an experiment is {self.experiment!r}; it must be a text.")
+        epsilon = positive_number("epsilon", self.epsilon, "the shortfall that is tolerated, in reward units.")
+        delta = as_number("delta", self.delta)
+        if not 0 < delta < 1:
+            raise InvalidInput(f"delta is {self.delta!r}; it must lie strictly between 0 and 1: the error probability.")
+        pulls = whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET)
+        for name, value in (("epsilon", epsilon), ("delta", delta), ("max_pulls", pulls)):
+            object.__setattr__(self, name, value)
 
     @property
     def canonical(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from surepick.experiments.catalogue import experiment, experiment_names
 from surepick.experiments.published import Published, published_for
 from surepick.experiments.results import Results, Row
+from surepick.experiments.rows import ended_by_itself
 from surepick.records import record
 
 MOST_ROUNDS = 8  # of a policy whose rounds are shown; batches of an anytime policy are no rounds
@@ -123,12 +124,18 @@ def summarize(results: Results) -> tuple[CellSummary, ...]:
     """Every cell of the results, in the order of the file."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in results.replicates:
-        cells.setdefault((row["experiment"], row["environment"], row["policy"], row["delta"]), []).append(row)
+        name = (row["experiment"], row["environment"], row["policy"], row["delta"], _digest(row))
+        cells.setdefault(name, []).append(row)
     rounds: dict[str, list[Row]] = {}
     for row in results.rounds:
         rounds.setdefault(row["key"], []).append(row)
     summaries = [_cell(name, rows, [rounds.get(row["key"], []) for row in rows]) for name, rows in cells.items()]
     return tuple(sorted(summaries, key=_place))
+
+
+def _digest(row: Row) -> str:
+    """The identity of the cell that a replicate belongs to, so that equal labels do not mix different settings."""
+    return str(row["key"]).rpartition("/")[2]
 
 
 def _place(cell: CellSummary) -> tuple[Any, ...]:
@@ -142,9 +149,9 @@ def _place(cell: CellSummary) -> tuple[Any, ...]:
 
 
 def _cell(name: tuple[Any, ...], rows: Sequence[Row], rounds: Sequence[Sequence[Row]]) -> CellSummary:
-    experiment, environment, policy, delta = name
+    experiment, environment, policy, delta, _ = name
     done = [row for row in rows if not row["failure"]]
-    own = [row for row in done if row["stops"] != "never" and row["verdict"] != "budget-exhausted"]
+    own = [row for row in done if ended_by_itself(failure="", stops=row["stops"], verdict=row["verdict"])]
     eliminating = [row for row in done if row["eliminates"]]
     reached = [row["oracle_pulls"] for row in eliminating if row["oracle_pulls"] is not None]
     known = [row for row in own if row["reference_pulls"]]

@@ -11,7 +11,7 @@ import numpy as np
 from surepick.records import FloatArray, record
 from surepick.reports.page import Page, open_page
 from surepick.reports.panels import Look, draw_boxes, draw_lines
-from surepick.reports.replicates import ORACLE, OWN_STOP, Measure, Replicates, certified, missing
+from surepick.reports.replicates import ORACLE, OWN_STOP, Measure, Replicates, certified, missing, own_stop_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +98,7 @@ def _lines(
     values = np.unique(other)
     page = open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
     filled = _filled(rows, measure)
-    notes = certified(rows) if measure is OWN_STOP else {}
+    notes = own_stop_notes(rows) if measure is OWN_STOP else {}
     page.name_policies(rows.policies, styles, filled=filled, notes=notes)
     page.name_mark("mean outside the quartiles", color="white", marker="*", linestyle="", markeredgecolor="black")
     any_published = False
@@ -127,7 +127,7 @@ def _boxes(rows: Replicates, measure: Measure, styles: Mapping[str, Look], publi
     places, policies, numbers = rows.environments, rows.policies, _drawable(rows, measure)
     page = open_page(len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, in_a_row=True)
     filled = _filled(rows, measure)
-    notes = certified(rows) if measure is OWN_STOP else {}
+    notes = own_stop_notes(rows) if measure is OWN_STOP else {}
     marks = _marks(rows, published)
     page.name_mark("mean", color="black", marker="*", linestyle="")
     for axes, place in zip(page.axes, places, strict=True):

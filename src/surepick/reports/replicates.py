@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.experiments.rows import ended_by_itself
+from surepick.experiments.summary import share
 from surepick.records import BoolArray, FloatArray, record
 from surepick.tables import Table
 from surepick.tables.table import Column, as_number
 
 TextArray = NDArray[np.str_]
-WITHOUT_OWN_STOP = ("budget-exhausted", "not-yet")  # verdicts of runs that something else ended
 
 
 @record
@@ -69,12 +70,9 @@ class Replicates:
     @property
     def own_stop(self) -> BoolArray:
         """Whether the policy ended the run by itself: no failure, no budget, and one that does so at all."""
-        ended: BoolArray = (
-            (self.failure == "")
-            & ((self.stops == "own") | (self.stops == ""))
-            & ~np.isin(self.verdict, WITHOUT_OWN_STOP)
-            & ~np.isnan(self.pulls)
-        )
+        columns = zip(self.failure.tolist(), self.stops.tolist(), self.verdict.tolist(), strict=True)
+        named = [ended_by_itself(failure=failure, stops=stops, verdict=verdict) for failure, stops, verdict in columns]
+        ended: BoolArray = np.array(named, dtype=bool) & ~np.isnan(self.pulls)
         return ended
 
 
@@ -85,6 +83,7 @@ def read_replicates(table: Table) -> Replicates:
         InvalidInput: one of the columns experiment, environment and policy is not there.
     """
     columns: dict[str, Any] = {name: texts(table.column(name)) for name in ("experiment", "environment", "policy")}
+    columns |= {name: np.char.replace(columns[name], "$", r"\$") for name in ("environment", "policy")}  # no formula
     columns |= {name: _texts(table, name) for name in ("key", "verdict", "stops", "failure")}
     columns |= {name: _of_environment(columns, _numbers(table, name)) for name in ("num_arms", "dim")}
     columns |= {name: _numbers(table, name) for name in ("epsilon", "delta", "pulls", "oracle_pulls")}
@@ -151,23 +150,10 @@ def _truth(table: Table, name: str) -> FloatArray:
     return truth(table.columns[name]) if name in table.columns else np.full(table.num_rows, np.nan)
 
 
-def error_interval(wrong: int, runs: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) interval for an error rate.
-
-        low  = Beta(wrong, runs - wrong + 1) at (1 - confidence) / 2        0 where wrong = 0
-        high = Beta(wrong + 1, runs - wrong) at (1 + confidence) / 2        1 where wrong = runs
-
-    Args:
-        wrong: wrong answers, 0 to runs.
-        runs: at least 1.
-        confidence: probability of covering the true rate, at least.
-    """
-    from scipy.special import betaincinv  # noqa: PLC0415 - loaded on first use
-
-    tail = (1.0 - confidence) / 2.0
-    low = 0.0 if wrong == 0 else float(betaincinv(wrong, runs - wrong + 1, tail))
-    high = 1.0 if wrong == runs else float(betaincinv(wrong + 1, runs - wrong, 1.0 - tail))
-    return low, high
+def error_interval(wrong: int, runs: int) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) 95 % interval for the error rate behind `wrong` of `runs`."""
+    found = share(wrong, runs)
+    return found.low, found.high
 
 
 @record
@@ -194,6 +180,20 @@ def certified(rows: Replicates) -> dict[str, str]:
         count = int((verdicts == "certified").sum())
         if count:
             found[policy] = "certified" if count == len(verdicts) else f"certified in {count} of {len(verdicts)}"
+    return found
+
+
+def own_stop_notes(rows: Replicates) -> dict[str, str]:
+    """What stands beside a policy's name: whether it is certified, and how many of its own stops were wrong.
+
+    Wrong answers are named where their rate is above delta beyond chance, so that a short bar is not taken for a merit.
+    """
+    found = certified(rows)
+    for policy in rows.policies:
+        mine = (rows.policy == policy) & rows.own_stop
+        runs, wrong = int(mine.sum()), int((rows.success[mine] == 0.0).sum())
+        if wrong and share(wrong, runs).low > float(np.max(rows.delta[mine])):
+            found[policy] = ", ".join([*filter(None, [found.get(policy)]), f"wrong in {wrong} of {runs}"])
     return found
 
 
@@ -231,5 +231,5 @@ def _unsuited(rows: Replicates, measure: Measure) -> list[str]:
     if measure is ORACLE:
         known = {policy: rows.eliminates[rows.policy == policy] for policy in rows.policies}
         return [policy for policy, told in known.items() if (told == 0.0).any() and not (told == 1.0).any()]
-    endless = (rows.stops == "never") | (rows.stops == "budget")
+    endless = rows.stops == "never"
     return [policy for policy in rows.policies if endless[rows.policy == policy].any()]

@@ -176,7 +176,9 @@ def test_false_declarations_end_as_the_document_says():
     assert not any(run.success for run in forced)
     assert f"stops after about {np.median([run.pulls for run in forced]):.0f} tastings" in text
     reason = re.search(r'because for instance "(.*?)"', text)[1]
-    assert any(reason in run.certificate.reason for run in small)
+    assert any(reason in run.certificate.reason for run in small)  # 61.9: with kernels of Haswell, Zen and SkylakeX
+    before, after = re.split(r"(?<=add up to )[\d.]+(?=,)", reason)
+    assert all(before in run.certificate.reason and after in run.certificate.reason for run in small)
 
 
 def rewrite() -> None:

@@ -225,3 +225,17 @@ def test_the_registry_knows_every_environment_and_its_options():
             environments.make_environment(name, seed=0, colour="red")
     with pytest.raises(sp.SurepickError, match="xiusu"):
         environments.make_environment("nasbench-macro", seed=0, data="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("sphere", {}, "^sphere needs num_arms and dim, which have no default; add them to the options"),
+        ("sphere", {"dim": 3}, "^sphere needs num_arms, which has no default; add it to the options"),
+        ("soare", {}, "^soare needs dim and angle"),
+        ("high-dimensional", {"dim": 4}, "^high-dimensional needs epsilon"),
+    ],
+)
+def test_an_option_without_default_that_is_missing_is_named(name, given, words):
+    with pytest.raises(InvalidInput, match=words):
+        environments.make_environment(name, seed=0, **given)

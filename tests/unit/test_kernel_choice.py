@@ -215,6 +215,31 @@ def test_equal_features_are_no_obstacle():
     assert choice.norm_of_fit == pytest.approx(single.norm_of_fit, rel=0.1)
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_other_units_within_what_squares_can_hold_change_only_the_units(size, unit):
+    features, pilot = instance(0)
+    usual = choose_kernel(features, pilot, sp.SubGaussian(0.2))
+    other = choose_kernel(size * features, Observations(pilot.counts, unit * pilot.sums), sp.SubGaussian(0.2 * unit))
+    assert other.gamma * size**2 == pytest.approx(usual.gamma, rel=1e-6)
+    assert other.norm_estimate / unit == pytest.approx(usual.norm_estimate, rel=1e-6)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("noise", [1e-300, 1e-145, 1e-100, 1e100, 1e145, 1e300])
+@pytest.mark.parametrize("size", [1.0, 1e-100, 1e-145, 1e-200, 1e145, 1e200])
+@pytest.mark.parametrize("reward", [1.0, 1e-200, 1e100, 1e150, 1e200])
+def test_of_any_size_the_answer_is_finite_or_refused(criterion, noise, size, reward):
+    features, pilot = instance(0)
+    scaled = Observations(pilot.counts, reward * pilot.sums)
+    try:
+        choice = choose_kernel(size * features, scaled, sp.SubGaussian(noise), criterion=criterion)
+    except sp.InvalidInput:
+        return
+    numbers = [choice.gamma, choice.norm_estimate, *choice.gammas, *choice.scores, *choice.norms_of_fit]
+    assert np.all(np.isfinite(numbers))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -228,6 +253,12 @@ def test_equal_features_are_no_obstacle():
         ({"features": np.zeros((12, 2))}, "the pilot measured 1 candidates that differ in features"),
         ({"pilot": Observations.nothing(12)}, "the pilot measured 0 candidates"),
         ({"pilot": pilot_of([np.nan] * 12, [1] * 12)}, "a sum of rewards of the pilot is not finite"),
+        ({"noise": sp.SubGaussian(1e-300)}, "noise of scale 1e-300 to 1e-300 has squares"),
+        ({"noise": sp.SubGaussian(1e300)}, "noise of scale 1e.300 to 1e.300 has squares"),
+        ({"pilot": pilot_of(np.linspace(0.0, 1e200, 12), [1] * 12)}, "mean rewards of up to 1e.200 beside noise"),
+        ({"features": 1e200 * np.eye(12)}, "differ by up to 1e.200 in a feature"),
+        ({"features": 1e-200 * np.eye(12)}, "differ by up to 1e-200 in a feature"),
+        ({"features": 1.7e308 * np.linspace(-1.0, 1.0, 12)[:, None]}, "differ by up to inf in a feature"),
     ],
 )
 def test_bad_input_is_named(changes, message):

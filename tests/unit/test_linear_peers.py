@@ -1,6 +1,7 @@
 """XY-static, XY-adaptive, LinGapE and LinGame: their parts against brute force, and their settings."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -70,9 +71,50 @@ def test_more_pulls_in_coordinates_are_more_pulls_of_the_arm(seed):
 
 def test_the_span_keeps_all_products():
     features = np.random.default_rng(1).normal(size=(9, 2)) @ np.random.default_rng(2).normal(size=(2, 5))
-    rows = in_span(features)
-    assert rows.shape == (9, 2)
-    assert rows @ rows.T == pytest.approx(features @ features.T)
+    span = in_span(features)
+    assert span.rows.shape == (9, 2)
+    assert span.rows @ span.rows.T == pytest.approx(features @ features.T)
+    assert 0.0 < span.lost < 1e-13
+
+
+def test_what_the_span_misses_is_told():
+    """Beside 2^60 a difference of 1 is below rounding: the second column is dropped, and exactly that is missed."""
+    span = in_span(np.array([[2.0**60, 0.0], [2.0**60, 1.0]]))
+    assert span.rows.shape == (2, 1)
+    assert span.lost >= 1.0
+    assert in_span(np.zeros((3, 2))).lost == 0.0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e9, 1e200])
+def test_no_coordinates_miss_more_than_is_told(seed, size):
+    """Against rational arithmetic: the shortest ||x - W'u|| for any W is at least what the Gram matrices differ by."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(6, 3)) * size * np.array([1.0, 10.0 ** -rng.integers(20), 10.0 ** -rng.integers(20)])
+    span = in_span(features)
+    exact, kept = ([[Fraction(value / size) for value in row] for row in matrix] for matrix in (features, span.rows))
+    lost = Fraction(span.lost / size)
+    for row, image in zip(exact, kept, strict=True):
+        left, right = sum(value**2 for value in row), sum(value**2 for value in image)
+        assert abs(math.sqrt(left) - math.sqrt(right)) <= lost
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_judgement_pays_for_means_that_are_not_linear(seed):
+    """Noiseless means off by m in the worst direction: no gap is below the true one, and without m some is."""
+    m, rng = 0.3, np.random.default_rng(seed)
+    features = rng.normal(size=(7, 3))
+    theta, counts = 0.1 * rng.normal(size=3), rng.integers(1, 2000, size=7)
+    short = False
+    for _ in range(200):
+        means = features @ theta + m * rng.choice([-1.0, 1.0], size=7)
+        told = Observations(counts, counts * means)
+        fitted = regularised_least_squares(features, told, regularization=1e-9).fitted
+        paid, unpaid = (judge(fitted, multiplier=0.0, epsilon=0.1, misspecification=each) for each in (m, 0.0))
+        missing = np.max(means) - means[paid.leader]
+        assert missing <= paid.gap + 1e-6
+        short = short or missing > unpaid.gap + 1e-6
+    assert short
 
 
 @pytest.mark.parametrize(("total", "most"), [(1, 16), (15, 16), (17, 16), (1000, 64), (129, 64)])
@@ -264,8 +306,56 @@ def test_turned_and_redundant_coordinates_lead_to_the_same_answer(name):
     redundant = np.hstack([features, features]) / math.sqrt(2.0)
     means = features @ theta
     ends = [played(make(name, each), means, most=3000)[-1] for each in (features, features @ turned, redundant)]
-    assert [end.finished for end in ends] == ["certified"] * 3 or ends[0].finished == "single"
+    assert {end.finished for end in ends} <= {"certified", "single"}, [end.finished for end in ends]
     assert {end.leader for end in ends} == {int(np.argmax(means))}
+
+
+@pytest.mark.parametrize("name", ["lingape", "lingame"])
+@pytest.mark.parametrize("num_arms", [10, 300])
+@pytest.mark.parametrize("size", [1e12, 1e14, 1.7e18])
+def test_features_beside_which_others_are_lost_in_rounding_are_refused(name, num_arms, size):
+    """A time stamp beside features that matter; with the columns rescaled the same arms are told apart."""
+    rng = np.random.default_rng(0)
+    features = np.column_stack([size * (1.0 + rng.random(num_arms)), rng.random((num_arms, 2))])
+    with pytest.raises(sp.InvalidInput, match="lost in rounding, which norm_bound 2 lets change a gap"):
+        make(name, features)
+    theta = np.array([0.0, 1.0, 1.0])
+    rescaled = features / features.max(axis=0)
+    end = played(make(name, rescaled), rescaled @ theta, most=3000)[-1]
+    assert end.finished == "certified"
+    assert np.max(rescaled @ theta) - (rescaled @ theta)[end.leader] <= 0.1
+
+
+@pytest.mark.parametrize("name", ["lingape", "lingame"])
+def test_what_rounding_hides_is_paid_for_where_it_is_not_refused(name):
+    """A column of 3e-17 is dropped beside one of 1; with norm_bound 2e12 the true gap may be 6e-5."""
+    features = np.array([[1.0, 0.0], [1.0, 3e-17]])
+    policy = make(name, features, norm_bound=2e12, noise=sp.SubGaussian(1e-6))
+    assert in_span(features).rows.shape == (2, 1)
+    state = played_once(policy, Observations(np.array([10**6, 10**6]), np.zeros(2)))
+    assert 2e12 * 3e-17 <= state.gap < 0.1
+
+
+@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_dependent_columns_of_whole_numbers_and_equal_columns_are_no_obstacle(name, size):
+    rng = np.random.default_rng(0)
+    whole = np.vstack([np.eye(3, dtype=np.int64), rng.integers(1, 3, size=(5, 3))]) * size
+    features = np.hstack([whole, whole[:, :1] + 2 * whole[:, 1:2], whole[:, 2:]])
+    means = features @ np.array([1.0, -0.5, 0.2, 0.0, 0.1]) / size
+    end = played(make(name, features), means, most=3000)[-1]
+    assert end.finished in ("certified", "single")
+    assert np.max(means) - means[end.leader] <= 0.1
+
+
+def test_phases_end_when_only_equal_features_are_left():
+    features = np.vstack([np.eye(3), np.eye(3)[:1]])
+    policy = make("xy-adaptive", features, stopping="phases")
+    end = played(policy, features[:, 0])[-1]
+    answer = policy.certificate(end)
+    assert (answer.verdict, answer.certified_gap, end.active.tolist()) == ("certified", 0.0, [0, 3])
+    alike = make("xy-adaptive", np.ones((3, 2)), stopping="phases")
+    assert alike.certificate(played(alike, np.zeros(3))[-1]).certified_gap == 0.0
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -309,6 +399,7 @@ def test_a_missing_norm_bound_is_refused(name):
     ("name", "changes", "message"),
     [
         *[(name, {"growth": 0.0}, "growth is 0.0") for name in PEERS],
+        *[(name, {"growth": 1e20}, "at most 1000: by what share a batch adds pulls") for name in PEERS],
         ("xy-static", {"constants": "tight"}, "choose one of 'paper', 'sub-gaussian'"),
         ("xy-static", {"tolerance": -1.0}, "tolerance is -1.0"),
         ("xy-adaptive", {"shrinkage": 1.0}, "shrinkage is 1.0"),

@@ -129,6 +129,7 @@ def test_batches_cost_little():
     [
         ({"growth": -1.0}, "growth is -1.0; it must be finite and not negative"),
         ({"growth": math.inf}, "growth is inf"),
+        ({"growth": 1e20}, r"growth is 1e\+20; it must be at most 1000: by what share a batch adds pulls"),
         ({"num_arms": 0}, "num_arms is 0"),
         ({"epsilon": 0.0}, "epsilon is 0.0"),
         ({"noise": sp.SubGaussian((1.0, 2.0))}, "2 scales for 3 arms"),
@@ -137,3 +138,11 @@ def test_batches_cost_little():
 def test_settings_without_meaning_are_refused(changes, message):
     with pytest.raises(sp.InvalidInput, match=message):
         lucb(**({"num_arms": 3} | changes))
+
+
+@pytest.mark.parametrize("growth", [1000.5, 1e300])
+@pytest.mark.parametrize("build", [sp.LUCB, sp.ActionElimination])
+def test_batches_that_nobody_could_measure_are_refused(build, growth):
+    with pytest.raises(sp.InvalidInput, match="at most 1000"):
+        build(num_arms=3, growth=growth, **USUAL)
+    assert build(num_arms=3, growth=1000, **USUAL).growth == 1000

@@ -89,7 +89,8 @@ def tune(
     else:
         environment = _recorded(source, name, reward, features, noise, standardize, intercept)
     counts = _spread(environment.num_arms, pulls, stream(seed, "tune"))
-    seen = environment.pull(counts, stream(seed, "tune", "rewards"))
+    with np.errstate(over="ignore"):  # rewards whose squares overflow are refused by choose_kernel
+        seen = environment.pull(counts, stream(seed, "tune", "rewards"))
     assumed = parse_noise(noise) if noise else environment.noise
     with one_thread():
         choice = choose_kernel(environment.arms.features, seen, assumed, criterion=criterion.value)

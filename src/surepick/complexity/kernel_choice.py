@@ -16,6 +16,7 @@ from surepick.settings import positive_number
 
 MARGINAL_LIKELIHOOD, CROSS_VALIDATION = "marginal-likelihood", "cross-validation"
 CRITERIA = (MARGINAL_LIKELIHOOD, CROSS_VALIDATION)
+SMALLEST_SQUARE, LARGEST_SQUARE = 1e-290, 1e290  # squares and their reciprocals are then far from 0 and infinity
 HEURISTIC_DECADES = 3  # of the grid of gammas, to either side of one over the mean squared distance
 HEURISTIC_STEPS = 4  # gammas a decade
 HEURISTIC_REFINED = 3  # further gammas between the best and each neighbour
@@ -123,7 +124,8 @@ def choose_kernel(
 
     Raises:
         InvalidInput: another shape, a gamma that is not positive, no feature, fewer than three measured arms that
-            differ in features, or an unknown criterion.
+            differ in features, an unknown criterion, or features, noise or rewards of a size whose squares, or their
+            ratios, are 0 or not finite.
 
     Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), eqs. (2.30), (5.10) to (5.12); the
     norm is ours.
@@ -133,12 +135,13 @@ def choose_kernel(
         raise InvalidInput(f"criterion is {criterion!r}; choose one of {', '.join(map(repr, CRITERIA))}.")
     matrix = Arms(features).features
     pulled = _measured(matrix, pilot)
-    variances = scales(noise, len(matrix))[pulled] ** 2 / pilot.counts[pulled]
+    variances = _variances(scales(noise, len(matrix))[pulled], pilot.counts[pulled])
     means = pilot.means[pulled]
-    squared = distances(matrix[pulled], matrix[pulled], squared=True)
+    squared = _squared_distances(matrix, pulled)
 
     def fit(gamma: float) -> _Fitted:
-        return _fitted(np.exp(-gamma * squared), means, variances, criterion)
+        with np.errstate(all="ignore"):  # what overflows is refused
+            return _fitted(np.exp(-gamma * squared), means, variances, criterion)
 
     tried = {float(gamma): fit(gamma) for gamma in (_grid(squared) if gammas is None else _checked(gammas))}
     if gammas is None:
@@ -165,6 +168,32 @@ def _measured(matrix: FloatArray, pilot: Observations) -> IntArray:
             "features shows from three on, and clearly from some dozens. Measure more candidates."
         )
     return pulled
+
+
+def _variances(sigma: FloatArray, counts: IntArray) -> FloatArray:
+    """sigma_x^2 / n_x of the measured arms."""
+    with np.errstate(over="ignore", under="ignore"):
+        variances: FloatArray = sigma**2 / counts
+    if not np.all((variances >= SMALLEST_SQUARE) & (variances <= LARGEST_SQUARE)):
+        raise InvalidInput(
+            f"noise of scale {float(sigma.min()):.3g} to {float(sigma.max()):.3g} has squares that computers round to "
+            "0 or infinity; state rewards and noise in other units."
+        )
+    return variances
+
+
+def _squared_distances(matrix: FloatArray, pulled: IntArray) -> FloatArray:
+    """||x - z||^2 of the measured arms, shape (p, p)."""
+    with np.errstate(over="ignore", under="ignore"):
+        span = np.ptp(matrix, axis=0)
+        largest = float(np.sum(span**2))  # at least the square of any distance
+    squared = distances(matrix[pulled], matrix[pulled], squared=True)
+    if not (largest <= LARGEST_SQUARE and float(squared.max()) >= SMALLEST_SQUARE):
+        raise InvalidInput(
+            f"the candidates differ by up to {float(np.max(span)):.3g} in a feature, whose squares computers round to "
+            "0 or infinity; rescale the features."
+        )
+    return squared
 
 
 def _grid(squared: FloatArray) -> FloatArray:
@@ -196,7 +225,10 @@ def _between(tried: dict[float, _Fitted]) -> list[float]:
 def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterion: str) -> _Fitted:
     """The signal variance of best score, from one spectrum: N^-1/2 G N^-1/2 = V diag(l) V'."""
     roots = np.sqrt(variances)
-    spectrum = symmetric_spectrum(gram / roots[:, None] / roots)
+    scaled = gram / roots[:, None] / roots
+    if not (np.all(np.isfinite(scaled)) and np.all(np.isfinite((means / roots) ** 2))):
+        raise _out_of_range(means, variances)
+    spectrum = symmetric_spectrum(scaled)
     values, vectors = np.maximum(spectrum.values, 0.0), spectrum.vectors
     shares = vectors.T @ (means / roots)
     log_noise = float(np.sum(np.log(2.0 * np.pi * variances)))
@@ -217,9 +249,19 @@ def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterio
     unit = max(float(shares @ shares), 1.0) / max(float(values.sum()), 1e-300)
     best, variance = _maximised(score, unit)
     grown = variance * values + 1.0
-    shown = variance**2 * float(np.sum(values * shares**2 / grown**2))
+    shown = variance * float(np.sum(variance * values * shares**2 / grown**2))  # s^2 l has no unit: no square overflows
     hidden = variance * float(np.sum(1.0 / grown[: _directions(values)]))
+    if not (math.isfinite(best) and math.isfinite(shown) and math.isfinite(hidden)):
+        raise _out_of_range(means, variances)
     return _Fitted(best, variance, shown, hidden)
+
+
+def _out_of_range(means: FloatArray, variances: FloatArray) -> InvalidInput:
+    return InvalidInput(
+        f"mean rewards of up to {float(np.max(np.abs(means))):.3g} beside noise of scale "
+        f"{math.sqrt(float(variances.min())):.3g} in a mean give squares that are not finite; check the units of the "
+        "rewards and of the noise."
+    )
 
 
 def _maximised(score: Callable[[FloatArray], FloatArray], unit: float) -> tuple[float, float]:

@@ -21,6 +21,8 @@ from surepick.environments.synthetic import high_dimensional, one_better, soare,
 from surepick.environments.yahoo import yahoo_like, yahoo_r6a
 from surepick.errors import InvalidInput
 
+_NO_DEFAULT = inspect.Parameter.empty
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -41,6 +43,12 @@ class Entry:
         """The options it knows, sorted."""
         names = list(inspect.signature(self.build).parameters)
         return tuple(sorted(set(names if self.folder is None else names[1:]) - {"seed"}))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The options without default, in the order in which it takes them."""
+        parameters = inspect.signature(self.build).parameters
+        return tuple(name for name in parameters if name in self.options and parameters[name].default is _NO_DEFAULT)
 
 
 def _nothing_random(build: Callable[..., Environment]) -> Callable[..., Environment]:
@@ -93,7 +101,7 @@ def make_environment(name: str, *, seed: int, data: str | Path = ".", **options:
         options: settings of the environment.
 
     Raises:
-        InvalidInput: unknown name or option, or an option out of range.
+        InvalidInput: unknown name or option, an option without default that is missing, or one out of range.
         DatasetMissing: its files are not there; the message holds the recipe.
     """
     if name not in ENTRIES:
@@ -103,6 +111,9 @@ def make_environment(name: str, *, seed: int, data: str | Path = ".", **options:
     if unknown:
         known = ", ".join(entry.options) or "none"
         raise InvalidInput(f"environment {name} has no option {', '.join(map(repr, unknown))}; it knows {known}.")
+    if missing := [option for option in entry.needed if option not in options]:
+        are, which = ("has", "it") if len(missing) == 1 else ("have", "them")
+        raise InvalidInput(f"{name} needs {' and '.join(missing)}, which {are} no default; add {which} to the options.")
     if entry.folder is None:
         return entry.build(seed=seed, **options)
     return entry.build(Path(data) / entry.folder, seed=seed, **options)

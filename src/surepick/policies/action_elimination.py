@@ -10,9 +10,11 @@ import numpy as np
 from surepick.estimators import anytime_radius
 from surepick.noise import Noise, scales
 from surepick.policies.answers import (
+    GROWTH,
     answer_without_pulls,
     assumptions_for,
     check_common,
+    check_growth,
     known_gap_bound,
     verdict,
 )
@@ -74,7 +76,7 @@ class ActionElimination:
         delta: error probability, in (0, 1).
         noise: what is assumed of a reward; one scale per arm is used as such.
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
-        growth: a batch adds ceil(growth * n) pulls, at least 1, to each active arm with n pulls.
+        growth: a batch adds ceil(growth * n) pulls, at least 1, to each active arm with n pulls; at most 1000.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -99,7 +101,8 @@ class ActionElimination:
     def __post_init__(self) -> None:
         check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
         whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
-        positive_number("growth", self.growth, "by what share a batch adds pulls.")
+        positive_number("growth", self.growth, GROWTH)
+        check_growth(self.growth)
         scales(self.noise, self.num_arms)
 
     @property

@@ -6,6 +6,9 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, largest_scale
 from surepick.settings import as_number, positive_number
 
+MOST_GROWTH = 1000.0
+GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
+
 
 def known_gap_bound(noise: Noise, gap_bound: float | None) -> float | None:
     """An upper bound on the largest gap to rely upon: the declared one and high - low of bounded rewards, or None."""
@@ -93,6 +96,18 @@ def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float
         raise InvalidInput(f"slack is {slack!r}; it must lie in (0, 1]: what rounding to whole pulls may cost.")
     if gap_bound is not None:
         positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
+
+
+def check_growth(growth: object) -> None:
+    """Refuse batches that grow beyond what anybody could measure.
+
+    Raises:
+        InvalidInput: growth is not a number, or above 1000.
+    """
+    if as_number("growth", growth) > MOST_GROWTH:
+        raise InvalidInput(
+            f"growth is {growth!r}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
+        )
 
 
 def noise_assumption(noise: Noise) -> str:

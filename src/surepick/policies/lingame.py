@@ -15,6 +15,7 @@ from surepick.policies.belief import believed
 from surepick.policies.game import Learner, hedged, nearest_contradiction, taught, tracked
 from surepick.policies.peers import (
     check_norm_bound,
+    check_span,
     checked_linear,
     in_span,
     judge,
@@ -95,17 +96,19 @@ class LinGame:
             "learner": w is AdaHedge's, as published.
         threshold: "proved", or "stylised", for which the verdict is heuristic.
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
-        growth: a batch has ceil(growth * t) pulls after t.
+        growth: a batch has ceil(growth * t) pulls after t; at most 1000.
 
     Raises:
-        InvalidInput: a setting has no meaning, or norm_bound is missing.
+        InvalidInput: a setting has no meaning, norm_bound is missing, or feature columns differ so much in scale that
+            rounding hides what epsilon asks for.
 
     Source: Degenne, Menard, Shang & Valko (2020), Algorithm 1 (LinGame) and its threshold; "stylised" and the bonus
     with log t as in its experiments.
     Differs from its source: batches, in which the game is solved at the estimate before the batch, or the learner plays
     at most 16 turns of several pulls each, too few for it where many arms are nearly as good as the best; one learner
     for all answers, so that the state stays linear in the arms; epsilon; a tiny share of the weights on every arm when
-    nature answers, so that V_w is regular.
+    nature answers, so that V_w is regular; what rounding of the features hides, at most norm_bound times its length, is
+    added to the widths.
     Cost: a design a batch; with the learner O(16 (K r^2 + r^3)), twice.
     """
 
@@ -130,7 +133,8 @@ class LinGame:
         check_choice("play", self.play, PLAYS)
         check_choice("threshold", self.threshold, THRESHOLDS)
         if self.threshold == "proved" or self.norm_bound is not None:
-            check_norm_bound(self.name, self.norm_bound)
+            norm_bound = check_norm_bound(self.name, self.norm_bound)
+            check_span(self.features, norm_bound=norm_bound, epsilon=self.epsilon)
         positive_number("regularization", self.regularization, "what is added to the information of every direction.")
 
     @property
@@ -159,7 +163,7 @@ class LinGame:
         return state.finished != ""
 
     def ask(self, state: GameState) -> Plan:
-        rows = in_span(self.features)
+        rows = in_span(self.features).rows
         total = next_batch(state.seen.total, self.growth)
         if self.play == "solved":
             target = (state.seen.total + total) * self._saddle_point(rows, state)
@@ -169,15 +173,20 @@ class LinGame:
         return Plan(round=state.round, counts=counts, dim=rows.shape[1])
 
     def tell(self, state: GameState, plan: Plan, seen: Observations) -> Step[GameState]:
-        rows = in_span(self.features)
+        span = in_span(self.features)
         pooled = state.seen.plus(seen)
-        estimate = regularised_least_squares(rows, pooled, regularization=self.regularization)
-        found = judge(estimate.fitted, multiplier=self._multiplier(pooled.total, estimate), epsilon=self.epsilon)
+        estimate = regularised_least_squares(span.rows, pooled, regularization=self.regularization)
+        found = judge(
+            estimate.fitted,
+            multiplier=self._multiplier(pooled.total, estimate),
+            epsilon=self.epsilon,
+            misspecification=0.0 if self.norm_bound is None else self.norm_bound * span.lost,
+        )
         after = GameState(
             round=state.round + 1,
             active=found.unsettled,
             seen=pooled,
-            learner=state.learner if self.play == "solved" else self._played(rows, state, plan.total),
+            learner=state.learner if self.play == "solved" else self._played(span.rows, state, plan.total),
             leader=found.leader,
             gap=found.gap,
             finished="certified" if found.settled else "",

@@ -14,6 +14,7 @@ from surepick.policies.action_elimination import MeansState
 from surepick.policies.answers import answer_without_pulls
 from surepick.policies.peers import (
     check_norm_bound,
+    check_span,
     checked_linear,
     in_span,
     judge,
@@ -60,15 +61,17 @@ class LinGapE:
             proportions for i - j, to which the paper's sample complexity refers.
         radius: which C_t; "dimension" is what the paper's experiments used, and never smaller than the other.
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
-        growth: a batch has ceil(growth * t) pulls after t.
+        growth: a batch has ceil(growth * t) pulls after t; at most 1000.
 
     Raises:
-        InvalidInput: a setting has no meaning, or norm_bound is missing.
+        InvalidInput: a setting has no meaning, norm_bound is missing, or feature columns differ so much in scale that
+            rounding hides what epsilon asks for.
 
     Source: Xu, Honda & Sugiyama (2018), Algorithm 1 and eqs. for the greedy and the ratio selection.
     Differs from its source: batches. Inside one the scores stand still, while V, C_t and with them the rival follow the
     pulls already decided, in at most 64 steps; the rule is looked at after each batch only, which is later than or
-    when the paper would stop. d is the rank of the features.
+    when the paper would stop. d is the rank of the features; what their rounding hides, at most norm_bound times its
+    length, is added to the widths.
     Cost: O(K r^2 + 64 K r) a batch; a design for each pair in question with "ratio".
     """
 
@@ -90,7 +93,8 @@ class LinGapE:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", checked_linear(self, self.features))
-        check_norm_bound(self.name, self.norm_bound)
+        norm_bound = check_norm_bound(self.name, self.norm_bound)
+        check_span(self.features, norm_bound=norm_bound, epsilon=self.epsilon)
         positive_number("regularization", self.regularization, "what is added to the information of every direction.")
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("radius", self.radius, RADII)
@@ -121,16 +125,19 @@ class LinGapE:
     def ask(self, state: MeansState) -> Plan:
         if state.seen.total == 0:
             return Plan(round=state.round, counts=np.ones(self.num_arms, np.int64))  # Alg. 1, line 2
-        rows = in_span(self.features)
+        rows = in_span(self.features).rows
         estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
         return Plan(round=state.round, counts=self._chosen(rows, estimate, state.seen), dim=rows.shape[1])
 
     def tell(self, state: MeansState, plan: Plan, seen: Observations) -> Step[MeansState]:
         pooled = state.seen.plus(seen)
-        rows = in_span(self.features)
-        estimate = regularised_least_squares(rows, pooled, regularization=self.regularization)
+        span = in_span(self.features)
+        estimate = regularised_least_squares(span.rows, pooled, regularization=self.regularization)
         found = judge(
-            estimate.fitted, multiplier=self._multiplier(rows, pooled.total, estimate.log_growth), epsilon=self.epsilon
+            estimate.fitted,
+            multiplier=self._multiplier(span.rows, pooled.total, estimate.log_growth),
+            epsilon=self.epsilon,
+            misspecification=check_norm_bound(self.name, self.norm_bound) * span.lost,
         )
         finished = "certified" if found.settled else ""
         after = MeansState(state.round + 1, found.unsettled, pooled, found.leader, found.gap, finished)

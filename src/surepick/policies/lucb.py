@@ -10,9 +10,11 @@ import numpy as np
 from surepick.noise import Noise, scales
 from surepick.policies.action_elimination import MeansState
 from surepick.policies.answers import (
+    GROWTH,
     answer_without_pulls,
     assumptions_for,
     check_common,
+    check_growth,
     known_gap_bound,
     verdict,
 )
@@ -52,7 +54,7 @@ class LUCB:
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         growth: both arms get ceil(growth * u) pulls, at least 1, where u counts the pulls of the one that has fewer; 0
             pulls one of each, as in the paper. Were the leader's batch a share of its own pulls, it would grow without
-            end beside rivals that have few.
+            end beside rivals that have few. At most 1000.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -77,7 +79,8 @@ class LUCB:
     def __post_init__(self) -> None:
         check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
         whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
-        not_negative("growth", self.growth, "by what share a batch adds pulls.")
+        not_negative("growth", self.growth, GROWTH)
+        check_growth(self.growth)
         scales(self.noise, self.num_arms)
 
     @property

@@ -11,9 +11,11 @@ from surepick.errors import InvalidInput
 from surepick.estimators import LeastSquaresEstimate
 from surepick.linalg import thin_svd
 from surepick.noise import Noise, scales
-from surepick.policies.answers import assumptions_for, check_common, known_gap_bound, verdict
+from surepick.policies.answers import GROWTH, assumptions_for, check_common, check_growth, known_gap_bound, verdict
 from surepick.records import Arms, Certificate, FloatArray, IntArray, record
 from surepick.settings import positive_number
+
+HEURISTIC_HIDDEN = 0.1  # of epsilon: what rounding of the features may add to the width of a difference
 
 
 class LinearPeer(Protocol):
@@ -31,6 +33,21 @@ class LinearPeer(Protocol):
     def gap_bound(self) -> float | None: ...
     @property
     def growth(self) -> float: ...
+
+
+@record
+class Span:
+    """The features in orthonormal coordinates W of their span: x = W'u_x + e_x.
+
+    The part of theta outside the span has no effect on any arm but through e_x, and W theta is no longer than theta.
+
+    Args:
+        rows: u_x, shape (K, r).
+        lost: ||e_x|| is at most this for every arm: directions too short to be told from rounding, and rounding.
+    """
+
+    rows: FloatArray
+    lost: float
 
 
 class Standing(Protocol):
@@ -69,7 +86,8 @@ def checked_linear(policy: LinearPeer, features: FloatArray) -> FloatArray:
     """
     checked = Arms(features).features
     check_common(epsilon=policy.epsilon, delta=policy.delta, slack=0.1, gap_bound=policy.gap_bound)
-    positive_number("growth", policy.growth, "by what share of the pulls so far a batch adds to them.")
+    positive_number("growth", policy.growth, GROWTH)
+    check_growth(policy.growth)
     if checked.shape[1] == 0:
         raise InvalidInput("a linear policy needs features; for arms without any, use certified-independent.")
     scales(policy.noise, len(checked))
@@ -90,14 +108,41 @@ def check_norm_bound(name: str, norm_bound: float | None) -> float:
     return positive_number("norm_bound", norm_bound, "the largest norm that the linear reward function can have.")
 
 
-def in_span(features: FloatArray) -> FloatArray:
-    """The features in orthonormal coordinates of their span, shape (K, r): all products are kept, to rounding.
+def in_span(features: FloatArray) -> Span:
+    """The features in orthonormal coordinates of their span, and what these coordinates miss.
 
-    The part of theta outside the span has no effect on any arm, and the part inside is no longer than theta.
+    Directions whose singular value cannot be told from rounding are dropped: with exactly dependent columns nothing but
+    rounding is lost; where a column is huge beside the others, the others may be.
+
+    Source: ours; e_x as computed, plus a bound on the rounding of that, (r + 2) eps (||x|| + sqrt(r) ||u_x||).
     """
     _, singular, directions = thin_svd(features)
-    cut = max(features.shape) * float(np.finfo(np.float64).eps)
-    return np.ascontiguousarray(features @ directions[singular > cut * singular[0]].T)
+    eps = float(np.finfo(np.float64).eps)
+    kept = directions[singular > max(features.shape) * eps * singular[0]]
+    rows = np.ascontiguousarray(features @ kept.T)
+    largest = float(np.max(np.abs(features)))
+    if largest == 0.0:
+        return Span(rows, 0.0)
+    outside = (features - rows @ kept) / largest  # scaled, so that no square overflows
+    longest = largest * math.sqrt(float(np.max(np.sum((features / largest) ** 2, axis=1))))
+    lost = largest * math.sqrt(float(np.max(np.sum(outside**2, axis=1))))
+    return Span(rows, lost + 2.0 * (len(kept) + 2) ** 1.5 * eps * longest)
+
+
+def check_span(features: FloatArray, *, norm_bound: float, epsilon: float) -> None:
+    """Refuse features of which rounding hides more than a tenth of the tolerated shortfall.
+
+    Raises:
+        InvalidInput: a norm_bound of which the hidden part could make such a difference.
+    """
+    lost = in_span(features).lost
+    hidden = 2.0 * norm_bound * lost
+    if hidden > HEURISTIC_HIDDEN * epsilon:
+        raise InvalidInput(
+            f"beside features of up to {float(np.max(np.abs(features))):.2g}, parts of them up to {lost:.2g} long are "
+            f"lost in rounding, which norm_bound {norm_bound:g} lets change a gap by {hidden:.2g}, too much for "
+            f"epsilon {epsilon:g}; rescale the feature columns to similar sizes, and norm_bound with them."
+        )
 
 
 def next_batch(pulls: int, growth: float) -> int:
@@ -127,16 +172,29 @@ def pulled_more(coordinates: FloatArray, arm: int, pulls: int) -> FloatArray:
     return moved
 
 
-def judge(fitted: LeastSquaresEstimate, *, multiplier: float, epsilon: float) -> Judgement:
+def judge(
+    fitted: LeastSquaresEstimate, *, multiplier: float, epsilon: float, misspecification: float = 0.0
+) -> Judgement:
     """Who leads, and by how much it can fall short of the best.
 
-        gap = max over x != leader of score(x) - score(leader) + multiplier ||x - leader||
+        gap = max over x != leader of score(x) - score(leader) + width(x)
+        width(x) = (multiplier + sqrt(n) m) ||x - leader|| + 2 m        n: pulls told,   m: misspecification
 
-    Where no difference errs by more than its width, the leader is within `gap` of the best arm. Equal arms are 0 apart.
+    Where no difference errs by more than its width, the leader is within `gap` of the best arm. Without
+    misspecification equal arms are 0 apart.
+
+    Args:
+        fitted: the estimate, with distances in V^-1 for a V of at least X'NX.
+        multiplier: bounds what noise and regularisation do to an estimated difference, per unit of distance.
+        epsilon: the shortfall that is tolerated, in reward units.
+        misspecification: m, by how much the mean of an arm may differ from linear in the coordinates, in reward units.
+
+    Source: ours; means off by m_x move the estimate by ||X'Nm|| in V^-1 <= sqrt(m'Nm) <= sqrt(n) m.
     """
     leader = int(np.argmax(fitted.scores))
     everybody = np.arange(len(fitted.scores))
-    width = multiplier * fitted.distances(everybody, np.array([leader]))[:, 0]
+    away = fitted.distances(everybody, np.array([leader]))[:, 0]
+    width = (multiplier + math.sqrt(fitted.total) * misspecification) * away + 2.0 * misspecification
     ahead = fitted.scores - fitted.scores[leader] + width
     ahead[leader] = -np.inf
     gap = max(0.0, float(np.max(ahead)))

@@ -25,7 +25,7 @@ from surepick.policies.xy_static import (
     misfit,
     next_part,
 )
-from surepick.records import Certificate, Embedding, FloatArray, Observations, Plan, Step, record
+from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan, Step, record
 from surepick.settings import as_number, positive_number
 
 OPTIONS = ("shrinkage", "stopping", "constants", "slack", "gap_bound", "growth", "tolerance")
@@ -38,7 +38,8 @@ class XYAdaptive:
 
         phase j ends when max over y of ||y||^2_{A_j^-1} <= alpha times what phase j - 1 reached (at first 1/(d(d+1)+1))
         x goes when some x' leads by width(x', x), widths as in `XYStatic`, with the least squares of this phase alone
-        stop when score(x') - score(leader) + width(x', leader) <= epsilon for every active x', or one arm is left
+        stop when score(x') - score(leader) + width(x', leader) <= epsilon for every active x', or a phase leaves one
+            arm, or only arms of equal features, whose means are equal
 
     Given what came before a phase, its allocation is a fixed design, and n, the pulls of all phases, identifies a look.
     So a look with n pulls errs with at most the probability stated in `XYStatic`, whatever the phases were, and the sum
@@ -50,12 +51,12 @@ class XYAdaptive:
         delta: error probability, in (0, 1).
         noise: what is assumed of a reward; the largest scale is used for all arms.
         shrinkage: alpha, in (0, 1).
-        stopping: "certified": look after each batch; "phases": at the end of a phase only, until one arm is left, which
-            never happens when two best arms are equal.
+        stopping: "certified": look after each batch; "phases": at the end of a phase only, until one arm is left, or
+            arms of equal features. That never happens when two best arms differ in features and have equal means.
         constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
         slack: zeta, in (0, 1]: what rounding to whole pulls may cost.
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
-        growth: a batch has ceil(growth * n) pulls after n, but never passes the end of its phase.
+        growth: a batch has ceil(growth * n) pulls after n, but never passes the end of its phase; at most 1000.
         tolerance: the relative gap to which designs are solved.
 
     Raises:
@@ -136,7 +137,7 @@ class XYAdaptive:
         over = plan.allocation is None or bool(np.all(pooled.counts >= plan.allocation))
         finished = self._why_finished(comparison, over=over)
         alarms = misfit(fitted, pooled, sigma=sigma, round_number=state.round)
-        gap = 0.0 if finished == "single" else comparison.gap
+        gap = 0.0 if over and self._alike(comparison.survivors) else comparison.gap
         after = PhaseState(
             round=state.round + 1,
             active=comparison.survivors if over else state.active,
@@ -181,7 +182,13 @@ class XYAdaptive:
             lower_bound=design.lower_bound,
         )
 
+    def _alike(self, arms: IntArray) -> bool:
+        """Arms of equal features, whose linear means are equal: no design could tell them apart."""
+        return bool(np.all(self.features[arms] == self.features[arms[0]]))
+
     def _why_finished(self, comparison: Comparison, *, over: bool) -> str:
         if over and len(comparison.survivors) == 1:
             return "single"
+        if over and self._alike(comparison.survivors):
+            return "certified"
         return "certified" if self.stopping == "certified" and comparison.gap <= self.epsilon else ""

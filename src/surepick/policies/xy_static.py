@@ -94,7 +94,7 @@ class XYStatic:
         noise: what is assumed of a reward; the largest scale is used for all arms.
         constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
         gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
-        growth: a batch has ceil(growth * n) pulls after n.
+        growth: a batch has ceil(growth * n) pulls after n; at most 1000.
         tolerance: the relative gap to which the design is solved.
 
     Raises:

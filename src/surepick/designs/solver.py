@@ -113,6 +113,8 @@ def sweep(problem: Problem, working: Working) -> Sweep:
     measured = points[: len(basis)]
     gains = np.einsum("ij,ij->i", measured @ spread, measured)
     top = float(gains.max())
+    if top == 0.0:  # the compared points differ by less than rounding
+        return Sweep(float(found.squares[0]), 0.0, np.ones(len(gains)), far, found.squares)
     lower = float(np.trace(spread)) ** 2 / top * (1.0 - BOUND_SAFETY)
     if not working.multipliers.any() and not problem.opposite:
         lower = max(lower, equal_pairs_bound(points[problem.active], measured))

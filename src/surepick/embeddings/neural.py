@@ -315,7 +315,14 @@ class ArmNetwork:
         else:
             squares, vectors = torch.linalg.eigh(matrix)
             values, vectors = torch.sqrt(torch.clamp(squares, min=0.0)).flip(0), vectors.flip(1)
+        vectors = vectors[self._twins]  # equal arms are one point, whatever the rounding of the row they stand in
         return GradientSpectrum(values.cpu().numpy(), vectors.cpu().numpy(), self.network.width, self.num_parameters)
+
+    @property
+    def _twins(self) -> Tensor:
+        """For each arm the first one with the same input, shape (K,)."""
+        _, first, group = np.unique(self.inputs.cpu().numpy(), axis=0, return_index=True, return_inverse=True)
+        return torch.as_tensor(first[group.reshape(-1)], device=self.inputs.device)
 
     def check_size(self) -> None:
         """Refuse arms that are too many for their gradients' spectrum, before anything is measured.

@@ -57,7 +57,8 @@ PolicyOption = Annotated[
         "--policy",
         help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
         "kernel-embedding, fixed-kernel, unknown-misspecification, rage, action-elimination, means-neural-rule, and "
-        "with torch installed certified-neural and neural-embedding. None: certified-linear "
+        "with torch installed certified-neural and neural-embedding; to compare with: xy-static, xy-adaptive, lucb, "
+        "and with a norm bound lingape and lingame. None: certified-linear "
         "if a norm bound is given, certified-kernel if a kernel is given as well, else certified-independent, which "
         "ignores the features.",
     ),

@@ -79,24 +79,28 @@ from surepick.tables import read_arms
 
 __version__ = "0.1.0"
 
-NEED_TORCH = {  # resolved on first use, so that importing surepick loads no torch
-    "CertifiedNeural": "surepick.policies.certified_neural",
-    "Network": "surepick.embeddings.neural",
-    "NeuralElimination": "surepick.policies.neural_elimination",
+NEED_EXTRAS = {  # name -> (module, package that it needs, extra): resolved on first use, so that importing is light
+    "CertifiedNeural": ("surepick.policies.certified_neural", "torch", "neural"),
+    "Network": ("surepick.embeddings.neural", "torch", "neural"),
+    "NeuralElimination": ("surepick.policies.neural_elimination", "torch", "neural"),
+    "create_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
+    "list_studies": ("surepick.studies.durable", "sqlalchemy", "studies"),
+    "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
 }
 
 
 def __getattr__(name: str) -> object:
     """The names that need an extra, resolved on first use."""
-    if name not in NEED_TORCH:
+    if name not in NEED_EXTRAS:
         raise AttributeError(f"module 'surepick' has no attribute {name!r}")
-    if importlib.util.find_spec("torch") is None:
-        raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
-    return getattr(importlib.import_module(NEED_TORCH[name]), name)
+    module, package, extra = NEED_EXTRAS[name]
+    if importlib.util.find_spec(package) is None:
+        raise InvalidInput(f'{name} needs {package}, which is absent: pip install "surepick[{extra}]".')
+    return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NEED_TORCH})
+    return sorted({*globals(), *NEED_EXTRAS})
 
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -54,13 +54,14 @@ def _decode(hint: Any, data: Any) -> Any:
         return tuple(_decode(get_args(hint)[0], item) for item in data)
     if is_dataclass(hint):
         hints = get_type_hints(hint)
-        names = [field.name for field in fields(hint)]
-        if not isinstance(data, dict) or set(data) != set(names):
+        names = {field.name for field in fields(hint)}
+        needed = {field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING}
+        if not isinstance(data, dict) or not needed <= set(data) <= names:
             found = sorted(data) if isinstance(data, dict) else repr(data)
             raise StorageError(
                 f"stored {getattr(hint, '__name__', hint)} has fields {found}, expected {sorted(names)}."
             )
-        return hint(**{name: _decode(hints[name], data[name]) for name in names})  # type: ignore[operator]
+        return hint(**{name: _decode(hints[name], value) for name, value in data.items()})  # type: ignore[operator]
     return data
 
 
@@ -74,7 +75,7 @@ def _decode_array(data: Any, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """The record of the given kind that `to_json` wrote.
+    """The record of the given kind that `to_json` wrote; a field unknown to an earlier version takes its default.
 
     Raises:
         StorageError: the text is not JSON, or its fields are not those of the record.

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, dataclass_transform
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, OutOfTurn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -237,6 +237,28 @@ class Allocation:
 
 
 @record
+class Lease:
+    """Who measures a part of a plan, and until when it is theirs.
+
+    Args:
+        number: serial number of the lease among those of the plan, from 1.
+        plan: number of the plan in its study, from 1.
+        worker: who measures.
+        until: seconds since 1970 (UTC); what is missing then is offered to others.
+    """
+
+    number: int
+    plan: int
+    worker: str
+    until: float
+
+
+def pull_key(plan: int, ordinal: int, name: str) -> str:
+    """The key of one leased pull of the arm of that name."""
+    return f"p{plan}.{ordinal}@{name}"
+
+
+@record
 class Plan:
     """What to measure next.
 
@@ -253,6 +275,9 @@ class Plan:
         ids: ids of the arms, for `table`; None inside a policy.
         candidate: the arm that the batch is to certify, for policies that certify one; `value` is then the number of
             pulls that this is predicted to take still.
+        lease: who measures these pulls, if `counts` is a part that was leased; else None.
+        ordinals: number of each leased pull among all that were ever leased of its arm in the plan, from 0, arm by
+            arm, shape (total,); a pull that is leased again has a new one. None if nothing is leased.
     """
 
     round: int
@@ -266,9 +291,11 @@ class Plan:
     misspecification: float = 0.0
     ids: tuple[str, ...] | None = None
     candidate: int | None = None
+    lease: Lease | None = None
+    ordinals: IntArray | None = None
 
     def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, allocation=np.int64)
+        freeze(self, counts=np.int64, allocation=np.int64, ordinals=np.int64)
 
     @property
     def total(self) -> int:
@@ -280,6 +307,21 @@ class Plan:
         return [
             (str(arm) if self.ids is None else self.ids[arm], int(self.counts[arm]))
             for arm in np.flatnonzero(self.counts)
+        ]
+
+    def keys(self) -> list[tuple[str, str]]:
+        """[(id, key)], one row a pull, of a plan that is leased: tell each result with its key, and it counts once.
+
+        Raises:
+            OutOfTurn: the plan is not leased.
+        """
+        if self.lease is None or self.ordinals is None:
+            raise OutOfTurn("only pulls that are leased have keys; ask(worker=...) for some.")
+        arms = np.repeat(np.arange(len(self.counts)), self.counts)
+        names = [str(arm) if self.ids is None else self.ids[arm] for arm in arms.tolist()]
+        return [
+            (name, pull_key(self.lease.plan, ordinal, name))
+            for name, ordinal in zip(names, self.ordinals.tolist(), strict=True)
         ]
 
 

@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.codec import to_json
 from surepick.randomness import stream
 from surepick.records import Observations
-from surepick.studies import Abandoned, MemoryLog, Planned, Told
+from surepick.studies import MemoryLog, Results
 
 IDS = ("a", "b", "c", "d")
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])
@@ -252,7 +252,7 @@ def test_nothing_told_is_nothing_recorded():
     study.ask()
     study.tell([], [])
     study.tell_sums(np.zeros(4), np.zeros(4), np.zeros(4))
-    assert len(list(log.entries())) == 1
+    assert log.results(1) == []
 
 
 # out of turn
@@ -305,7 +305,7 @@ def test_a_key_told_again_with_something_else_is_refused(arm, reward):
     study = make_study("action-elimination")
     study.ask()
     study.tell(["a"], [1.0], keys=["k1"])
-    with pytest.raises(sp.InvalidInput, match=r"key 'k1' was told before as 1 of arm 'a'.*a key names one result"):
+    with pytest.raises(sp.InvalidInput, match=r"key 'k1' was told before.*a key names one result"):
         study.tell(["c", arm], [0.0, reward], keys=["k9", "k1"])
     assert study.missing.tolist() == [0, 1, 1, 1]
 
@@ -417,9 +417,9 @@ def test_a_study_resumed_from_its_log_is_the_same(name, kept):
     assert again.trace == study.trace
     assert again.stopped == study.stopped
     np.testing.assert_array_equal(again.missing, study.missing)
-    entries = len(list(log.entries()))
+    plans = len(list(log.plans()))
     assert again.ask() == study.ask()
-    assert len(list(log.entries())) == entries
+    assert len(list(log.plans())) == plans
 
 
 def test_a_resumed_study_knows_the_keys_that_were_told():
@@ -449,11 +449,15 @@ def test_the_log_holds_what_happened_in_order():
     plan = study.ask()
     study.tell(["b", "a"], [3.0, -1.0], keys=[1, 2])
     study.abandon("lost")
-    planned, told, abandoned = log.entries()
-    assert planned == Planned(replace(plan, ids=None))
-    assert told == Told([1, 0], [1, 1], [3.0, -1.0], [9.0, 1.0], ("1", "2"))
-    assert abandoned == Abandoned("lost")
-    assert list(log.entries(1)) == [told, abandoned]
+    (planned,) = log.plans()
+    assert (planned.number, planned.plan) == (1, replace(plan, ids=None))
+    (told,) = log.results(1)
+    assert told == Results([1, 0], [1, 1], [3.0, -1.0], [9.0, 1.0], ("1", "2"))
+    events = [(event.kind, event.arm, event.pulls, event.reason) for event in log.arrivals(1).events]
+    assert events == [("abandoned", 2, 1, "lost"), ("abandoned", 3, 1, "lost"), ("closed", None, 0, "")]
+    start, decision = log.decisions()
+    assert (start.plan, start.stopped) == (0, False)
+    assert decision.seen == Observations([1, 1, 0, 0], [1.0, -3.0, 0.0, 0.0], [1.0, 9.0, 0.0, 0.0])
 
 
 class Stumbling(Listener):

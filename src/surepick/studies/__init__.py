@@ -1,6 +1,28 @@
 """Studies: ask, measure, tell, on real measurements."""
 
-from surepick.studies.log import INDEPENDENT_OF_VALUE, Abandoned, Entry, Log, MemoryLog, Planned, Told
-from surepick.studies.study import Study
+from surepick.studies.log import (
+    INDEPENDENT_OF_VALUE,
+    Circumstances,
+    Decision,
+    Event,
+    Leased,
+    Log,
+    MemoryLog,
+    Planned,
+    Results,
+)
+from surepick.studies.study import Receipt, Study
 
-__all__ = ["INDEPENDENT_OF_VALUE", "Abandoned", "Entry", "Log", "MemoryLog", "Planned", "Study", "Told"]
+__all__ = [
+    "INDEPENDENT_OF_VALUE",
+    "Circumstances",
+    "Decision",
+    "Event",
+    "Leased",
+    "Log",
+    "MemoryLog",
+    "Planned",
+    "Receipt",
+    "Results",
+    "Study",
+]

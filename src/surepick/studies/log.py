@@ -1,81 +1,350 @@
-"""The log of a study: what was asked and what was told, in order, never changed. A study is a fold over it."""
+"""The log of a study: what was asked, leased, told and decided; only ever added to. A study is a fold over it.
+
+    plan -> leases, results, events -> "closed" -> decision -> plan -> ...
+
+Results are in the user's sign and unit. What a log offers are rows and one turn at a time; the rules are the study's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from surepick.records import FloatArray, IntArray, Plan, freeze, record
+from surepick.records import FloatArray, IntArray, Lease, Observations, Plan, RoundRecord, freeze, record
+from surepick.studies.leases import Clock, system_clock
 
 INDEPENDENT_OF_VALUE = "independent-of-value"
+COUNTED, LATE, PRIOR = "counted", "late", "prior"
+STANDINGS = (COUNTED, LATE, PRIOR)
+FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 
 
 @record
 class Planned:
-    """A plan was opened; its counts are facts from now on."""
+    """A plan was opened; its counts are facts from now on.
 
+    Args:
+        number: 1, 2, ... in the study.
+        plan: what the policy asked for, without ids.
+        opened_at: seconds since 1970 (UTC).
+    """
+
+    number: int
     plan: Plan
+    opened_at: float
 
 
 @record
-class Told:
-    """Results of the open plan, as columns; one row is one pull or the total of several.
+class Results:
+    """Results as columns; one row is one pull, or the total of several.
 
     Args:
         arms: index of the arm, shape (n,).
         pulls: pulls that the row sums up, shape (n,).
         sums: their total reward, shape (n,), in the user's sign and unit.
-        squares: the total of the squared rewards, shape (n,); None when only totals are known.
-        keys: n names that make each row count once; None when rows have none.
+        squares: the total of the squared rewards, shape (n,); None when some are unknown.
+        keys: n names that make each row count once, None for a row without; None when no row has one.
+        leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
+        source: who told them.
     """
 
     arms: IntArray
     pulls: IntArray
     sums: FloatArray
     squares: FloatArray | None = None
-    keys: tuple[str, ...] | None = None
+    keys: tuple[str | None, ...] | None = None
+    leases: IntArray | None = None
+    source: str = ""
 
     def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64)
+        freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
+
+    def rows(self, kept: Sequence[int] | IntArray) -> Results:
+        """The rows of these positions."""
+        kept = np.asarray(kept, dtype=np.int64)
+        return Results(
+            arms=self.arms[kept],
+            pulls=self.pulls[kept],
+            sums=self.sums[kept],
+            squares=None if self.squares is None else self.squares[kept],
+            keys=None if self.keys is None else tuple(self.keys[row] for row in kept.tolist()),
+            leases=None if self.leases is None else self.leases[kept],
+            source=self.source,
+        )
 
 
 @record
-class Abandoned:
-    """The rest of the open plan will not be measured.
+class Told:
+    """What was told before under a key."""
+
+    arm: int
+    pulls: int
+    total: float
+
+
+@record
+class Leased:
+    """A lease as it was granted.
 
     Args:
-        reason: "independent-of-value" when which results are missing has nothing to do with their values; the
-            certificate then lists that as an assumption. Any other reason makes the verdict heuristic.
+        lease: its terms.
+        counts: pulls of each arm, shape (K,).
+        first: ordinal of the first of them, shape (K,); the others follow it.
     """
 
-    reason: str
+    lease: Lease
+    counts: IntArray
+    first: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, first=np.int64)
 
 
-Entry = Planned | Told | Abandoned
+@record
+class Event:
+    """Something that happened to a plan, or to the study.
+
+    Args:
+        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured), "closed"
+            (the plan takes no more results) or "ended" (the study was closed early).
+        plan: number of the plan; 0 for the study.
+        arm: index of the arm, None where no single one is meant.
+        pulls: how many pulls.
+        lease: number of the lease, 0 for none.
+        reason: why, in the user's words.
+        at: seconds since 1970 (UTC).
+    """
+
+    kind: str
+    plan: int
+    arm: int | None = None
+    pulls: int = 0
+    lease: int = 0
+    reason: str = ""
+    at: float = 0.0
+
+
+@record
+class Arrivals:
+    """What came to a plan since one looked last: everything but the rewards, which nobody sees before it is closed.
+
+    Args:
+        arms, pulls, leases: of the results that count, shape (n,).
+        leased: leases granted.
+        events: of the plan.
+        mark: where to go on next time.
+    """
+
+    arms: IntArray
+    pulls: IntArray
+    leases: IntArray
+    leased: tuple[Leased, ...]
+    events: tuple[Event, ...]
+    mark: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.int64, pulls=np.int64, leases=np.int64)
+
+
+@record
+class Circumstances:
+    """What the certificate must say about how a plan was carried out.
+
+    Args:
+        surplus: more results came than were asked.
+        repeated: measurements that were leased again, because the first failed or its lease ran out.
+        abandoned: reasons given for pulls that were not measured, each once, sorted.
+    """
+
+    surplus: bool = False
+    repeated: int = 0
+    abandoned: tuple[str, ...] = ()
+
+
+@record
+class Decision:
+    """A plan was judged; number 0 is the start.
+
+    Args:
+        plan: number of the plan.
+        state: the policy's state afterwards, or its JSON (a durable log).
+        stopped: no more measurements are needed.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        leader: index of the arm that would be recommended.
+        seen: what was received, in the policy's sign; None at the start.
+        row: the row of the trace; None at the start.
+        circumstances: how the plan was carried out.
+        at: seconds since 1970 (UTC).
+    """
+
+    plan: int
+    state: Any
+    stopped: bool
+    verdict: str
+    leader: int
+    seen: Observations | None = None
+    row: RoundRecord | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    at: float = 0.0
 
 
 class Log(Protocol):
-    """An append-only sequence of entries."""
+    """Rows that are only ever added, by one writer at a time."""
 
-    def append(self, entry: Entry) -> None:
-        """Store the entry; it is durable (as far as this log is) when the call returns."""
+    @property
+    def clock(self) -> Clock:
+        """The time that all who write to this log share."""
         ...
 
-    def entries(self, start: int = 0) -> Iterator[Entry]:
-        """The entries from position `start` on, in order."""
+    def turn(self) -> AbstractContextManager[None]:
+        """Others wait; what is written inside is stored together, durable at the end, or not at all."""
+        ...
+
+    def add_plan(self, planned: Planned) -> Planned:
+        """Store it, unless a plan of that number is there; returns the one that is stored."""
+        ...
+
+    def last_plan(self) -> Planned | None: ...
+
+    def plans(self) -> Iterator[Planned]: ...
+
+    def add_lease(self, leased: Leased, at: float) -> None: ...
+
+    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+        """Store rows of a plan (0: of none) as "counted", "late" or "prior"."""
+        ...
+
+    def add_event(self, event: Event) -> None: ...
+
+    def add_decision(self, decision: Decision) -> Decision:
+        """Store it, unless one on that plan is there; returns the one that is stored."""
+        ...
+
+    def last_decision(self) -> Decision | None: ...
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        """The decisions on plans later than `after`, in order."""
+        ...
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        """What came to the plan after `mark`."""
+        ...
+
+    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+        """Those of the keys that were told, whatever became of it."""
+        ...
+
+    def results(self, plan: int) -> list[Results]:
+        """The results of a plan that count, rewards included: for the judgement alone."""
+        ...
+
+    def latest_plan_of(self, worker: str) -> int:
+        """Number of the plan of the worker's latest lease; 0 if it never had one."""
+        ...
+
+    def ended(self) -> Event | None:
+        """The event that closed the study early."""
+        ...
+
+    def latest_time(self) -> float:
+        """The latest time that is stored; 0 if none is."""
         ...
 
 
 class MemoryLog:
     """A log that lives as long as the process."""
 
-    def __init__(self) -> None:
-        self._entries: list[Entry] = []
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._plans: list[Planned] = []
+        self._decisions: list[Decision] = []
+        self._leased: list[Leased] = []
+        self._events: list[Event] = []
+        self._results: dict[tuple[int, str], list[Results]] = {}
+        self._told: dict[str, Told] = {}
+        self._latest = 0.0
 
-    def append(self, entry: Entry) -> None:
-        self._entries.append(entry)
+    @property
+    def clock(self) -> Clock:
+        return self._clock
 
-    def entries(self, start: int = 0) -> Iterator[Entry]:
-        return iter(self._entries[start:])
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def add_plan(self, planned: Planned) -> Planned:
+        if planned.number <= len(self._plans):
+            return self._plans[planned.number - 1]
+        self._plans.append(planned)
+        self._latest = max(self._latest, planned.opened_at)
+        return planned
+
+    def last_plan(self) -> Planned | None:
+        return self._plans[-1] if self._plans else None
+
+    def plans(self) -> Iterator[Planned]:
+        return iter(self._plans)
+
+    def add_lease(self, leased: Leased, at: float) -> None:
+        self._leased.append(leased)
+        self._latest = max(self._latest, at)
+
+    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+        self._results.setdefault((plan, standing), []).append(results)
+        self._latest = max(self._latest, at)
+        if results.keys is not None:
+            for key, arm, pulls, total in zip(
+                results.keys, results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True
+            ):
+                if key is not None:
+                    self._told[key] = Told(arm, pulls, total)
+
+    def add_event(self, event: Event) -> None:
+        self._events.append(event)
+
+    def add_decision(self, decision: Decision) -> Decision:
+        if decision.plan < len(self._decisions):
+            return self._decisions[decision.plan]
+        if self._decisions:  # only the latest state is needed again
+            self._decisions[-1] = replace(self._decisions[-1], state=None, seen=None)
+        self._decisions.append(decision)
+        return decision
+
+    def last_decision(self) -> Decision | None:
+        return self._decisions[-1] if self._decisions else None
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        return iter(self._decisions[after + 1 :])
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        seen_results, seen_leased, seen_events = mark or (0, 0, 0)
+        results = self._results.get((plan, COUNTED), [])
+        fresh = results[seen_results:]
+        nothing = np.empty(0, np.int64)
+        zeros = [np.zeros(len(part.arms), np.int64) if part.leases is None else part.leases for part in fresh]
+        return Arrivals(
+            arms=np.concatenate([part.arms for part in fresh]) if fresh else nothing,
+            pulls=np.concatenate([part.pulls for part in fresh]) if fresh else nothing,
+            leases=np.concatenate(zeros) if fresh else nothing,
+            leased=tuple(leased for leased in self._leased[seen_leased:] if leased.lease.plan == plan),
+            events=tuple(event for event in self._events[seen_events:] if event.plan == plan),
+            mark=(len(results), len(self._leased), len(self._events)),
+        )
+
+    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+        return {key: self._told[key] for key in keys if key in self._told}
+
+    def results(self, plan: int) -> list[Results]:
+        return list(self._results.get((plan, COUNTED), []))
+
+    def latest_plan_of(self, worker: str) -> int:
+        return next((held.lease.plan for held in reversed(self._leased) if held.lease.worker == worker), 0)
+
+    def ended(self) -> Event | None:
+        return next((event for event in self._events if event.kind == ENDED), None)
+
+    def latest_time(self) -> float:
+        return self._latest

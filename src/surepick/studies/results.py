@@ -1,7 +1,9 @@
-"""The border: what is refused before it can enter a log."""
+"""The border of the log: what is refused before it enters, and how what it holds becomes totals."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import ArrayLike
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise
 from surepick.records import FloatArray, Observations
+from surepick.studies.log import Results
 
 ROUNDING = 1e-9
 
@@ -46,7 +49,7 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
 def check_sums(
     counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None, noise: Noise, ids: Sequence[str]
 ) -> Observations:
-    """Totals per arm, each of shape (K,).
+    """Totals of the arms with these ids, each of shape (n,).
 
     Raises:
         InvalidInput: wrong shape, counts not whole or negative, totals not finite, totals that no rewards within the
@@ -88,3 +91,36 @@ def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
     rows = np.flatnonzero(wrong)
     if len(rows):
         raise InvalidInput(f"the totals of {len(rows)} arms {what}, the first is arm {ids[rows[0]]!r}.")
+
+
+def received(told: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
+    """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
+    sign = -1.0 if minimize else 1.0
+    if len(told) == 1 and len(np.unique(told[0].arms)) == len(told[0].arms):
+        return _single(told[0], sign, num_arms)
+    counts = np.zeros(num_arms, np.int64)
+    sums: dict[int, list[float]] = defaultdict(list)
+    squares: dict[int, list[float]] = defaultdict(list)
+    for part in told:
+        np.add.at(counts, part.arms, part.pulls)
+        energies = [0.0] * len(part.arms) if part.squares is None else part.squares.tolist()
+        for arm, total, energy in zip(part.arms.tolist(), part.sums.tolist(), energies, strict=True):
+            sums[arm].append(total)
+            squares[arm].append(energy)
+    totals, energies_of = np.zeros(num_arms), np.zeros(num_arms)
+    for arm, parts in sums.items():
+        totals[arm] = sign * math.fsum(parts)
+        energies_of[arm] = math.fsum(squares[arm])
+    known = all(part.squares is not None for part in told)
+    return Observations(counts, totals, energies_of if known else None)
+
+
+def _single(told: Results, sign: float, num_arms: int) -> Observations:
+    counts, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
+    counts[told.arms] = told.pulls
+    sums[told.arms] = sign * told.sums
+    if told.squares is None:
+        return Observations(counts, sums, None)
+    squares = np.zeros(num_arms)
+    squares[told.arms] = told.squares
+    return Observations(counts, sums, squares)

@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.codec import from_json
 from surepick.errors import InvalidInput, OutOfTurn
+from surepick.noise import Noise
 from surepick.policies import Policy
-from surepick.records import Arms, Certificate, IntArray, Observations, Plan, RoundRecord
-from surepick.studies.log import INDEPENDENT_OF_VALUE, Abandoned, Entry, Log, MemoryLog, Planned, Told
-from surepick.studies.results import check_rewards, check_sums
+from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord, pull_key, record
+from surepick.settings import whole_number
+from surepick.studies import results as border
+from surepick.studies import telling
+from surepick.studies.board import Board, Held
+from surepick.studies.circumstances import with_circumstances, with_early_end
+from surepick.studies.leases import format_time, parse_duration, read_key
+from surepick.studies.log import (
+    ABANDONED,
+    CLOSED,
+    COUNTED,
+    ENDED,
+    FAILED,
+    LATE,
+    PRIOR,
+    Circumstances,
+    Decision,
+    Event,
+    Log,
+    MemoryLog,
+    Planned,
+    Results,
+)
+
+USUAL_LEASE = "8h"
+ANYONE = "anyone"
+BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of another
 
 
-@dataclass(slots=True)
-class Folded:
-    """The log, digested up to `position`.
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the log stands: the last judgement, and the plan after it if one was opened."""
+
+    decision: Decision
+    planned: Planned | None
+
+
+@record
+class Receipt:
+    """What became of results that were told.
 
     Args:
-        state: the policy's state after the last closed plan.
-        plan: the open plan, None between plans.
-        told: what was told of the open plan.
-        counts: pulls told of the open plan, shape (K,).
-        keys: value of every key seen, so that each counts once.
-        trace: the latest record of each round.
-        abandoned: reasons given when plans were closed short.
-        surplus: plans of which more results came than were asked.
+        plan: number of the plan that was open; 0 if none was.
+        counted: results that count.
+        repeated: results whose key was told before; they count once, as they did.
+        late: results of a plan that was closed before; kept, and never used.
+        prior: results kept apart because they were told as such.
+        failed: measurements that gave no result and are asked again.
+        closed: these results completed the plan.
     """
 
-    state: Any
-    counts: IntArray
-    position: int = 0
-    plan: Plan | None = None
-    told: list[Told] = field(default_factory=list)
-    keys: dict[str, tuple[int, float]] = field(default_factory=dict)
-    trace: dict[int, RoundRecord] = field(default_factory=dict)
-    abandoned: list[str] = field(default_factory=list)
-    surplus: int = 0
+    plan: int = 0
+    counted: int = 0
+    repeated: int = 0
+    late: int = 0
+    prior: int = 0
+    failed: int = 0
+    closed: bool = False
 
 
 class Study:
@@ -51,7 +81,8 @@ class Study:
         study.tell(ids, rewards)  # what came, in any order and in any part
 
     Rewards are told in the user's sign and unit; with minimize=True small ones are good. A plan closes when every pull
-    that it asked for has been told, or when the rest is abandoned; only then are its results judged.
+    that it asked for has been told or abandoned; only then are its results judged, and before that nothing that
+    depends on them can be seen.
 
     Args:
         arms: what is chosen among.
@@ -64,59 +95,197 @@ class Study:
     """
 
     def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool = False, log: Log | None = None) -> None:
-        if not isinstance(arms, Arms) or not isinstance(policy, Policy):
-            raise InvalidInput(f"Study(arms, policy) was given a {type(arms).__name__} and a {type(policy).__name__}.")
-        if policy.num_arms != arms.num_arms:
-            raise InvalidInput(
-                f"the policy is for {policy.num_arms} arms and there are {arms.num_arms}; build it from them."
-            )
-        self.arms = arms
-        self.policy = policy
+        check_subject(arms, policy)
+        self._build: Callable[[], tuple[Arms, Policy[Any]]] = lambda: (arms, policy)
+        self._begin(arms.ids, policy.noise, minimize, MemoryLog() if log is None else log)
+
+    @classmethod
+    def over(
+        cls,
+        log: Log,
+        *,
+        ids: tuple[str, ...],
+        noise: Noise,
+        minimize: bool,
+        build: Callable[[], tuple[Arms, Policy[Any]]],
+    ) -> Study:
+        """A study whose arms and policy are built only if something must be computed; most calls need neither."""
+        study = cls.__new__(cls)
+        study._build = build
+        study._begin(ids, noise, minimize, log)
+        return study
+
+    def _begin(self, ids: tuple[str, ...], noise: Noise, minimize: bool, log: Log) -> None:
+        self.ids = ids
+        self.noise = noise
         self.minimize = minimize
-        self._log: Log = MemoryLog() if log is None else log
-        self._folded = self._nothing_folded()
-        self._index = {name: arm for arm, name in enumerate(arms.ids)}
+        self.log = log
+        self._subject: tuple[Arms, Policy[Any]] | None = None
+        self._index = {name: arm for arm, name in enumerate(ids)}
+        self._board: Board | None = None
+        self._state: tuple[int, Any] | None = None
+        self._trace: dict[int, RoundRecord] = {}
+        self._circumstances: list[Circumstances] = []
+        self._digested = -1
 
-    def ask(self) -> Plan | None:
-        """What to measure next: the open plan, or a new one, or None once the study has stopped."""
-        now = self._fold()
-        if now.plan is None and not self.policy.stopped(now.state):
-            self._log.append(Planned(self.policy.ask(now.state)))
-            now = self._fold()
-        return None if now.plan is None else replace(now.plan, ids=self.arms.ids)
+    @property
+    def arms(self) -> Arms:
+        """What is chosen among."""
+        return self._built[0]
 
-    def tell(self, ids: Sequence[object], rewards: ArrayLike, keys: Sequence[object] | None = None) -> None:
+    @property
+    def policy(self) -> Policy[Any]:
+        """The algorithm."""
+        return self._built[1]
+
+    @property
+    def _built(self) -> tuple[Arms, Policy[Any]]:
+        if self._subject is None:
+            self._subject = self._build()
+        return self._subject
+
+    # ask
+
+    def ask(
+        self, max_pulls: int | None = None, *, worker: str | None = None, lease: str | float | None = None
+    ) -> Plan | None:
+        """What to measure next: the open plan, or a new one, or None once the study has stopped.
+
+        With any argument, a part of the open plan is leased to the worker: nobody else is given these pulls before the
+        lease has run out. A worker who holds a lease is given what is left of it.
+
+        Args:
+            max_pulls: lease at most so many pulls; None: all that are free.
+            worker: who measures; "anyone" if only the other arguments are given.
+            lease: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
+
+        Returns:
+            The plan. A leased one has `.lease` and `.keys()`; its total is 0 while all that is missing is out with
+            others.
+
+        Raises:
+            InvalidInput: max_pulls is not a positive whole number, the worker's name is empty, or the lease is no
+                duration.
+            OutOfTurn: the clock was moved back, so that no lease could be judged.
+        """
+        asked = max_pulls is not None or worker is not None or lease is not None
+        if asked:
+            name, seconds = _terms(max_pulls, worker, lease)
+        planned = self._open()
+        if planned is None:
+            return None
+        if not asked:
+            return replace(planned.plan, ids=self.ids)
+        return self._leased(planned, max_pulls, name, seconds)
+
+    def _open(self) -> Planned | None:
+        """The open plan; a new one if there is none; None once stopped."""
+        head = self._settle()
+        if head.decision.stopped or self.log.ended() is not None:
+            return None
+        if head.planned is not None:
+            return head.planned
+        plan = self.policy.ask(self._state_of(head.decision))  # no lock is held while a design is computed
+        return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
+
+    def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float) -> Plan:
+        with self._turn():
+            now = self._checked_time()
+            board = self._look(planned)
+            held = board.held_by(worker, now)
+            if held is not None:
+                return self._part(planned, held)
+            leased = board.grant(worker, most, now=now, until=now + seconds)
+            if leased is None:
+                return replace(planned.plan, ids=self.ids, counts=np.zeros_like(board.asked))
+            self.log.add_lease(leased, now)
+        return self._part(planned, Held(leased, np.zeros_like(board.asked)))
+
+    def _part(self, planned: Planned, held: Held) -> Plan:
+        """What is left of a lease, as a plan with keys that were not told."""
+        left = np.minimum(held.left, self._look(planned).missing)
+        ordinals = []
+        for arm in np.flatnonzero(left).tolist():
+            first, number = int(held.leased.first[arm]), int(held.leased.counts[arm])
+            mine = np.arange(first, first + number)
+            if held.done[arm]:
+                keys = [pull_key(planned.number, ordinal, self.ids[arm]) for ordinal in mine.tolist()]
+                told = self.log.told(keys)
+                mine = mine[[key not in told for key in keys]]
+            ordinals.append(mine[: left[arm]])
+            left[arm] = len(ordinals[-1])
+        flat = np.concatenate(ordinals) if ordinals else np.empty(0, np.int64)
+        return replace(planned.plan, ids=self.ids, counts=left, lease=held.lease, ordinals=flat)
+
+    def _checked_time(self) -> float:
+        now, latest = self.log.clock(), self.log.latest_time()
+        if now < latest - BACKWARDS:
+            raise OutOfTurn(
+                f"the clock says {format_time(now)}, and the latest entry of this study is from {format_time(latest)}: "
+                "it was moved back, or another machine's is ahead, and no lease could be judged. Nothing was leased. "
+                "Set the clock right; results can be told meanwhile."
+            )
+        return now
+
+    # tell
+
+    def tell(
+        self,
+        ids: Sequence[object],
+        rewards: ArrayLike,
+        keys: Sequence[object] | None = None,
+        *,
+        worker: str | None = None,
+        plan: int | None = None,
+    ) -> Receipt:
         """Report single pulls: one row a pull, in any order, any part of the open plan.
 
         Args:
             ids: n arm ids, each asked by the open plan. More pulls of an asked arm than asked are welcome.
             rewards: n finite rewards in the user's sign and unit.
             keys: n names of the results; a key that was told before is not counted again.
+            worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease.
+            plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
+
+        Returns:
+            What became of them. Results of a plan that is closed are kept, and never used.
 
         Raises:
             OutOfTurn: no plan is open.
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
                 differ, a key told before with another value. Nothing is recorded then.
         """
-        ids = ids if isinstance(ids, str) or not hasattr(ids, "__iter__") else list(ids)
-        arms = self._arms_of(ids)
-        values = check_rewards(rewards, self.policy.noise, len(arms), [str(name) for name in ids])
-        names = None if keys is None else tuple(str(key) for key in keys)
-        if names is not None and len(names) != len(arms):
-            raise InvalidInput(
-                f"there are {len(names)} keys for {len(arms)} results; give one key per result, or none."
-            )
-        if names:
-            fresh = self._fresh(names, arms, values)
-            if not fresh:
-                return  # a retry: all of it counts already, perhaps in a plan that has closed
-            arms, values, names = arms[fresh], values[fresh], tuple(names[row] for row in fresh)
-        self._check_asked(self._open_plan(), arms)
-        if len(arms):
-            self._log.append(Told(arms, np.ones(len(arms), np.int64), values, values**2, names))
-            self._fold()
+        return self._tell(self._singles(ids, rewards, keys, worker), worker, plan)
 
-    def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> None:
+    def tell_totals(
+        self,
+        ids: Sequence[object],
+        pulls: ArrayLike,
+        sums: ArrayLike,
+        squares: ArrayLike | None = None,
+        keys: Sequence[object] | None = None,
+        *,
+        worker: str | None = None,
+        plan: int | None = None,
+    ) -> Receipt:
+        """Report totals of several pulls, one row each: `tell` for instruments that add up.
+
+        Args:
+            ids: n arm ids, each asked by the open plan; an id may occur more than once.
+            pulls: measurements that each row adds up, shape (n,), whole numbers.
+            sums: their total rewards, shape (n,), in the user's sign and unit.
+            squares: totals of the squared rewards, shape (n,); None when unknown.
+            keys, worker, plan: as in `tell`.
+
+        Raises:
+            OutOfTurn, InvalidInput: as in `tell`.
+        """
+        arms, names = self._arms_of(ids)
+        seen = border.check_sums(pulls, sums, squares, self.noise, names)
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, telling.labels(keys, len(arms)), source=worker or "")
+        return self._tell(rows.rows(np.flatnonzero(seen.counts)), worker, plan)
+
+    def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> Receipt:
         """Report totals per arm.
 
         Args:
@@ -127,203 +296,326 @@ class Study:
         Raises:
             OutOfTurn, InvalidInput: as in `tell`.
         """
-        seen = check_sums(counts, sums, squares, self.policy.noise, self.arms.ids)
-        plan = self._open_plan()
+        seen = border.check_sums(counts, sums, squares, self.noise, self.ids)
         arms = np.flatnonzero(seen.counts)
-        self._check_asked(plan, arms)
-        if len(arms):
-            kept = None if seen.squares is None else seen.squares[arms]
-            self._log.append(Told(arms, seen.counts[arms], seen.sums[arms], kept))
-            self._fold()
+        kept = None if seen.squares is None else seen.squares[arms]
+        return self._tell(Results(arms, seen.counts[arms], seen.sums[arms], kept), None, None)
 
-    def abandon(self, reason: str) -> None:
-        """Close the open plan with what came; the rest will not be measured, and must not be told if it comes late.
+    def tell_prior(
+        self,
+        ids: Sequence[object],
+        rewards: ArrayLike,
+        keys: Sequence[object] | None = None,
+        *,
+        worker: str | None = None,
+    ) -> Receipt:
+        """Keep results that the study did not ask for; they never enter an estimate or a certificate.
 
-        Valid only if *which* results are missing has nothing to do with their values (a broken instrument, an expired
-        lease): say so with the reason "independent-of-value", which the certificate then lists as an assumption. With
-        any other reason the verdict becomes heuristic.
+        Raises:
+            InvalidInput: as in `tell`, but for arms that were not asked.
+        """
+        results = self._singles(ids, rewards, keys, worker)
+        with self._turn():
+            fresh, repeated = telling.fresh(self.log, results, self.ids)
+            if len(fresh.arms):
+                self.log.add_results(0, fresh, standing=PRIOR, at=self.log.clock())
+        return Receipt(prior=len(fresh.arms), repeated=repeated)
+
+    def fail(
+        self, ids: Sequence[object], keys: Sequence[object] | None = None, *, worker: str | None = None
+    ) -> Receipt:
+        """Report measurements that gave no result; they are offered again at once.
+
+        Args:
+            ids: n arm ids of the open plan, one row a pull.
+            keys: n keys of their lease; None: of the worker's running lease.
+            worker: who measured.
 
         Raises:
             OutOfTurn: no plan is open.
+            InvalidInput: unknown arm, lengths that differ, or no lease to take the pull from.
         """
-        self._open_plan()
-        self._log.append(Abandoned(reason))
-        self._fold()
+        arms, names = self._arms_of(ids)
+        labels = telling.labels(keys, len(arms))
+        with self._turn():
+            planned = self._open_plan()
+            for row, arm in enumerate(arms.tolist()):
+                known = None if labels is None else read_key(str(labels[row]), names[row])
+                if known is not None and known[0] != planned.number:
+                    continue  # of a plan that is closed: nothing waits for it
+                ordinal = None if known is None else known[1]
+                lease = self._look(planned).lease_of(arm, ordinal=ordinal, worker=worker or ANYONE)
+                if lease == 0:
+                    raise InvalidInput(
+                        f"no lease waits for a measurement of {names[row]!r} by {worker or ANYONE!r}; what nobody "
+                        "leased need not be given back."
+                    )
+                event = Event(FAILED, planned.number, arm, 1, lease, "", self.log.clock())
+                self.log.add_event(event)
+        return Receipt(plan=planned.number, failed=len(arms))
+
+    def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
+        """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
+
+        Valid only if *which* results are missing has nothing to do with their values (a broken instrument, a lost
+        sample): say so with the reason "independent-of-value", which the certificate then lists as an assumption. With
+        any other reason the verdict becomes heuristic.
+
+        Args:
+            reason: why.
+            ids: arms whose missing pulls are given up; None: all.
+
+        Raises:
+            OutOfTurn: no plan is open.
+            InvalidInput: the reason is empty, or an id is unknown.
+        """
+        if not isinstance(reason, str) or not reason.strip():
+            raise InvalidInput(
+                "an abandonment needs its reason: independent-of-value if which results are missing has nothing to do "
+                "with their values, else what happened."
+            )
+        arms = np.arange(len(self.ids)) if ids is None else np.unique(self._arms_of(ids)[0])
+        with self._turn():
+            planned = self._open_plan()
+            missing, now = self._look(planned).missing, self.log.clock()
+            for arm in arms[missing[arms] > 0].tolist():
+                event = Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, reason.strip(), now)
+                self.log.add_event(event)
+            self._close_if_complete(planned, now)
+        self._settle()
+
+    def close(self, reason: str = "") -> None:
+        """End the study before its policy would; what the open plan was told is not used. Nothing changes if it ended.
+
+        The certificate then says what the closed plans prove, and what more it would have taken.
+        """
+        if self._settle().decision.stopped:
+            return
+        with self._turn():
+            if self.log.ended() is None:
+                self.log.add_event(Event(ENDED, 0, reason=reason.strip(), at=self.log.clock()))
+
+    # what is known
 
     @property
     def missing(self) -> IntArray:
         """Pulls of the open plan that have not been told yet, shape (K,)."""
-        now = self._fold()
-        if now.plan is None:
-            return np.zeros(self.arms.num_arms, np.int64)
-        missing: IntArray = np.maximum(now.plan.counts - now.counts, 0)
-        return missing
+        planned = self._settle().planned
+        return np.zeros(len(self.ids), np.int64) if planned is None else self._look(planned).missing
 
     @property
     def stopped(self) -> bool:
-        """No more measurements are needed."""
-        return bool(self.policy.stopped(self._fold().state))
+        """No more measurements are needed, or the study was closed."""
+        return self._settle().decision.stopped or self.log.ended() is not None
 
     @property
     def trace(self) -> tuple[RoundRecord, ...]:
         """One record a round; `.active` holds the indices of the arms not ruled out."""
-        trace = self._fold().trace
-        return tuple(trace[number] for number in sorted(trace))
+        self._settle()
+        return self._digest()
 
     def recommend(self) -> str:
-        """The id of the arm that would be recommended now."""
-        return self.arms.ids[self.policy.recommend(self._fold().state)]
+        """The id of the arm that would be recommended now, from the plans that are closed."""
+        return self.ids[self._settle().decision.leader]
 
     def certificate(self) -> Certificate:
-        """The answer and what it rests on; always given, its verdict says what may be claimed."""
-        now = self._fold()
-        answer = self.policy.certificate(now.state)
+        """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
+        head = self._settle()
+        state = self._state_of(head.decision)
+        answer = self.policy.certificate(state)
         prepared = self.arms.preparation if self.policy.assumptions else ()
-        answer = replace(answer, best_arm=self.arms.ids[answer.arm], minimize=self.minimize, rounds=self.trace)
-        return _with_missing(_with_facts(answer, prepared, now.surplus), now.abandoned)
+        answer = replace(answer, best_arm=self.ids[answer.arm], minimize=self.minimize, rounds=self._digest())
+        answer = with_circumstances(answer, prepared, self._circumstances)
+        ended = self.log.ended()
+        if ended is None:
+            return answer
+        planned = head.planned
+        plan = planned.plan if planned is not None else self.policy.ask(state)
+        return with_early_end(answer, ended, plan)
 
-    def _fold(self) -> Folded:
-        now = self._folded
+    # the fold
+
+    def _settle(self) -> Head:
+        """Judge the plan that is closed, if nobody has."""
+        while True:
+            decision = self.log.last_decision()
+            if decision is None:
+                decision = self._start()
+            planned = self.log.last_plan()
+            if planned is None or planned.number <= decision.plan:
+                return Head(decision, None)
+            if planned.number > decision.plan + 1:
+                continue  # others went on between the two looks
+            board = self._look(planned)
+            if not board.closed:
+                return Head(decision, planned)
+            self.log.add_decision(self.judged_from(self._state_of(decision), planned, board))
+
+    def _start(self) -> Decision:
+        state = self.policy.init()
+        return self.log.add_decision(self.decided(0, state))
+
+    def judged_from(self, state: Any, planned: Planned, board: Board) -> Decision:
+        """The decision on a closed plan: a function of the state before it and of what is stored."""
+        seen = border.received(self.log.results(planned.number), len(self.ids), minimize=self.minimize)
+        step = self.policy.tell(state, planned.plan, seen)
+        decision = self.decided(planned.number, step.state)
+        return replace(decision, seen=seen, row=step.record, circumstances=board.circumstances)
+
+    def decided(self, plan: int, state: Any) -> Decision:
+        """What a state amounts to."""
+        stopped = bool(self.policy.stopped(state))
+        verdict = self.policy.certificate(state).verdict if stopped else "not-yet"
+        return Decision(plan, state, stopped, verdict, self.policy.recommend(state), at=self.log.clock())
+
+    def _state_of(self, decision: Decision) -> Any:
+        if self._state is None or self._state[0] != decision.plan:
+            state = decision.state
+            if isinstance(state, str):
+                state = from_json(self.policy.state_type, state)
+            self._state = (decision.plan, state)
+        return self._state[1]
+
+    def _digest(self) -> tuple[RoundRecord, ...]:
+        for decision in self.log.decisions(self._digested):
+            self._digested = decision.plan
+            if decision.row is not None:
+                self._trace[decision.row.round] = decision.row
+                self._circumstances.append(decision.circumstances)
+        return tuple(self._trace[number] for number in sorted(self._trace))
+
+    def _look(self, planned: Planned) -> Board:
+        """The plan's board, with what came since the last look."""
+        if self._board is None or self._board.planned.number != planned.number:
+            self._board = Board.of(planned)
+        self._board.add(self.log.arrivals(planned.number, self._board.mark))
+        return self._board
+
+    # one turn
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The log's turn; if it fails, what was seen inside it is forgotten."""
         try:
-            for entry in self._log.entries(now.position):
-                self._apply(now, entry)
-                now.position += 1
-        except BaseException:  # an entry that was applied by half must not be applied again on top
-            self._folded = self._nothing_folded()
+            with self.log.turn():
+                yield
+        except BaseException:
+            self._board = None
             raise
-        return now
 
-    def _nothing_folded(self) -> Folded:
-        return Folded(self.policy.init(), np.zeros(self.arms.num_arms, np.int64))
+    def _tell(self, results: Results, worker: str | None, plan: int | None) -> Receipt:
+        if len(results.arms) == 0:
+            return Receipt()
+        receipt = self._stored(results, worker, plan)
+        if receipt is None:
+            self._settle()
+            raise OutOfTurn(self._why_closed())
+        if receipt.closed:
+            self._settle()
+        return receipt
 
-    def _apply(self, now: Folded, entry: Entry) -> None:
-        if isinstance(entry, Planned):
-            now.plan = entry.plan
-            return
-        if isinstance(entry, Told):
-            now.told.append(entry)
-            np.add.at(now.counts, entry.arms, entry.pulls)
-            if entry.keys is not None:
-                now.keys.update(
-                    {
-                        key: (int(arm), float(total))
-                        for key, arm, total in zip(entry.keys, entry.arms, entry.sums, strict=True)
-                    }
-                )
-        if isinstance(entry, Abandoned):
-            now.abandoned.append(entry.reason)
-        if now.plan is not None and (isinstance(entry, Abandoned) or np.all(now.counts >= now.plan.counts)):
-            step = self.policy.tell(now.state, now.plan, self._received(now))
-            now.surplus += bool(np.any(now.counts > now.plan.counts))
-            now.state, now.plan, now.told = step.state, None, []
-            now.counts = np.zeros_like(now.counts)
-            now.trace[step.record.round] = step.record
+    def _stored(self, results: Results, worker: str | None, plan: int | None) -> Receipt | None:
+        """Store results in one turn; None, and nothing is stored, if they belong to no plan."""
+        with self._turn():
+            fresh, repeated = telling.fresh(self.log, results, self.ids)
+            if len(fresh.arms) == 0:
+                return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
+            open_number, latest = self._open_number()
+            belongs = telling.plans_of(self.log, fresh, self.ids, worker, plan, open_number, latest)
+            if not belongs.all():
+                return None
+            now = self.log.clock()
+            for number in np.unique(belongs[belongs != open_number]).tolist():
+                late = fresh.rows(np.flatnonzero(belongs == number))
+                self.log.add_results(number, late, standing=LATE, at=now)
+            current = fresh.rows(np.flatnonzero(belongs == open_number))
+            closed = len(current.arms) > 0 and self._count(current, worker, now)
+        counted = len(current.arms)
+        return Receipt(open_number, counted, repeated, late=len(fresh.arms) - counted, closed=closed)
 
-    def _received(self, now: Folded) -> Observations:
-        """What was told of the open plan, each total formed exactly, so that the order of arrival changes no bit."""
-        sign = -1.0 if self.minimize else 1.0
-        if len(now.told) == 1 and len(np.unique(now.told[0].arms)) == len(now.told[0].arms):
-            return _single(now.told[0], sign, self.arms.num_arms)
-        sums: dict[int, list[float]] = defaultdict(list)
-        squares: dict[int, list[float]] = defaultdict(list)
-        for told in now.told:
-            for row, arm in enumerate(told.arms.tolist()):
-                sums[arm].append(float(told.sums[row]))
-                if told.squares is not None:
-                    squares[arm].append(float(told.squares[row]))
-        totals, energies = np.zeros(self.arms.num_arms), np.zeros(self.arms.num_arms)
-        for arm, parts in sums.items():
-            totals[arm] = sign * math.fsum(parts)
-            energies[arm] = math.fsum(squares[arm])
-        known = all(told.squares is not None for told in now.told)
-        return Observations(now.counts, totals, energies if known else None)
+    def _count(self, results: Results, worker: str | None, now: float) -> bool:
+        """Store results of the open plan; True if they complete it."""
+        planned = self._open_plan()
+        telling.check_asked(planned.plan, results.arms, self.ids)
+        board = self._look(planned)
+        answered = telling.with_leases(results, board, self.ids, worker)
+        self.log.add_results(planned.number, answered, standing=COUNTED, at=now)
+        return self._close_if_complete(planned, now)
 
-    def _open_plan(self) -> Plan:
-        now = self._fold()
-        if now.plan is None:
-            raise OutOfTurn(
-                "the study has stopped; no more results are needed."
-                if self.policy.stopped(now.state)
-                else "no plan is open: nothing has been asked yet, or all of it has been told; call ask() first, "
-                "measure what it says, then tell."
-            )
-        return now.plan
+    def _close_if_complete(self, planned: Planned, now: float) -> bool:
+        complete = self._look(planned).complete
+        if complete:
+            self.log.add_event(Event(CLOSED, planned.number, at=now))
+        return complete
 
-    def _arms_of(self, ids: Sequence[object]) -> IntArray:
+    def _open_number(self) -> tuple[int, int]:
+        """(number of the plan that takes results, 0 if none does; number of the latest plan)."""
+        planned = self.log.last_plan()
+        if planned is None:
+            return 0, 0
+        is_open = self.log.ended() is None and not self._look(planned).closed
+        return (planned.number if is_open else 0), planned.number
+
+    def _open_plan(self) -> Planned:
+        """The plan that takes results."""
+        planned = self.log.last_plan()
+        if planned is None or self.log.ended() is not None or self._look(planned).closed:
+            raise OutOfTurn(self._why_closed())
+        return planned
+
+    def _why_closed(self) -> str:
+        """Why no plan takes results."""
+        ended, decision = self.log.ended(), self.log.last_decision()
+        if ended is not None:
+            why = f": {ended.reason}" if ended.reason else "."
+            return f"the study was closed on {format_time(ended.at)}{why} No more results are needed."
+        if decision is not None and decision.stopped:
+            return "the study has stopped; no more results are needed."
+        return (
+            "no plan is open: nothing has been asked yet, or all of it has been told; call ask() first, "
+            "measure what it says, then tell."
+        )
+
+    def _singles(
+        self, ids: Sequence[object], rewards: ArrayLike, keys: Sequence[object] | None, worker: str | None
+    ) -> Results:
+        arms, names = self._arms_of(ids)
+        values = border.check_rewards(rewards, self.noise, len(arms), names)
+        labels = telling.labels(keys, len(arms))
+        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=worker or "")
+
+    def _arms_of(self, ids: Sequence[object]) -> tuple[IntArray, list[str]]:
+        """(indices, names) of the arms of these ids."""
         if isinstance(ids, str) or not hasattr(ids, "__iter__"):
             raise InvalidInput(f"ids is {ids!r}; give a sequence of ids, [{ids!r}] for one.")
-        unknown = [str(name) for name in ids if str(name) not in self._index]
+        names = [str(name) for name in ids]
+        unknown = [name for name in names if name not in self._index]
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
-        return np.array([self._index[str(name)] for name in ids], np.int64)
-
-    def _fresh(self, names: tuple[str, ...], arms: IntArray, values: np.ndarray) -> list[int]:
-        seen = dict(self._fold().keys)
-        fresh = []
-        for row, name in enumerate(names):
-            told = (int(arms[row]), float(values[row]))
-            if name not in seen:
-                seen[name] = told
-                fresh.append(row)
-            elif seen[name] != told:
-                raise InvalidInput(
-                    f"key {name!r} was told before as {seen[name][1]:g} of arm {self.arms.ids[seen[name][0]]!r} and "
-                    f"now as {told[1]:g} of arm {self.arms.ids[told[0]]!r}; a key names one result."
-                )
-        return fresh
-
-    def _check_asked(self, plan: Plan, arms: IntArray) -> None:
-        stray = arms[plan.counts[arms] == 0]
-        if len(stray):
-            raise InvalidInput(
-                f"{len(stray)} results are of arms that the open plan did not ask for, the first is "
-                f"{self.arms.ids[stray[0]]!r}. Which arms are measured must not depend on a hunch, or the certificate "
-                "means nothing."
-            )
+        return np.array([self._index[name] for name in names], np.int64), names
 
 
-def _single(told: Told, sign: float, num_arms: int) -> Observations:
-    counts, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
-    counts[told.arms] = told.pulls
-    sums[told.arms] = sign * told.sums
-    if told.squares is None:
-        return Observations(counts, sums, None)
-    squares = np.zeros(num_arms)
-    squares[told.arms] = told.squares
-    return Observations(counts, sums, squares)
+def check_subject(arms: Arms, policy: Policy[Any]) -> None:
+    """Refuse what is no study.
 
-
-def _with_facts(answer: Certificate, prepared: tuple[str, ...], surplus: int) -> Certificate:
-    """What the study knows and the policy does not: prepared features, and results beyond what was asked."""
-    if answer.pulls == 0:
-        return answer
-    facts = []
-    if prepared:
-        steps = ", then ".join(prepared)
-        facts.append(f"The features were prepared ({steps}); a norm bound refers to the result.")
-    if surplus:
-        facts.append(
-            f"More results came than were asked, in {surplus} plans; how many has nothing to do with any values "
-            "seen in the same round."
+    Raises:
+        InvalidInput: not arms and a policy, or a policy for another number of arms.
+    """
+    if not isinstance(arms, Arms) or not isinstance(policy, Policy):
+        raise InvalidInput(
+            f"Study(arms, policy) was given a {type(arms).__name__} and a {type(policy).__name__}; the arms come first."
         )
-    return replace(answer, assumptions=(*answer.assumptions, *facts))
-
-
-def _with_missing(answer: Certificate, reasons: list[str]) -> Certificate:
-    """Missing results become an assumption, or take the theorem away."""
-    if not reasons:
-        return answer
-    dubious = [reason for reason in reasons if reason != INDEPENDENT_OF_VALUE]
-    if not dubious:
-        sentence = (
-            f"Plans closed with results missing: {len(reasons)}; which ones are missing has nothing to do with "
-            "their values."
+    if policy.num_arms != arms.num_arms:
+        raise InvalidInput(
+            f"the policy is for {policy.num_arms} arms and there are {arms.num_arms}; build it from them."
         )
-        return replace(answer, assumptions=(*answer.assumptions, sentence))
-    if answer.verdict != "certified":
-        return answer
-    return replace(
-        answer,
-        verdict="heuristic",
-        reason=f"A plan was closed short ({dubious[0]!r}), which may depend on the values. {answer.reason}",
-    )
+
+
+def _terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:
+    """(worker, seconds) of a lease that is asked for."""
+    if max_pulls is not None:
+        whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
+    name = ANYONE if worker is None else worker
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput(f"worker is {worker!r}; give a name, so that what is leased is known to be theirs.")
+    return name, parse_duration(USUAL_LEASE if lease is None else lease)

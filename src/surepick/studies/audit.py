@@ -1,0 +1,101 @@
+"""Everything that was decided, computed again from what was told."""
+
+from __future__ import annotations
+
+import json
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from surepick.codec import encode
+from surepick.errors import StorageError
+from surepick.studies.board import Board
+from surepick.studies.log import Decision
+from surepick.studies.study import Study
+
+TOLERANCE = 1e-9  # relative; another processor adds in another order
+ROUNDING = 1e-12
+COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
+
+
+def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
+    """Fold the log from its start, with the stored plans, and compare each decision with the stored one.
+
+    Discrete content (arms, counts, dimensions, verdicts, words) must be equal, numbers within `tolerance`, relative.
+
+    Raises:
+        StorageError: a decision does not follow from what was told; the row and what differs are named.
+    """
+    plans = list(study.log.plans())
+    stored = list(study.log.decisions())
+    state: Any = None
+    for planned, decision in zip_longest([None, *plans], stored):
+        if decision is None:
+            break  # the last plan is open, or closed and not judged yet
+        if planned is None and decision.plan > 0:
+            raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
+        if planned is None:
+            again = study.decided(0, study.policy.init())
+        else:
+            board = Board.of(planned)
+            board.add(study.log.arrivals(planned.number))
+            if not board.closed:
+                raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that was never closed.")
+            again = study.judged_from(state, planned, board)
+        state = again.state
+        _compare(decision, again, name, tolerance)
+
+
+def _compare(stored: Decision, again: Decision, name: str, tolerance: float) -> None:
+    for field in COMPARED:
+        theirs, ours = getattr(stored, field), getattr(again, field)
+        if isinstance(theirs, str) and not isinstance(ours, str):
+            theirs = json.loads(theirs)
+        difference = first_difference(encode(theirs), encode(ours), tolerance)
+        if difference:
+            raise StorageError(
+                f"study {name!r}: decision {stored.plan} does not follow from what was told: {field}{difference}. The "
+                "database was altered or is damaged, or another version computed it. Nothing was changed now; take the "
+                "latest backup (docs/studies.md)."
+            )
+
+
+def first_difference(stored: Any, again: Any, tolerance: float = TOLERANCE, where: str = "") -> str:
+    """Where plain JSON data differ, in words; "" where they agree: numbers within `tolerance`, all else exactly."""
+    if isinstance(stored, dict) and isinstance(again, dict):
+        names = [*stored, *(name for name in again if name not in stored)]
+        parts = ((stored.get(name), again.get(name), f"{where}.{name}") for name in names)
+        return next(filter(None, (first_difference(*part[:2], tolerance, part[2]) for part in parts)), "")
+    if isinstance(stored, list) and isinstance(again, list) and len(stored) == len(again):
+        if _all_numbers(stored) and _all_numbers(again):
+            return _first_number(stored, again, tolerance, where)
+        rows = enumerate(zip(stored, again, strict=True))
+        found = (first_difference(*pair, tolerance, f"{where}[{row}]") for row, pair in rows)
+        return next(filter(None, found), "")
+    if isinstance(stored, float) and isinstance(again, float):
+        return _first_number([stored], [again], tolerance, where)
+    if stored != again or type(stored) is not type(again):
+        return f"{where} is stored as {_short(stored)} and computed as {_short(again)}"
+    return ""
+
+
+def _all_numbers(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, float) for value in values)
+
+
+def _first_number(stored: list[float], again: list[float], tolerance: float, where: str) -> str:
+    """Relative to each number, but for the rounding of sums that nearly cancel, which is that of the list's largest."""
+    left, right = np.array(stored), np.array(again)
+    size = np.maximum(np.abs(left), np.abs(right))
+    bad = np.flatnonzero(~(np.abs(left - right) <= tolerance * size + ROUNDING * size.max()))
+    if len(bad) == 0:
+        return ""
+    row = int(bad[0])
+    place = where if len(stored) == 1 else f"{where}[{row}]"
+    return f"{place} is stored as {stored[row]!r} and computed as {again[row]!r}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

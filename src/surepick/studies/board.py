@@ -1,0 +1,153 @@
+"""Where an open plan stands: what is in, what is out with whom, what is free. It holds no reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surepick.records import IntArray, Lease
+from surepick.studies.log import ABANDONED, CLOSED, FAILED, Arrivals, Circumstances, Leased, Planned
+
+
+@dataclass(slots=True)
+class Held:
+    """A lease, and how much of it is done.
+
+    Args:
+        leased: its terms and its pulls.
+        done: pulls told, failed, or given back, shape (K,).
+    """
+
+    leased: Leased
+    done: IntArray
+
+    @property
+    def lease(self) -> Lease:
+        return self.leased.lease
+
+    @property
+    def left(self) -> IntArray:
+        """Pulls that have not come back, shape (K,)."""
+        left: IntArray = np.maximum(self.leased.counts - self.done, 0)
+        return left
+
+
+@dataclass(slots=True)
+class Board:
+    """An open plan, folded from its arrivals.
+
+    Args:
+        planned: the plan.
+        told: pulls of each arm that came, shape (K,).
+        dropped: pulls of each arm that will not be measured, shape (K,).
+        granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
+        held: the leases, by number.
+        reasons: why pulls are not measured.
+        failed: pulls that gave no result.
+        closed: no result counts any more.
+        mark: how far the log was read.
+    """
+
+    planned: Planned
+    told: IntArray
+    dropped: IntArray
+    granted: IntArray
+    held: dict[int, Held] = field(default_factory=dict)
+    reasons: set[str] = field(default_factory=set)
+    failed: int = 0
+    closed: bool = False
+    mark: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(planned: Planned) -> Board:
+        """The plan just opened."""
+        nothing = np.zeros(len(planned.plan.counts), np.int64)
+        return Board(planned, nothing, nothing.copy(), nothing.copy())
+
+    def add(self, news: Arrivals) -> None:
+        """Take in what came."""
+        for leased in news.leased:
+            self.held[leased.lease.number] = Held(leased, np.zeros_like(self.told))
+            self.granted += leased.counts
+        np.add.at(self.told, news.arms, news.pulls)
+        for number in np.unique(news.leases).tolist():
+            if number in self.held:
+                rows = news.leases == number
+                np.add.at(self.held[number].done, news.arms[rows], news.pulls[rows])
+        for event in news.events:
+            if event.kind == CLOSED:
+                self.closed = True
+                continue
+            if event.kind == ABANDONED and event.arm is not None:
+                self.dropped[event.arm] += event.pulls
+            if event.kind == ABANDONED:
+                self.reasons.add(event.reason)
+            if event.kind == FAILED:
+                self.failed += event.pulls
+            if event.lease in self.held and event.arm is not None:
+                self.held[event.lease].done[event.arm] += event.pulls
+        self.mark = news.mark
+
+    @property
+    def asked(self) -> IntArray:
+        """Pulls that the plan asks for, shape (K,)."""
+        return self.planned.plan.counts
+
+    @property
+    def missing(self) -> IntArray:
+        """Pulls still wanted of each arm, shape (K,)."""
+        missing: IntArray = np.maximum(self.asked - self.dropped - self.told, 0)
+        return missing
+
+    @property
+    def complete(self) -> bool:
+        """Nothing more is wanted."""
+        return not self.missing.any()
+
+    def free(self, now: float) -> IntArray:
+        """Pulls that nobody holds a lease on, shape (K,)."""
+        out = np.zeros_like(self.told)
+        for held in self.running(now):
+            out += held.left
+        free: IntArray = np.maximum(self.missing - out, 0)
+        return free
+
+    def running(self, now: float) -> list[Held]:
+        """The leases that have not run out and are not done."""
+        return [held for held in self.held.values() if held.lease.until > now and held.left.any()]
+
+    def held_by(self, worker: str, now: float) -> Held | None:
+        """The worker's running lease, None without one."""
+        return next((held for held in self.running(now) if held.lease.worker == worker), None)
+
+    def grant(self, worker: str, most: int | None, *, now: float, until: float) -> Leased | None:
+        """A lease on free pulls, in the order of the arms; None when nothing is free."""
+        free = self.free(now)
+        if most is not None:
+            free = np.diff(np.minimum(np.cumsum(free), most), prepend=0)
+        if not free.any():
+            return None
+        number = max(self.held, default=0) + 1
+        return Leased(Lease(number, self.planned.number, worker, until), free, self.granted)
+
+    def lease_of(self, arm: int, *, ordinal: int | None, worker: str) -> int:
+        """The lease that a result answers: by the ordinal in its key, else the worker's oldest with one left."""
+        for number, held in self.held.items():
+            first = int(held.leased.first[arm])
+            if ordinal is not None:
+                if first <= ordinal < first + int(held.leased.counts[arm]):
+                    return number
+            elif held.lease.worker == worker and held.left[arm] > 0:
+                return number
+        return 0
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What the certificate must say about this plan."""
+        again = int(np.maximum(self.granted - self.asked, 0).sum())
+        return Circumstances(
+            surplus=bool(np.any(self.told > self.asked)),
+            repeated=max(again, self.failed),
+            abandoned=tuple(sorted(self.reasons)),
+        )

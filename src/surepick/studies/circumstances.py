@@ -1,0 +1,76 @@
+"""What a study knows and its policy does not: how the plans were carried out, in the words of the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from surepick.records import Certificate, Plan
+from surepick.studies.leases import format_time
+from surepick.studies.log import INDEPENDENT_OF_VALUE, Circumstances, Event
+
+
+def with_circumstances(
+    answer: Certificate, prepared: tuple[str, ...], circumstances: Sequence[Circumstances]
+) -> Certificate:
+    """The answer with prepared features, surplus, repeated and missing results among its assumptions.
+
+    Missing results become an assumption when they are declared to be independent of their values, and otherwise take
+    the theorem away.
+    """
+    return _with_missing(_with_facts(answer, prepared, circumstances), circumstances)
+
+
+def _with_facts(answer: Certificate, prepared: tuple[str, ...], circumstances: Sequence[Circumstances]) -> Certificate:
+    if answer.pulls == 0:
+        return answer
+    facts = []
+    if prepared:
+        steps = ", then ".join(prepared)
+        facts.append(f"The features were prepared ({steps}); a norm bound refers to the result.")
+    surplus = sum(one.surplus for one in circumstances)
+    if surplus:
+        facts.append(
+            f"More results came than were asked, in {surplus} plans; how many has nothing to do with any values "
+            "seen in the same round."
+        )
+    repeated = sum(one.repeated for one in circumstances)
+    if repeated:
+        facts.append(
+            f"Measurements that failed or did not come in time and were asked again: {repeated}; whether one fails or "
+            "is late has nothing to do with its value."
+        )
+    return replace(answer, assumptions=(*answer.assumptions, *facts))
+
+
+def _with_missing(answer: Certificate, circumstances: Sequence[Circumstances]) -> Certificate:
+    reasons = [one.abandoned for one in circumstances if one.abandoned]
+    if not reasons:
+        return answer
+    dubious = [reason for given in reasons for reason in given if reason != INDEPENDENT_OF_VALUE]
+    if not dubious:
+        sentence = (
+            f"Plans closed with results missing: {len(reasons)}; which ones are missing has nothing to do with "
+            "their values."
+        )
+        return replace(answer, assumptions=(*answer.assumptions, sentence))
+    if answer.verdict != "certified":
+        return answer
+    return replace(
+        answer,
+        verdict="heuristic",
+        reason=f"A plan was closed short ({dubious[0]!r}), which may depend on the values. {answer.reason}",
+    )
+
+
+def with_early_end(answer: Certificate, ended: Event, plan: Plan) -> Certificate:
+    """The answer of a study that was closed before its policy stopped, and what more it would have taken.
+
+    Args:
+        plan: the plan that was open, or that would have been next.
+    """
+    why = f" ({ended.reason})" if ended.reason else ""
+    more = f"The next batch would have taken {plan.total:,} more measurements"
+    if plan.candidate is not None and plan.value is not None:
+        more += f", and about {max(plan.value, plan.total):,.0f} were predicted to be enough"
+    return replace(answer, reason=f"{answer.reason} The study was closed on {format_time(ended.at)}{why}. {more}.")

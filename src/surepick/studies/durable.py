@@ -1,0 +1,315 @@
+"""Studies in a database: make one, open one, list them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine, Row
+from sqlalchemy.exc import IntegrityError
+
+from surepick.codec import encode
+from surepick.errors import InvalidInput, StorageError
+from surepick.noise import parse_noise
+from surepick.policies import Policy, make_policy
+from surepick.records import Arms
+from surepick.studies import sql_schema as tables
+from surepick.studies.audit import audit, first_difference
+from surepick.studies.leases import system_clock
+from surepick.studies.log import Planned
+from surepick.studies.sql_engine import connect, in_words, shown
+from surepick.studies.sql_log import SqlLog, chained
+from surepick.studies.study import Study, check_subject
+
+VERSION = 1  # of the configuration's format
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A study in a database, at a glance.
+
+    Args:
+        name: its name.
+        candidates: K.
+        policy: name of its policy.
+        epsilon, delta: what it promises.
+        created_at: seconds since 1970 (UTC).
+        rounds: plans that were judged.
+        pulls: measurements in them.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        ended: it was closed before its policy stopped.
+    """
+
+    name: str
+    candidates: int
+    policy: str
+    epsilon: float
+    delta: float
+    created_at: float
+    rounds: int
+    pulls: int
+    verdict: str
+    ended: bool
+
+
+def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimize: bool = False) -> Study:
+    """A new study in a database, which is made if it is absent.
+
+    Args:
+        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
+        name: what the study is called there; no other study may be.
+        arms: what is chosen among.
+        policy: the algorithm, made by `make_policy` or equal to one: only such a one can be built again elsewhere.
+        minimize: small rewards are good.
+
+    Raises:
+        InvalidInput: the address or the name has no meaning, the name is taken, or the policy has no spec.
+        StorageError: the database cannot be reached or written, or is not ours.
+    """
+    check_subject(arms, policy)
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
+    if policy.spec is None:
+        raise InvalidInput(
+            "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
+            "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
+        )
+    engine = connect(url, create=True)
+    _prepare(engine, url)
+    state = policy.init()
+    opening = None if policy.stopped(state) else policy.ask(state)
+    row = _row(name.strip(), arms, policy, minimize=minimize)
+    try:
+        with in_words(engine.url), engine.connect() as plain:
+            connection = plain.execution_options(writes=True)
+            with connection.begin():
+                connection.execute(sa.insert(tables.study), [row])
+    except IntegrityError as error:
+        raise InvalidInput(
+            f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
+        ) from error
+    study = _opened(engine, _found(engine, url, name), lambda: (arms, policy))
+    if opening is not None and not study.stopped:
+        study.log.add_plan(Planned(1, opening, study.log.clock()))
+    return study
+
+
+def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
+    """A study in a database; all that was decided in it is computed again and compared.
+
+    Args:
+        url, name: as in `create_study`.
+        policy: None: built from what is stored. One that is given must do the same as the stored one.
+
+    Raises:
+        InvalidInput: there is no such study, or the policy that was given is another one.
+        StorageError: the database cannot be reached, is not ours, or holds something that does not follow from what
+            was told; the row is named.
+    """
+    study = resume_study(url, name, policy)
+    audit(study, name)
+    return study
+
+
+def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
+    """As `open_study`, without computing anything again: only the last decision's bytes are checked.
+
+    Telling and asking while a plan is open then needs no policy at all.
+
+    Raises:
+        As `open_study`, but for what only a computation could find.
+    """
+    engine = connect(url)
+    row = _found(engine, url, name)
+    if policy is None:
+        return _opened(engine, row, lambda: _rebuilt(engine, row))
+    arms = _arms(engine, row)
+    check_subject(arms, policy)
+    study = _opened(engine, row, lambda: (arms, policy))
+    _check_same(study, row, policy)
+    return study
+
+
+def list_studies(url: str) -> list[Listed]:
+    """The studies of a database, by name.
+
+    Raises:
+        InvalidInput, StorageError: as in `open_study`.
+    """
+    engine = connect(url)
+    columns = tables.study.c
+    with in_words(engine.url), engine.connect() as connection:
+        rows = connection.execute(
+            sa.select(
+                columns.id, columns.name, columns.num_arms, columns.configuration, columns.created_at, columns.hash
+            ).order_by(columns.name)
+        ).all()
+    return [_listed(engine, row) for row in rows]
+
+
+def _listed(engine: Engine, row: Any) -> Listed:
+    configuration = json.loads(row.configuration)
+    log = _log(engine, row)
+    last, ended = log.last_decision(), log.ended()
+    return Listed(
+        name=row.name,
+        candidates=row.num_arms,
+        policy=configuration["policy"]["name"],
+        epsilon=configuration["policy"]["epsilon"],
+        delta=configuration["policy"]["delta"],
+        created_at=row.created_at,
+        rounds=0 if last is None else last.plan,
+        pulls=0 if last is None or last.row is None else last.row.total_pulls,
+        verdict="not-yet" if last is None else last.verdict,
+        ended=ended is not None,
+    )
+
+
+def _prepare(engine: Engine, url: str) -> None:
+    """The tables, if they are not there."""
+    if engine.dialect.name == "sqlite":
+        with in_words(engine.url), engine.connect() as connection:
+            raw = connection.connection.dbapi_connection
+            if raw is not None:
+                raw.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers; remembered by the file
+    from surepick.studies.migrate import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
+
+    migrate(engine, url)
+
+
+def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[str, Any]:
+    """A study as a row: what never changes."""
+    spec = policy.spec or {}
+    configuration = json.dumps(
+        {
+            "version": VERSION,
+            "policy": spec,
+            "algorithm": policy.name,
+            "minimize": minimize,
+            "columns": arms.columns,
+            "preparation": arms.preparation,
+            "most_rounds": most_rounds(policy),
+        },
+        allow_nan=False,
+        ensure_ascii=False,
+    )
+    features = np.ascontiguousarray(arms.features, dtype="<f8").tobytes()
+    ids = json.dumps(arms.ids, ensure_ascii=False)
+    shape = arms.features.shape
+    arms_hash = _arms_hash(ids, shape, features)
+    return {
+        "name": name,
+        "configuration": configuration,
+        "ids": ids,
+        "features": features,
+        "num_arms": shape[0],
+        "num_features": shape[1],
+        "arms_hash": arms_hash,
+        "hash": chained("", name, configuration, arms_hash),
+        "created_at": system_clock(),
+    }
+
+
+def _arms_hash(ids: str, shape: tuple[int, ...], features: bytes) -> str:
+    return chained("", ids, json.dumps(shape), hashlib.sha256(features).hexdigest())
+
+
+def most_rounds(policy: Policy[Any]) -> int | None:
+    """The rounds after which a policy is done if no result is missing; None where it knows no such number."""
+    known = getattr(getattr(policy, "settings", policy), "num_rounds", None)
+    return known if isinstance(known, int) else None
+
+
+def _found(engine: Engine, url: str, name: str) -> Row[Any]:
+    """The study's row, but for the features."""
+    columns = [column for column in tables.study.c if column.name != "features"]
+    with in_words(engine.url), engine.connect() as connection:
+        row = connection.execute(sa.select(*columns).where(tables.study.c.name == name.strip())).first()
+        if row is None:
+            names = connection.execute(sa.select(tables.study.c.name).order_by(tables.study.c.name)).scalars().all()
+            known = f"it has {', '.join(map(repr, names[:10]))}" if names else "it has none yet"
+            raise InvalidInput(f"{shown(url)} has no study {name!r}; {known}.")
+    if row.hash != chained("", row.name, row.configuration, row.arms_hash):
+        raise StorageError(
+            f"study {name!r}: its configuration is not what was stored: the bytes do not match their hash. The "
+            "database was altered or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
+        )
+    return row
+
+
+def _log(engine: Engine, row: Row[Any]) -> SqlLog:
+    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash)
+
+
+def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
+    configuration = json.loads(row.configuration)
+    return Study.over(
+        _log(engine, row),
+        ids=tuple(json.loads(row.ids)),
+        noise=parse_noise(configuration["policy"]["noise"]),
+        minimize=configuration["minimize"],
+        build=build,
+    )
+
+
+def _arms(engine: Engine, row: Row[Any]) -> Arms:
+    """The arms as they were stored.
+
+    Raises:
+        StorageError: they are not.
+    """
+    with in_words(engine.url), engine.connect() as connection:
+        features = connection.execute(
+            sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
+        ).scalar_one()
+    shape = (row.num_arms, row.num_features)
+    if row.arms_hash != _arms_hash(row.ids, shape, bytes(features)):
+        raise StorageError(
+            f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
+            "changed now; take the latest backup (docs/studies.md)."
+        )
+    configuration = json.loads(row.configuration)
+    return Arms(
+        np.frombuffer(features, dtype="<f8").reshape(shape),
+        json.loads(row.ids),
+        columns=configuration["columns"],
+        preparation=configuration["preparation"],
+    )
+
+
+def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
+    arms = _arms(engine, row)
+    return arms, make_policy(arms=arms, **json.loads(row.configuration)["policy"])
+
+
+def _check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
+    """Refuse a policy that is not the study's: another algorithm or promise, or another first plan."""
+    configuration = json.loads(row.configuration)
+    stored = configuration["policy"]
+    theirs = {
+        "algorithm": configuration["algorithm"],
+        "epsilon": stored["epsilon"],
+        "delta": stored["delta"],
+        "noise": stored["noise"],
+    }
+    given = {"algorithm": policy.name, "epsilon": policy.epsilon, "delta": policy.delta, "noise": policy.noise.spec}
+    for field, value in theirs.items():
+        if given[field] != value:
+            raise InvalidInput(
+                f"the policy that was given is not the one of study {row.name!r}: its {field} is {given[field]!r} and "
+                f"the study's is {value!r}."
+            )
+    first = next(study.log.plans(), None)
+    state = policy.init()
+    if first is None or policy.stopped(state):
+        return
+    difference = first_difference(encode(first.plan), encode(policy.ask(state)))
+    if difference:
+        raise InvalidInput(
+            f"the policy that was given is not the one of study {row.name!r}: its first plan differs ({difference})."
+        )

@@ -1,0 +1,77 @@
+"""Leases: their keys, how long they last, and the only clock of the library."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from surepick.errors import InvalidInput
+
+Clock = Callable[[], float]
+KEY = re.compile(r"p(\d+)\.(\d+)@(.*)", re.DOTALL)
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def system_clock() -> float:
+    """Seconds since 1970 (UTC), as this machine sees them."""
+    return time.time()
+
+
+def parse_duration(text: str | float) -> float:
+    """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number of seconds.
+
+    Raises:
+        InvalidInput: it is none of these, or not positive and finite.
+    """
+    if isinstance(text, str):
+        whole = text.strip().lower()
+        parts = re.findall(r"(\d+(?:\.\d+)?)([smhdw])", whole)
+        if parts and "".join(number + unit for number, unit in parts) == whole:
+            seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
+        else:
+            seconds = _plain(whole)
+    else:
+        seconds = float(text)
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InvalidInput(f"{text!r} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
+    return seconds
+
+
+def _plain(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def format_time(seconds: float) -> str:
+    """A time as people of this machine's time zone write it, to the minute."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+def format_utc(seconds: float) -> str:
+    """A time in UTC, ISO 8601, to the microsecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+
+
+def format_duration(seconds: float) -> str:
+    """A duration to two units: "3 d 4 h", "12 min", "40 s"."""
+    left = max(0, round(seconds))
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    parts: list[str] = []
+    for name, size in units:
+        number, left = divmod(left, size)
+        if number or (name == "s" and not parts):
+            parts.append(f"{number} {name}")
+    return " ".join(parts[:2])
+
+
+def read_key(key: str, name: str) -> tuple[int, int] | None:
+    """(plan, ordinal) of the key of a leased pull of the arm of that name; None for a key of the user's own."""
+    found = KEY.fullmatch(key)
+    if found is None or found[3] != name:
+        return None
+    return int(found[1]), int(found[2])

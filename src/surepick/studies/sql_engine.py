@@ -1,0 +1,226 @@
+"""Connections to the database of durable studies: settings that make them safe, and errors in words."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+
+from surepick.errors import InvalidInput, StorageError
+from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
+
+BUSY_SECONDS = 60
+NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
+KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+
+
+def read_url(url: str) -> URL:
+    """The address of a database.
+
+    Raises:
+        InvalidInput: it is no such address, or of another kind of database, or its driver is absent.
+    """
+    try:
+        address = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise InvalidInput(
+            f"{url!r} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an absolute path) or "
+            "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
+        ) from error
+    backend = address.get_backend_name()
+    if backend not in KNOWN:
+        raise InvalidInput(f"studies are kept in SQLite or PostgreSQL, not in {backend!r}.")
+    if backend == "sqlite" and address.database in (None, "", ":memory:"):
+        raise InvalidInput(
+            f"{url!r} names no file, so nothing would last; write sqlite:///FILE, or use sp.Study in memory."
+        )
+    return address.set(drivername=KNOWN[backend])
+
+
+def connect(url: str, *, create: bool = False) -> Engine:
+    """An engine for the database, checked to be ours.
+
+    Args:
+        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
+        create: make the file of a SQLite database if it is absent, and accept a database without tables.
+
+    Raises:
+        InvalidInput: the address has no meaning, or there is no such file.
+        StorageError: the database cannot be reached, is no database, is not ours, or of another schema.
+    """
+    address = read_url(url)
+    engine = _sqlite(address, create=create) if address.get_backend_name() == "sqlite" else _postgresql(address)
+    with in_words(address):
+        version = _version(engine, address)
+    if version is None and create:
+        return engine
+    check_version(version, url)
+    return engine
+
+
+def check_version(version: str | None, url: str) -> None:
+    """Refuse a database of another schema.
+
+    Raises:
+        StorageError: it is older, newer, or not ours.
+    """
+    if version == SCHEMA:
+        return
+    if version is None:
+        raise StorageError(f"{shown(url)} holds no studies yet; start one with `surepick create`.")
+    if version in OLDER:
+        raise StorageError(
+            f"{shown(url)} has schema {version} and this version of surepick works with {SCHEMA}. Make a copy of it, "
+            "then run `surepick migrate URL`."
+        )
+    raise StorageError(
+        f"{shown(url)} has schema {version}, which this version of surepick does not know (it knows up to {SCHEMA}): "
+        "it was written by a newer version. Nothing was changed. Install that version: pip install -U surepick."
+    )
+
+
+def shown(url: str | URL) -> str:
+    """The address without its password."""
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def _sqlite(address: URL, *, create: bool) -> Engine:
+    path = _path(address)
+    if not create and path is not None and not path.is_file():
+        raise InvalidInput(f"there is no file {path} ({shown(address)}); start a study with `surepick create`.")
+    if path is not None and not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent} for {shown(address)}; make it first.")
+    if path is not None:
+        _warn_of_network(path)
+    engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS}, poolclass=sa.pool.QueuePool)
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say so, see `begin`
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+    return engine
+
+
+def _path(address: URL) -> Path | None:
+    """The file of a SQLite database; None for one that is named by a URI of its own."""
+    database = address.database or ""
+    return None if database.startswith("file:") else Path(database)
+
+
+def _postgresql(address: URL) -> Engine:
+    try:
+        return sa.create_engine(address, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    except (ImportError, NoSuchModuleError) as error:
+        raise InvalidInput('PostgreSQL needs psycopg, which is absent: pip install "surepick[postgres]".') from error
+
+
+def _version(engine: Engine, address: URL) -> str | None:
+    """The schema that the database says it has; None for a database without tables."""
+    with engine.connect() as connection:
+        names = set(sa.inspect(connection).get_table_names())
+        if VERSION_TABLE in names:
+            return str(connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one())
+    ours = set(metadata.tables)
+    if address.get_backend_name() == "sqlite" and names:
+        raise StorageError(
+            f"{shown(address)} is a database of something else: it has the tables {', '.join(sorted(names)[:5])} and "
+            "not those of surepick. Nothing was changed. Give another file."
+        )
+    if names & ours:
+        raise StorageError(
+            f"{shown(address)} has tables of something else under names that surepick uses "
+            f"({', '.join(sorted(names & ours))}). Nothing was changed. Give a database of its own."
+        )
+    return None
+
+
+def _warn_of_network(path: Path) -> None:
+    """SQLite's locks do not work on most network file systems."""
+    kind = file_system(path)
+    if any(name in kind for name in NETWORK_SYSTEMS):
+        warnings.warn(
+            f"{path} lies on a network file system ({kind}), where SQLite cannot keep several writers apart: results "
+            "could be lost. Use a local disk, or PostgreSQL.",
+            stacklevel=5,
+        )
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
+    """The kind of file system that the path lies on, "" where the machine does not say."""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    where, best, kind = os.path.realpath(path), "", ""
+    for line in lines:
+        parts = line.split()
+        if len(parts) < 3:
+            continue
+        point = parts[1].replace("\\040", " ")
+        inside = where == point or where.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, parts[2]
+    return kind.lower()
+
+
+@contextmanager
+def in_words(address: URL | str) -> Iterator[None]:
+    """Errors of the database become `StorageError`s that say what happened and what to do."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except DBAPIError as error:
+        raise StorageError(_words(str(error.orig), shown(address))) from error
+
+
+def _words(said: str, where: str) -> str:
+    lower = said.strip().lower()
+    for fragments, words in WORDS:
+        if any(fragment in lower for fragment in fragments):
+            return f"{where}: {words} ({said.strip().splitlines()[0]})"
+    return f"{where}: the database refused: {said.strip()}"
+
+
+NOTHING = "Nothing of this call was stored; what was acknowledged before is safe."
+WORDS = (
+    (
+        ("disk is full", "no space left", "disk i/o error", "disk full", "could not extend"),
+        f"the disk is full or failing. {NOTHING} Make room, then repeat the call.",
+    ),
+    (
+        ("readonly", "read-only", "permission denied"),
+        f"the database cannot be written. {NOTHING} Give this user the right to write the file and its folder.",
+    ),
+    (
+        ("not a database", "file is encrypted"),
+        "this is not a SQLite database. Nothing was changed. Give the file of a study, or a new name.",
+    ),
+    (
+        ("malformed", "corrupt"),
+        "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md).",
+    ),
+    (("locked", "busy"), f"another process kept the database busy for {BUSY_SECONDS} s. {NOTHING} Repeat the call."),
+    (("unable to open",), "the file cannot be opened; see that its folder exists and may be written."),
+    (
+        ("refused", "could not connect", "connection failed", "closed the connection", "connection is lost", "timeout"),
+        f"no server answers. {NOTHING} See that it runs and that the address is right.",
+    ),
+    (("does not exist",), "there is no such database, user or table on this server."),
+    (("authentication", "password"), "the server does not accept this user and password."),
+)

@@ -1,0 +1,448 @@
+"""The log in a database: SQLite or PostgreSQL, the same tables, one writer of a study at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine, Row
+
+from surepick.codec import from_json, to_json
+from surepick.errors import StorageError
+from surepick.records import Lease, Observations, Plan, RoundRecord
+from surepick.studies import sql_schema as tables
+from surepick.studies.leases import Clock, system_clock
+from surepick.studies.log import (
+    COUNTED,
+    ENDED,
+    Arrivals,
+    Circumstances,
+    Decision,
+    Event,
+    Leased,
+    Planned,
+    Results,
+    Told,
+)
+from surepick.studies.sql_engine import in_words
+
+CHUNK = 500  # keys in one question
+
+
+class SqlLog:
+    """The log of one study in a database.
+
+    Every writer takes the study's turn first, so that what one reads inside it stays true until it has written; nothing
+    is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
+
+    Args:
+        engine: of a database with the tables of `sql_schema`.
+        study: id of the study's row.
+        name: its name, for messages.
+        num_arms: K.
+        start: hash of the study's row, where the chain of plans and decisions begins.
+    """
+
+    def __init__(self, engine: Engine, *, study: int, name: str, num_arms: int, start: str) -> None:
+        self._engine = engine
+        self._study = study
+        self._name = name
+        self._num_arms = num_arms
+        self._start = start
+        self._open: Connection | None = None
+        self._plans: dict[int, Planned] = {}
+        self._hashes: dict[int, str] = {}
+        self._latest: Decision | None = None
+
+    @property
+    def clock(self) -> Clock:
+        """The server's clock where there is one, since its clients' differ."""
+        return self._server_clock if self._engine.dialect.name == "postgresql" else system_clock
+
+    def _server_clock(self) -> float:
+        with self._reading() as connection:
+            return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        if self._open is not None:  # inside a turn already
+            yield
+            return
+        with in_words(self._engine.url), self._engine.connect() as connection:
+            writing = connection.execution_options(writes=True)
+            with writing.begin():
+                if self._engine.dialect.name == "postgresql":
+                    mine = sa.select(tables.study.c.id).where(tables.study.c.id == self._study)
+                    writing.execute(mine.with_for_update(key_share=True))
+                self._open = writing
+                try:
+                    yield
+                finally:
+                    self._open = None
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """The turn's connection, or one of its own."""
+        if self._open is not None:
+            yield self._open
+            return
+        with in_words(self._engine.url), self._engine.connect() as connection:
+            yield connection
+
+    def _insert(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+        with self.turn(), self._reading() as connection:  # inside a turn, reading is through its connection
+            connection.execute(sa.insert(table), [{"study": self._study, **row} for row in rows])
+
+    # plans
+
+    def add_plan(self, planned: Planned) -> Planned:
+        with self.turn():
+            there = self._plan(planned.number)
+            if there is not None:
+                return there
+            text = to_json(replace(planned.plan, ids=None))
+            row = {
+                "number": planned.number,
+                "plan": text,
+                "opened_at": planned.opened_at,
+                "hash": chained(self._hash_of_decision(planned.number - 1), text),
+            }
+            self._insert(tables.plan, [row])
+        return planned
+
+    def last_plan(self) -> Planned | None:
+        with self._reading() as connection:
+            number = connection.execute(
+                sa.select(sa.func.max(tables.plan.c.number)).where(tables.plan.c.study == self._study)
+            ).scalar()
+        return None if number is None else self._plan(int(number))
+
+    def plans(self) -> Iterator[Planned]:
+        columns = tables.plan.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.plan).where(columns.study == self._study).order_by(columns.number)
+            ).all()
+        for position, row in enumerate(rows, start=1):
+            if row.number != position:
+                raise StorageError(f"study {self._name!r}: plan {position} is missing; take the latest backup.")
+            yield self._planned(row)
+
+    def _plan(self, number: int) -> Planned | None:
+        if number not in self._plans:
+            columns = tables.plan.c
+            with self._reading() as connection:
+                row = connection.execute(
+                    sa.select(tables.plan).where(columns.study == self._study, columns.number == number)
+                ).first()
+            if row is None:
+                return None
+            self._plans = {number: self._planned(row)}
+        return self._plans[number]
+
+    def _planned(self, row: Row[Any]) -> Planned:
+        expected = chained(self._hash_of_decision(row.number - 1), row.plan)
+        if row.hash != expected:
+            raise StorageError(_altered(f"plan {row.number}", self._name))
+        plan = from_json(Plan, row.plan)
+        if len(plan.counts) != self._num_arms:
+            raise StorageError(f"study {self._name!r}: plan {row.number} has {len(plan.counts)} arms.")
+        return Planned(int(row.number), plan, float(row.opened_at))
+
+    # leases and results
+
+    def add_lease(self, leased: Leased, at: float) -> None:
+        terms = leased.lease
+        rows = [
+            {
+                "plan": terms.plan,
+                "number": terms.number,
+                "worker": terms.worker,
+                "arm": arm,
+                "pulls": int(leased.counts[arm]),
+                "first": int(leased.first[arm]),
+                "until": terms.until,
+                "leased_at": at,
+            }
+            for arm in np.flatnonzero(leased.counts).tolist()
+        ]
+        self._insert(tables.lease, rows)
+
+    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+        number = len(results.arms)
+        rows = [
+            {
+                "plan": plan,
+                "standing": standing,
+                "key": key,
+                "arm": arm,
+                "pulls": pulls,
+                "sum": total,
+                "squares": squares,
+                "lease": lease,
+                "source": results.source,
+                "told_at": at,
+            }
+            for key, arm, pulls, total, squares, lease in zip(
+                results.keys or (None,) * number,
+                results.arms.tolist(),
+                results.pulls.tolist(),
+                results.sums.tolist(),
+                [None] * number if results.squares is None else results.squares.tolist(),
+                [0] * number if results.leases is None else results.leases.tolist(),
+                strict=True,
+            )
+        ]
+        self._insert(tables.observation, rows)
+
+    def add_event(self, event: Event) -> None:
+        row = {
+            "plan": event.plan,
+            "kind": event.kind,
+            "arm": event.arm,
+            "pulls": event.pulls,
+            "lease": event.lease,
+            "reason": event.reason,
+            "at": event.at,
+        }
+        self._insert(tables.event, [row])
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        told, leased, events = mark or (0, 0, 0)
+        results, leases, happened = tables.observation.c, tables.lease.c, tables.event.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(results.id, results.arm, results.pulls, results.lease)
+                .where(results.study == self._study, results.plan == plan, results.id > told)
+                .where(results.standing == COUNTED)
+                .order_by(results.id)
+            ).all()
+            parts = connection.execute(
+                sa.select(tables.lease)
+                .where(leases.study == self._study, leases.plan == plan, leases.id > leased)
+                .order_by(leases.id)
+            ).all()
+            news = connection.execute(
+                sa.select(tables.event)
+                .where(happened.study == self._study, happened.plan == plan, happened.id > events)
+                .order_by(happened.id)
+            ).all()
+        columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
+        return Arrivals(
+            arms=columns[:, 1],
+            pulls=columns[:, 2],
+            leases=columns[:, 3],
+            leased=tuple(self._leased(parts)),
+            events=tuple(_event(row) for row in news),
+            mark=(
+                int(columns[-1, 0]) if len(columns) else told,
+                parts[-1].id if parts else leased,
+                news[-1].id if news else events,
+            ),
+        )
+
+    def _leased(self, rows: Sequence[Row[Any]]) -> Iterator[Leased]:
+        by_number: dict[int, list[Row[Any]]] = {}
+        for row in rows:
+            by_number.setdefault(row.number, []).append(row)
+        for number, parts in by_number.items():
+            counts, first = np.zeros(self._num_arms, np.int64), np.zeros(self._num_arms, np.int64)
+            arms = [part.arm for part in parts]
+            counts[arms] = [part.pulls for part in parts]
+            first[arms] = [part.first for part in parts]
+            yield Leased(Lease(number, parts[0].plan, parts[0].worker, float(parts[0].until)), counts, first)
+
+    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+        columns, found = tables.observation.c, {}
+        with self._reading() as connection:
+            for start in range(0, len(keys), CHUNK):
+                rows = connection.execute(
+                    sa.select(columns.key, columns.arm, columns.pulls, columns.sum).where(
+                        columns.study == self._study, columns.key.in_(keys[start : start + CHUNK])
+                    )
+                )
+                found.update({key: Told(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
+        return found
+
+    def results(self, plan: int) -> list[Results]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(columns.arm, columns.pulls, columns.sum, columns.squares)
+                .where(columns.study == self._study, columns.plan == plan, columns.standing == COUNTED)
+                .order_by(columns.id)
+            ).all()
+        if not rows:
+            return []
+        arms, pulls, sums, squares = zip(*rows, strict=True)
+        known = None if any(one is None for one in squares) else squares
+        return [Results(arms, pulls, sums, known)]  # type: ignore[arg-type]
+
+    def latest_plan_of(self, worker: str) -> int:
+        columns = tables.lease.c
+        with self._reading() as connection:
+            plan = connection.execute(
+                sa.select(columns.plan)
+                .where(columns.study == self._study, columns.worker == worker)
+                .order_by(columns.id.desc())
+                .limit(1)
+            ).scalar()
+        return int(plan or 0)
+
+    def ended(self) -> Event | None:
+        columns = tables.event.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(tables.event)
+                .where(columns.study == self._study, columns.plan == 0, columns.kind == ENDED)
+                .order_by(columns.id)
+                .limit(1)
+            ).first()
+        return None if row is None else _event(row)
+
+    def latest_time(self) -> float:
+        newest = [
+            sa.select(time).where(table.c.study == self._study).order_by(table.c.id.desc()).limit(1).scalar_subquery()
+            for table, time in (
+                (tables.observation, tables.observation.c.told_at),
+                (tables.lease, tables.lease.c.leased_at),
+                (tables.plan, tables.plan.c.opened_at),
+            )
+        ]
+        with self._reading() as connection:
+            return max((float(time) for time in connection.execute(sa.select(*newest)).one() if time), default=0.0)
+
+    # decisions
+
+    def add_decision(self, decision: Decision) -> Decision:
+        stored = self._texts(decision)
+        with self.turn():
+            there = self._decision(decision.plan)
+            if there is not None:
+                return there
+            row = {**stored, "previous": self._hash_before(decision.plan), "decided_at": decision.at}
+            row["hash"] = decision_hash(row)
+            self._insert(tables.decision, [row])
+        return decision
+
+    def _texts(self, decision: Decision) -> dict[str, Any]:
+        return {
+            "plan": decision.plan,
+            "round": 0 if decision.row is None else decision.row.round,
+            "state": decision.state if isinstance(decision.state, str) else to_json(decision.state),
+            "seen": to_json(decision.seen),
+            "trace": to_json(decision.row),
+            "circumstances": to_json(decision.circumstances),
+            "leader": decision.leader,
+            "stopped": int(decision.stopped),
+            "verdict": decision.verdict,
+        }
+
+    def last_decision(self) -> Decision | None:
+        with self._reading() as connection:
+            plan = connection.execute(
+                sa.select(sa.func.max(tables.decision.c.plan)).where(tables.decision.c.study == self._study)
+            ).scalar()
+        if plan is None:
+            return None
+        if self._latest is None or self._latest.plan != plan:
+            self._latest = self._decision(int(plan))
+        return self._latest
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        columns = tables.decision.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.decision)
+                .where(columns.study == self._study, columns.plan > after)
+                .order_by(columns.plan)
+            ).all()
+        for position, row in enumerate(rows, start=after + 1):
+            if row.plan != position:
+                raise StorageError(f"study {self._name!r}: decision {position} is missing; take the latest backup.")
+            if row.previous != self._hash_before(row.plan):
+                raise StorageError(_altered(f"what comes before decision {row.plan}", self._name))
+            yield self._decided(row)
+
+    def _decision(self, plan: int) -> Decision | None:
+        columns = tables.decision.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(tables.decision).where(columns.study == self._study, columns.plan == plan)
+            ).first()
+        return None if row is None else self._decided(row)
+
+    def _decided(self, row: Row[Any]) -> Decision:
+        if row.hash != decision_hash(row._mapping):
+            raise StorageError(_altered(f"decision {row.plan}", self._name))
+        self._hashes[int(row.plan)] = row.hash
+        return Decision(
+            plan=int(row.plan),
+            state=row.state,
+            stopped=bool(row.stopped),
+            verdict=row.verdict,
+            leader=int(row.leader),
+            seen=None if row.seen == "null" else from_json(Observations, row.seen),
+            row=None if row.trace == "null" else from_json(RoundRecord, row.trace),
+            circumstances=from_json(Circumstances, row.circumstances),
+            at=float(row.decided_at),
+        )
+
+    def _hash_of_decision(self, plan: int) -> str:
+        if plan not in self._hashes:
+            columns = tables.decision.c
+            with self._reading() as connection:
+                found = connection.execute(
+                    sa.select(columns.hash).where(columns.study == self._study, columns.plan == plan)
+                ).scalar()
+            if found is None:
+                raise StorageError(f"study {self._name!r}: decision {plan} is missing; take the latest backup.")
+            self._hashes[plan] = str(found)
+        return self._hashes[plan]
+
+    def _hash_before(self, plan: int) -> str:
+        """What a decision is chained to: its plan, or the study."""
+        if plan == 0:
+            return self._start
+        columns = tables.plan.c
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(columns.hash).where(columns.study == self._study, columns.number == plan)
+            ).scalar()
+        if found is None:
+            raise StorageError(f"study {self._name!r}: plan {plan} is missing; take the latest backup.")
+        return str(found)
+
+
+HASHED = ("plan", "round", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")
+
+
+def chained(previous: str, *texts: str) -> str:
+    """SHA-256 of the hash before and of texts, each with its length, so that none can run into the next."""
+    digest = hashlib.sha256(previous.encode())
+    for text in texts:
+        stored = text.encode()
+        digest.update(len(stored).to_bytes(8, "big"))
+        digest.update(stored)
+    return digest.hexdigest()
+
+
+def decision_hash(row: Any) -> str:
+    """The hash of a decision's row, over its stored bytes."""
+    return chained(row["previous"], *(str(row[name]) for name in HASHED))
+
+
+def _event(row: Row[Any]) -> Event:
+    return Event(row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at))
+
+
+def _altered(what: str, name: str) -> str:
+    return (
+        f"study {name!r}: {what} is not what was stored: its bytes do not match their hash. The database was altered "
+        "or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
+    )

@@ -1,0 +1,139 @@
+"""The tables of durable studies. Rows are only ever added; `migrations/` has the steps from schema to schema."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeEngine
+
+SCHEMA = "0001"  # the newest step that this version knows
+OLDER: tuple[str, ...] = ()  # steps from which `surepick migrate` can start
+VERSION_TABLE = "surepick_schema"
+
+metadata = MetaData()
+
+
+def _serial() -> TypeEngine[int]:
+    """64-bit; SQLite numbers rows by itself only if the type is called INTEGER."""
+    return BigInteger().with_variant(Integer, "sqlite")
+
+
+def _double() -> Float[float]:
+    return Float(53)
+
+
+study = Table(
+    "study",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("configuration", Text, nullable=False),  # JSON: policy, noise, direction, columns, preparation, version
+    Column("ids", Text, nullable=False),  # JSON: the K ids
+    Column("features", LargeBinary, nullable=False),  # little-endian float64, row by row
+    Column("num_arms", BigInteger, nullable=False),
+    Column("num_features", BigInteger, nullable=False),
+    Column("arms_hash", Text, nullable=False),  # SHA-256 of ids, shape and features
+    Column("hash", Text, nullable=False),  # SHA-256 of name, configuration and arms_hash: where the chain begins
+    Column("created_at", _double(), nullable=False),
+)
+
+plan = Table(
+    "plan",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("plan", Text, nullable=False),  # JSON
+    Column("opened_at", _double(), nullable=False),
+    Column("hash", Text, nullable=False),  # SHA-256 of the decision's hash before it and of the JSON
+    UniqueConstraint("study", "number", name="one_plan_a_number"),
+)
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), nullable=False),
+    Column("plan", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("arm", BigInteger, nullable=False),
+    Column("pulls", BigInteger, nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("until", _double(), nullable=False),
+    Column("leased_at", _double(), nullable=False),
+    ForeignKeyConstraint(["study", "plan"], ["plan.study", "plan.number"], name="lease_of_a_plan"),
+    UniqueConstraint("study", "plan", "arm", "first", name="a_pull_is_leased_once"),
+    CheckConstraint("pulls > 0", name="a_lease_has_pulls"),
+)
+Index("leases_of_a_worker", lease.c.study, lease.c.worker, lease.c.id)
+
+observation = Table(
+    "observation",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("plan", BigInteger, nullable=False),  # 0: of no plan
+    Column("standing", Text, nullable=False),  # counted, late, prior
+    Column("key", Text),
+    Column("arm", BigInteger, nullable=False),
+    Column("pulls", BigInteger, nullable=False),
+    Column("sum", _double(), nullable=False),
+    Column("squares", _double()),
+    Column("lease", BigInteger, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("told_at", _double(), nullable=False),
+    UniqueConstraint("study", "key", name="a_key_counts_once"),
+    CheckConstraint("pulls > 0", name="a_result_has_pulls"),
+    CheckConstraint("standing in ('counted', 'late', 'prior')", name="a_known_standing"),
+)
+Index("results_of_a_plan", observation.c.study, observation.c.plan, observation.c.id)
+
+event = Table(
+    "event",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("plan", BigInteger, nullable=False),  # 0: of the study
+    Column("kind", Text, nullable=False),  # failed, abandoned, closed, ended
+    Column("arm", BigInteger),
+    Column("pulls", BigInteger, nullable=False),
+    Column("lease", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", _double(), nullable=False),
+    CheckConstraint("kind in ('failed', 'abandoned', 'closed', 'ended')", name="a_known_kind"),
+)
+Index("events_of_a_plan", event.c.study, event.c.plan, event.c.id)
+
+decision = Table(
+    "decision",
+    metadata,
+    Column("id", _serial(), primary_key=True),
+    Column("study", _serial(), ForeignKey("study.id"), nullable=False),
+    Column("plan", BigInteger, nullable=False),  # 0: the start
+    Column("round", BigInteger, nullable=False),  # of the policy; several plans can be looks of one round
+    Column("state", Text, nullable=False),  # JSON
+    Column("seen", Text, nullable=False),  # JSON: counts, sums and squares received
+    Column("trace", Text, nullable=False),  # JSON: the row of the trace
+    Column("circumstances", Text, nullable=False),  # JSON
+    Column("leader", BigInteger, nullable=False),
+    Column("stopped", Integer, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("previous", Text, nullable=False),  # hash of the plan; of the study at the start
+    Column("hash", Text, nullable=False),  # SHA-256 of the previous hash and of the columns from plan to verdict
+    Column("decided_at", _double(), nullable=False),
+    UniqueConstraint("study", "plan", name="one_decision_a_plan"),
+)

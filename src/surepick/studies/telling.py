@@ -1,0 +1,121 @@
+"""What was told: once each, of which plan, and for which lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.records import IntArray, Plan
+from surepick.studies.board import Board
+from surepick.studies.leases import read_key
+from surepick.studies.log import Log, Results, Told
+
+
+def labels(keys: Sequence[object] | None, expected: int) -> tuple[str | None, ...] | None:
+    """The keys as texts, None for a row without one.
+
+    Raises:
+        InvalidInput: their number is not that of the results, or one is empty.
+    """
+    if keys is None:
+        return None
+    names = tuple(None if key is None else str(key) for key in keys)
+    if len(names) != expected:
+        raise InvalidInput(f"there are {len(names)} keys for {expected} results; give one key per result, or none.")
+    if "" in names:
+        raise InvalidInput("a key is empty; leave the keys away, or give every result one of its own.")
+    return names
+
+
+def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
+    """(the rows that were not told before, how many were).
+
+    Raises:
+        InvalidInput: a key was told before for another arm or with another value. The value is not named: it may
+            belong to an open plan.
+    """
+    if results.keys is None:
+        return results, 0
+    seen = log.told([key for key in results.keys if key is not None])
+    kept = []
+    rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True)
+    for row, (key, (arm, pulls, total)) in enumerate(zip(results.keys, rows, strict=True)):
+        told = Told(arm, pulls, total)
+        if key is None:
+            kept.append(row)
+        elif key not in seen:
+            seen[key] = told
+            kept.append(row)
+        elif seen[key] != told:
+            other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != arm else "with another value"
+            raise InvalidInput(
+                f"key {key!r} was told before {other}; a key names one result. Nothing of this call was stored. If "
+                "it is another measurement, give it a key of its own."
+            )
+    return results.rows(kept), len(results.keys) - len(kept)
+
+
+def plans_of(
+    log: Log,
+    results: Results,
+    ids: Sequence[str],
+    worker: str | None,
+    plan: int | None,
+    open_number: int,
+    latest: int,
+) -> IntArray:
+    """Number of the plan that each row belongs to, shape (n,); 0 where that is the open one and none is open.
+
+    Args:
+        worker: who told; rows without a key of a lease belong to the plan of the worker's latest lease.
+        plan: what the caller says; None: nothing.
+        open_number: the open plan, 0 if there is none.
+        latest: the latest plan.
+
+    Raises:
+        InvalidInput: there is no such plan.
+    """
+    if plan is not None and not (isinstance(plan, int | np.integer) and 1 <= plan <= latest):
+        raise InvalidInput(f"plan is {plan!r}; the study has opened {latest} plans so far, numbered from 1.")
+    usual = plan or (log.latest_plan_of(worker) if worker else 0) or open_number
+    belongs = np.full(len(results.arms), usual, np.int64)
+    if plan is None and results.keys is not None:
+        for row, (key, arm) in enumerate(zip(results.keys, results.arms.tolist(), strict=True)):
+            named = None if key is None else read_key(key, ids[arm])
+            if named is not None and 1 <= named[0] <= latest:
+                belongs[row] = named[0]
+    return belongs
+
+
+def check_asked(plan: Plan, arms: IntArray, ids: Sequence[str]) -> None:
+    """Refuse results of arms that the plan does not ask for.
+
+    Raises:
+        InvalidInput: there are some.
+    """
+    stray = arms[plan.counts[arms] == 0]
+    if len(stray):
+        raise InvalidInput(
+            f"{len(stray)} results are of arms that the open plan did not ask for, the first is "
+            f"{ids[stray[0]]!r}. Which arms are measured must not depend on a hunch, or the certificate means "
+            "nothing. Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
+        )
+
+
+def with_leases(results: Results, board: Board, ids: Sequence[str], worker: str | None) -> Results:
+    """The rows with the number of the lease that each answers."""
+    if not board.held:
+        return results
+    keys = results.keys or (None,) * len(results.arms)
+    ordinals = []
+    for key, arm in zip(keys, results.arms.tolist(), strict=True):
+        named = None if key is None else read_key(key, ids[arm])
+        ordinals.append(None if named is None else named[1])
+    leases = [
+        board.lease_of(arm, ordinal=ordinal, worker=worker or "")
+        for arm, ordinal in zip(results.arms.tolist(), ordinals, strict=True)
+    ]
+    return replace(results, leases=np.array(leases, np.int64))

@@ -13,73 +13,160 @@ print(study.certificate())
 
 import importlib
 import importlib.util
+from typing import TYPE_CHECKING
 
-from surepick import environments
-from surepick.codec import from_json, to_json
-from surepick.complexity import effective_dimension
-from surepick.designs import allocate, design_value, round_design, solve_design
-from surepick.embeddings import (
-    FourierExpansion,
-    GaussianKernel,
-    HermiteExpansion,
-    IndependentEmbedding,
-    KernelEmbedding,
-    LinearEmbedding,
-    MaternKernel,
-    MercerEmbedding,
-    NeuralTangentKernel,
-    PolynomialKernel,
-    ProductExpansion,
-    SineExpansion,
-)
-from surepick.errors import (
-    ContractError,
-    DatasetMissing,
-    InvalidInput,
-    NotConverged,
-    OutOfTurn,
-    StorageError,
-    SurepickError,
-)
-from surepick.experiments import Run, simulate
-from surepick.forecast import Forecast, forecast
-from surepick.noise import Bernoulli, Bounded, Noise, PilotGaussian, SubGaussian, parse_noise, pilot_noise
-from surepick.policies import (
-    LUCB,
-    RAGE,
-    ActionElimination,
-    AdaptiveElimination,
-    CertifiedElimination,
-    FixedElimination,
-    LinGame,
-    LinGapE,
-    MeansNeuralRule,
-    Policy,
-    SuccessiveHalving,
-    UnknownMisspecificationElimination,
-    XYAdaptive,
-    XYStatic,
-    make_policy,
-    paper_settings,
-    policy_names,
-)
-from surepick.records import (
-    Allocation,
-    Arms,
-    Certificate,
-    Design,
-    Embedding,
-    Observations,
-    Plan,
-    RoundRecord,
-    Step,
-)
-from surepick.studies import Study
-from surepick.tables import read_arms
+if TYPE_CHECKING:
+    from surepick import environments
+    from surepick.codec import from_json, to_json
+    from surepick.complexity import effective_dimension
+    from surepick.designs import allocate, design_value, round_design, solve_design
+    from surepick.embeddings import (
+        FourierExpansion,
+        GaussianKernel,
+        HermiteExpansion,
+        IndependentEmbedding,
+        KernelEmbedding,
+        LinearEmbedding,
+        MaternKernel,
+        MercerEmbedding,
+        NeuralTangentKernel,
+        PolynomialKernel,
+        ProductExpansion,
+        SineExpansion,
+    )
+    from surepick.errors import (
+        ContractError,
+        DatasetMissing,
+        InvalidInput,
+        NotConverged,
+        OutOfTurn,
+        StorageError,
+        SurepickError,
+    )
+    from surepick.experiments import Run, simulate
+    from surepick.forecasts import Forecast, forecast
+    from surepick.noise import Bernoulli, Bounded, Noise, PilotGaussian, SubGaussian, parse_noise, pilot_noise
+    from surepick.policies import (
+        LUCB,
+        RAGE,
+        ActionElimination,
+        AdaptiveElimination,
+        CertifiedElimination,
+        FixedElimination,
+        LinGame,
+        LinGapE,
+        MeansNeuralRule,
+        Policy,
+        SuccessiveHalving,
+        UnknownMisspecificationElimination,
+        XYAdaptive,
+        XYStatic,
+        make_policy,
+        paper_settings,
+        policy_names,
+    )
+    from surepick.records import (
+        Allocation,
+        Arms,
+        Certificate,
+        Design,
+        Embedding,
+        Observations,
+        Plan,
+        RoundRecord,
+        Step,
+    )
+    from surepick.studies import Study
+    from surepick.tables import read_arms
 
 __version__ = "0.1.0"
 
-NEED_EXTRAS = {  # name -> (module, package that it needs, extra): resolved on first use, so that importing is light
+HOMES = {  # module -> public names in it: resolved on first use, so that a command loads what it needs
+    "surepick.codec": (
+        "from_json",
+        "to_json",
+    ),
+    "surepick.complexity": ("effective_dimension",),
+    "surepick.designs": (
+        "allocate",
+        "design_value",
+        "round_design",
+        "solve_design",
+    ),
+    "surepick.embeddings": (
+        "FourierExpansion",
+        "GaussianKernel",
+        "HermiteExpansion",
+        "IndependentEmbedding",
+        "KernelEmbedding",
+        "LinearEmbedding",
+        "MaternKernel",
+        "MercerEmbedding",
+        "NeuralTangentKernel",
+        "PolynomialKernel",
+        "ProductExpansion",
+        "SineExpansion",
+    ),
+    "surepick.errors": (
+        "ContractError",
+        "DatasetMissing",
+        "InvalidInput",
+        "NotConverged",
+        "OutOfTurn",
+        "StorageError",
+        "SurepickError",
+    ),
+    "surepick.experiments": (
+        "Run",
+        "simulate",
+    ),
+    "surepick.forecasts": (
+        "Forecast",
+        "forecast",
+    ),
+    "surepick.noise": (
+        "Bernoulli",
+        "Bounded",
+        "Noise",
+        "PilotGaussian",
+        "SubGaussian",
+        "parse_noise",
+        "pilot_noise",
+    ),
+    "surepick.policies": (
+        "LUCB",
+        "RAGE",
+        "ActionElimination",
+        "AdaptiveElimination",
+        "CertifiedElimination",
+        "FixedElimination",
+        "LinGame",
+        "LinGapE",
+        "MeansNeuralRule",
+        "Policy",
+        "SuccessiveHalving",
+        "UnknownMisspecificationElimination",
+        "XYAdaptive",
+        "XYStatic",
+        "make_policy",
+        "paper_settings",
+        "policy_names",
+    ),
+    "surepick.records": (
+        "Allocation",
+        "Arms",
+        "Certificate",
+        "Design",
+        "Embedding",
+        "Observations",
+        "Plan",
+        "RoundRecord",
+        "Step",
+    ),
+    "surepick.studies": ("Study",),
+    "surepick.tables": ("read_arms",),
+}
+NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
     "CertifiedNeural": ("surepick.policies.certified_neural", "torch", "neural"),
     "Network": ("surepick.embeddings.neural", "torch", "neural"),
     "NeuralElimination": ("surepick.policies.neural_elimination", "torch", "neural"),
@@ -87,20 +174,29 @@ NEED_EXTRAS = {  # name -> (module, package that it needs, extra): resolved on f
     "list_studies": ("surepick.studies.durable", "sqlalchemy", "studies"),
     "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
 }
+MODULE_OF = {name: module for module, names in HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """The names that need an extra, resolved on first use."""
-    if name not in NEED_EXTRAS:
+    """The public names, resolved on first use; some need an extra."""
+    if name == "environments":
+        return importlib.import_module("surepick.environments")
+    if name in NEED_EXTRAS:
+        module, package, extra = NEED_EXTRAS[name]
+        if importlib.util.find_spec(package) is None:
+            from surepick.errors import InvalidInput  # noqa: PLC0415
+
+            raise InvalidInput(f'{name} needs {package}, which is absent: pip install "surepick[{extra}]".')
+        return getattr(importlib.import_module(module), name)
+    if name not in MODULE_OF:
         raise AttributeError(f"module 'surepick' has no attribute {name!r}")
-    module, package, extra = NEED_EXTRAS[name]
-    if importlib.util.find_spec(package) is None:
-        raise InvalidInput(f'{name} needs {package}, which is absent: pip install "surepick[{extra}]".')
-    return getattr(importlib.import_module(module), name)
+    found = getattr(importlib.import_module(MODULE_OF[name]), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NEED_EXTRAS})
+    return sorted({*globals(), *__all__, *NEED_EXTRAS})
 
 
 __all__ = [

@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.errors import ContractError
-from surepick.forecast import ForecastRow, advice, compare, forecast
-from surepick.forecast.rehearsal import NO_HELP
+from surepick.forecasts import ForecastRow, advice, compare, forecast
+from surepick.forecasts.rehearsal import NO_HELP
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 
 DELTA = 0.05

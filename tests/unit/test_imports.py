@@ -47,10 +47,19 @@ def packages(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - {"surepick", "numpy"}
 
 
+LIGHT_NAMES = [name for name in sp.__all__ if name not in sp.NEED_EXTRAS]
+
+
 def test_importing_surepick_loads_numpy_and_scipy_linalg_only():
-    modules = loaded_by("import surepick")
-    assert "surepick.studies.study" in modules
+    modules = loaded_by(f"import surepick\nfor name in {LIGHT_NAMES!r}:\n    getattr(surepick, name)")
+    assert {"surepick.studies.study", "surepick.experiments", "surepick.environments"} <= modules
     assert packages(modules) == set()
+
+
+def test_every_public_name_has_a_home():
+    at_home = {name for names in sp.HOMES.values() for name in names}
+    assert {*at_home, "environments"} == set(LIGHT_NAMES)
+    assert sp.forecast.__module__ == "surepick.forecasts.prediction"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
@@ -64,6 +73,31 @@ def test_help_loads_nothing_heavy(words):
     assert "typer" in found
     assert found <= needed_by("typer", "rich", "click")
     assert not any(name.startswith("scipy") for name in modules)
+
+
+@pytest.fixture
+def small_study(tmp_path):
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    arms = sp.Arms([[1, 0], [0, 1], [1, 1]])
+    sp.create_study(url, "s", arms, sp.make_policy("rage", arms, epsilon=0.1, delta=0.1, noise="bernoulli"))
+    (tmp_path / "results.csv").write_text("id,reward\n0,1\n")
+    return url, str(tmp_path / "results.csv")
+
+
+@pytest.mark.parametrize("command", ["ask", "tell", "status"])
+def test_the_daily_work_on_a_study_loads_little(small_study, command):
+    url, results = small_study
+    words = [command, url, "s", *([results] if command == "tell" else [])]
+    modules = loaded_by(
+        f"sys.argv = ['surepick', *{words!r}]\n"
+        "from surepick.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code"
+    )
+    found = packages(modules)
+    assert "sqlalchemy" in found
+    compiled = {name for name in found if name.startswith("_cython")}  # what compiled packages share
+    assert found - compiled <= needed_by("typer", "rich", "click", "sqlalchemy")
+    assert not any(name.startswith(("scipy", "surepick.policies", "surepick.environments")) for name in modules)
 
 
 def test_a_whole_study_loads_nothing_more():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -20,11 +18,6 @@ from surepick.records import Certificate, RoundRecord
 
 MOST_ROWS = 20
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
-
-
-def print_json(answer: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
-    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def certificate_json(answer: Certificate) -> dict[str, Any]:

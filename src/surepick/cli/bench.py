@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from surepick.cli import options
-from surepick.cli.answers import print_json
 from surepick.cli.bench_grid import grid
 from surepick.cli.bench_progress import end_if_all_failed, progress, report_failures, said_when_interrupted
 from surepick.cli.bench_tables import print_summary, summary_json
+from surepick.cli.output import print_json
 from surepick.errors import InvalidInput
 from surepick.experiments import Results, experiments, read_results, restricted, run_experiments
 from surepick.experiments.published import read_off

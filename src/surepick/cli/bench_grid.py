@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.answers import print_json
 from surepick.cli.bench_progress import end_if_all_failed, progress, report_failures, said_when_interrupted
 from surepick.cli.bench_tables import WIDTH, number, share_text, summary_json
+from surepick.cli.output import print_json
 from surepick.errors import InvalidInput
 from surepick.experiments import CellSummary, experiment, run_experiments, summarize
 from surepick.experiments.grid import AXES, grid_experiment, ranked

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.answers import print_certificate, print_json, print_rounds, run_json
+from surepick.cli.answers import print_certificate, print_rounds, run_json
+from surepick.cli.output import print_json
 from surepick.cli.progress import round_bars
 from surepick.cli.run import NOT_CERTIFIED, print_truth
 from surepick.complexity import uniform_pulls

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.answers import print_json
+from surepick.cli.output import print_json
 from surepick.designs import solve_design
 from surepick.errors import InvalidInput
 from surepick.records import Arms, Design

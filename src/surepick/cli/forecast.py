@@ -14,14 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.answers import print_json
+from surepick.cli.output import print_json
 from surepick.cli.policies import check_one_norm, policy_grid
 from surepick.complexity import uniform_pulls
 from surepick.embeddings.norm_source import ESTIMATED
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.experiments.threads import one_thread
-from surepick.forecast import Forecast, ForecastRow, advice, compare
+from surepick.forecasts import Forecast, ForecastRow, advice, compare
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies import make_policy
 from surepick.records import Arms, FloatArray

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.answers import print_json
 from surepick.cli.forecast import BUILT_IN
+from surepick.cli.output import print_json
 from surepick.complexity import KernelChoice, choose_kernel
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from surepick.errors import InvalidInput
-from surepick.forecast import ForecastRow
+from surepick.forecasts import ForecastRow
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 

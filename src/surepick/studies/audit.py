@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from surepick.codec import encode
-from surepick.errors import StorageError
+from surepick.errors import StorageError, SurepickError
 from surepick.studies.board import Board
-from surepick.studies.log import Decision
+from surepick.studies.log import Decision, Planned
 from surepick.studies.study import Study
 
 TOLERANCE = 1e-9  # relative; another processor adds in another order
 ROUNDING = 1e-12
+ALTERED = (
+    "The database was altered or is damaged, or another version computed it. Nothing was changed now; take the latest "
+    "backup (docs/studies.md)."
+)
 COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
 
 
@@ -27,38 +31,80 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
     Raises:
         StorageError: a decision does not follow from what was told; the row and what differs are named.
     """
+    policy = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
     plans = list(study.log.plans())
     stored = list(study.log.decisions())
     state: Any = None
     for planned, decision in zip_longest([None, *plans], stored):
         if decision is None:
+            _check_closing(study, planned, name)
             break  # the last plan is open, or closed and not judged yet
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
-        if planned is None:
-            again = study.decided(0, study.policy.init())
-        else:
-            board = Board.of(planned)
-            board.add(study.log.arrivals(planned.number))
-            if not board.closed:
-                raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that was never closed.")
-            again = study.judged_from(state, planned, board)
+        try:
+            again = study.decided(0, policy.init()) if planned is None else _judged(study, state, planned, name)
+            difference = _difference(decision, again, tolerance)
+        except StorageError:
+            raise
+        except (SurepickError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise StorageError(
+                f"study {name!r}: decision {decision.plan} cannot be computed from what was told: {error} {ALTERED}"
+            ) from error
+        if difference:
+            raise StorageError(
+                f"study {name!r}: decision {decision.plan} does not follow from what was told: {difference}. {ALTERED}"
+            )
         state = again.state
-        _compare(decision, again, name, tolerance)
 
 
-def _compare(stored: Decision, again: Decision, name: str, tolerance: float) -> None:
+def _judged(study: Study, state: Any, planned: Planned, name: str) -> Decision:
+    """The decision on a plan that is closed."""
+    board = _board(study, planned)
+    if not board.closed:
+        raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
+    _check_complete(board, name)
+    return study.judged_from(state, planned, board)
+
+
+def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
+    """A plan that is closed and not judged yet is about to be: nothing may be wanting."""
+    if planned is None:
+        return
+    try:
+        board = _board(study, planned)
+    except (LookupError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"study {name!r}: what was told of plan {planned.number} cannot be read: {error} {ALTERED}"
+        ) from error
+    if board.closed:
+        _check_complete(board, name)
+
+
+def _board(study: Study, planned: Planned) -> Board:
+    board = Board.of(planned)
+    board.add(study.log.arrivals(planned.number))
+    return board
+
+
+def _check_complete(board: Board, name: str) -> None:
+    wanting = int(board.missing.sum())
+    if wanting:
+        raise StorageError(
+            f"study {name!r}: plan {board.planned.number} is closed, and {wanting} of the measurements that it asks "
+            f"for were neither told nor abandoned. {ALTERED}"
+        )
+
+
+def _difference(stored: Decision, again: Decision, tolerance: float) -> str:
+    """Where they differ, "" where they agree."""
     for field in COMPARED:
         theirs, ours = getattr(stored, field), getattr(again, field)
         if isinstance(theirs, str) and not isinstance(ours, str):
             theirs = json.loads(theirs)
         difference = first_difference(encode(theirs), encode(ours), tolerance)
         if difference:
-            raise StorageError(
-                f"study {name!r}: decision {stored.plan} does not follow from what was told: {field}{difference}. The "
-                "database was altered or is damaged, or another version computed it. Nothing was changed now; take the "
-                "latest backup (docs/studies.md)."
-            )
+            return f"{field}{difference}"
+    return ""
 
 
 def first_difference(stored: Any, again: Any, tolerance: float = TOLERANCE, where: str = "") -> str:

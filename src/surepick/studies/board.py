@@ -45,6 +45,7 @@ class Board:
         held: the leases, by number.
         reasons: why pulls are not measured.
         failed: pulls that gave no result.
+        failed_keys: the keys of those that had one.
         closed: no result counts any more.
         mark: how far the log was read.
     """
@@ -56,6 +57,7 @@ class Board:
     held: dict[int, Held] = field(default_factory=dict)
     reasons: set[str] = field(default_factory=set)
     failed: int = 0
+    failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
     mark: tuple[int, ...] = ()
 
@@ -85,6 +87,7 @@ class Board:
                 self.reasons.add(event.reason)
             if event.kind == FAILED:
                 self.failed += event.pulls
+                self.failed_keys.add(event.reason)
             if event.lease in self.held and event.arm is not None:
                 self.held[event.lease].done[event.arm] += event.pulls
         self.mark = news.mark

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -16,15 +16,17 @@ from sqlalchemy.exc import IntegrityError
 from surepick.codec import encode
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
-from surepick.policies import Policy, make_policy
 from surepick.records import Arms
 from surepick.studies import sql_schema as tables
 from surepick.studies.audit import audit, first_difference
 from surepick.studies.leases import system_clock
 from surepick.studies.log import Planned
-from surepick.studies.sql_engine import connect, in_words, shown
+from surepick.studies.sql_engine import check_version, connect, in_words, reach, shown
 from surepick.studies.sql_log import SqlLog, chained
-from surepick.studies.study import Study, check_subject
+from surepick.studies.study import Study, check_subject, rounds_at_most
+
+if TYPE_CHECKING:
+    from surepick.policies import Policy
 
 VERSION = 1  # of the configuration's format
 
@@ -152,6 +154,23 @@ def list_studies(url: str) -> list[Listed]:
     return [_listed(engine, row) for row in rows]
 
 
+def migrate_studies(url: str) -> tuple[str | None, str]:
+    """Bring the tables of a database to the newest schema: all steps are taken, or none.
+
+    Returns:
+        (schema before, schema now); equal if nothing had to be done.
+
+    Raises:
+        InvalidInput, StorageError: as in `open_study`.
+    """
+    from surepick.studies.migrate import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
+
+    engine, version = reach(url)
+    if version is None:
+        check_version(version, url)
+    return migrate(engine, url)
+
+
 def _listed(engine: Engine, row: Any) -> Listed:
     configuration = json.loads(row.configuration)
     log = _log(engine, row)
@@ -193,7 +212,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
             "minimize": minimize,
             "columns": arms.columns,
             "preparation": arms.preparation,
-            "most_rounds": most_rounds(policy),
+            "most_rounds": rounds_at_most(policy),
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -217,12 +236,6 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
 
 def _arms_hash(ids: str, shape: tuple[int, ...], features: bytes) -> str:
     return chained("", ids, json.dumps(shape), hashlib.sha256(features).hexdigest())
-
-
-def most_rounds(policy: Policy[Any]) -> int | None:
-    """The rounds after which a policy is done if no result is missing; None where it knows no such number."""
-    known = getattr(getattr(policy, "settings", policy), "num_rounds", None)
-    return known if isinstance(known, int) else None
 
 
 def _found(engine: Engine, url: str, name: str) -> Row[Any]:
@@ -253,6 +266,7 @@ def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Polic
         ids=tuple(json.loads(row.ids)),
         noise=parse_noise(configuration["policy"]["noise"]),
         minimize=configuration["minimize"],
+        most_rounds=configuration["most_rounds"],
         build=build,
     )
 
@@ -283,6 +297,8 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
 
 
 def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
+    from surepick.policies import make_policy  # noqa: PLC0415 (only where something is computed)
+
     arms = _arms(engine, row)
     return arms, make_policy(arms=arms, **json.loads(row.configuration)["policy"])
 

@@ -115,7 +115,7 @@ class Event:
         arm: index of the arm, None where no single one is meant.
         pulls: how many pulls.
         lease: number of the lease, 0 for none.
-        reason: why, in the user's words.
+        reason: why, in the user's words; of a failed pull its key, if it had one.
         at: seconds since 1970 (UTC).
     """
 
@@ -126,6 +126,23 @@ class Event:
     lease: int = 0
     reason: str = ""
     at: float = 0.0
+
+
+@record
+class Stored:
+    """Results as they are stored.
+
+    Args:
+        plan: number of their plan; 0 for prior results.
+        standing: "counted", "late" or "prior".
+        at: when they were told, seconds since 1970 (UTC).
+        results: the rows.
+    """
+
+    plan: int
+    standing: str
+    at: float
+    results: Results
 
 
 @record
@@ -250,6 +267,14 @@ class Log(Protocol):
         """The event that closed the study early."""
         ...
 
+    def set_aside(self) -> tuple[int, int]:
+        """Numbers of late and of prior results: kept, and never used."""
+        ...
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        """The results of the plans up to `judged`, and those that were set aside, rewards included."""
+        ...
+
     def latest_time(self) -> float:
         """The latest time that is stored; 0 if none is."""
         ...
@@ -265,6 +290,7 @@ class MemoryLog:
         self._leased: list[Leased] = []
         self._events: list[Event] = []
         self._results: dict[tuple[int, str], list[Results]] = {}
+        self._stored: list[Stored] = []
         self._told: dict[str, Told] = {}
         self._latest = 0.0
 
@@ -294,6 +320,7 @@ class MemoryLog:
 
     def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
         self._results.setdefault((plan, standing), []).append(results)
+        self._stored.append(Stored(plan, standing, at, results))
         self._latest = max(self._latest, at)
         if results.keys is not None:
             for key, arm, pulls, total in zip(
@@ -345,6 +372,16 @@ class MemoryLog:
 
     def ended(self) -> Event | None:
         return next((event for event in self._events if event.kind == ENDED), None)
+
+    def set_aside(self) -> tuple[int, int]:
+        late, prior = (
+            sum(len(part.arms) for (_, kind), parts in self._results.items() if kind == standing for part in parts)
+            for standing in (LATE, PRIOR)
+        )
+        return late, prior
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        return (stored for stored in self._stored if stored.plan <= judged)
 
     def latest_time(self) -> float:
         return self._latest

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sqlite3
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,17 +33,27 @@ def read_url(url: str) -> URL:
         address = make_url(url)
     except (ArgumentError, ValueError) as error:
         raise InvalidInput(
-            f"{url!r} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an absolute path) or "
-            "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
+            f"{_hidden(url)!r} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an absolute "
+            "path) or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
         ) from error
     backend = address.get_backend_name()
     if backend not in KNOWN:
         raise InvalidInput(f"studies are kept in SQLite or PostgreSQL, not in {backend!r}.")
-    if backend == "sqlite" and address.database in (None, "", ":memory:"):
+    if backend == "sqlite" and _in_memory(address):
         raise InvalidInput(
             f"{url!r} names no file, so nothing would last; write sqlite:///FILE, or use sp.Study in memory."
         )
     return address.set(drivername=KNOWN[backend])
+
+
+def _in_memory(address: URL) -> bool:
+    database = address.database or ":memory:"
+    return database in (":memory:", "file::memory:") or address.query.get("mode") == "memory"
+
+
+def _hidden(url: object) -> object:
+    """What was given for an address, without what may be its password."""
+    return re.sub(r":.*@|password=[^&]*", "***", url) if isinstance(url, str) else url
 
 
 def connect(url: str, *, create: bool = False) -> Engine:
@@ -55,14 +67,29 @@ def connect(url: str, *, create: bool = False) -> Engine:
         InvalidInput: the address has no meaning, or there is no such file.
         StorageError: the database cannot be reached, is no database, is not ours, or of another schema.
     """
+    engine, version = reach(url, create=create)
+    if version is not None or not create:
+        with _released(engine):
+            check_version(version, url)
+    return engine
+
+
+def reach(url: str, *, create: bool = False) -> tuple[Engine, str | None]:
+    """(an engine for the database, the schema it says it has, None without tables); as `connect`, of any schema."""
     address = read_url(url)
     engine = _sqlite(address, create=create) if address.get_backend_name() == "sqlite" else _postgresql(address)
-    with in_words(address):
-        version = _version(engine, address)
-    if version is None and create:
-        return engine
-    check_version(version, url)
-    return engine
+    with _released(engine), in_words(address):
+        return engine, _version(engine, address)
+
+
+@contextmanager
+def _released(engine: Engine) -> Iterator[None]:
+    """Close its connections if the database is refused: nobody else could."""
+    try:
+        yield
+    except BaseException:
+        engine.dispose()
+        raise
 
 
 def check_version(version: str | None, url: str) -> None:
@@ -88,7 +115,10 @@ def check_version(version: str | None, url: str) -> None:
 
 def shown(url: str | URL) -> str:
     """The address without its password."""
-    return make_url(url).render_as_string(hide_password=True)
+    address = make_url(url)
+    if "password" in address.query:  # the other place where it may stand
+        address = address.difference_update_query(["password"])
+    return address.render_as_string(hide_password=True)
 
 
 def _sqlite(address: URL, *, create: bool) -> Engine:
@@ -187,6 +217,8 @@ def in_words(address: URL | str) -> Iterator[None]:
         raise
     except DBAPIError as error:
         raise StorageError(_words(str(error.orig), shown(address))) from error
+    except sqlite3.Error as error:  # of a statement that did not go through SQLAlchemy
+        raise StorageError(_words(str(error), shown(address))) from error
 
 
 def _words(said: str, where: str) -> str:
@@ -216,11 +248,23 @@ WORDS = (
         "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md).",
     ),
     (("locked", "busy"), f"another process kept the database busy for {BUSY_SECONDS} s. {NOTHING} Repeat the call."),
-    (("unable to open",), "the file cannot be opened; see that its folder exists and may be written."),
     (
-        ("refused", "could not connect", "connection failed", "closed the connection", "connection is lost", "timeout"),
-        f"no server answers. {NOTHING} See that it runs and that the address is right.",
+        ("unable to open",),
+        "the file cannot be opened. See that its folder exists and may be written: SQLite keeps files beside it even "
+        "to read. To read a file on a read-only disk: sqlite:///file:PATH?immutable=1&uri=true.",
     ),
     (("does not exist",), "there is no such database, user or table on this server."),
-    (("authentication", "password"), "the server does not accept this user and password."),
+    (("authentication", "no password"), "the server does not accept this user and password."),
+    (
+        (
+            "refused",
+            "could not connect",
+            "connection failed",
+            "closed the connection",
+            "connection is lost",
+            "timeout",
+            "resolve host",
+        ),
+        f"no server answers. {NOTHING} See that it runs and that the address is right.",
+    ),
 )

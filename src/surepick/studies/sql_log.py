@@ -20,6 +20,8 @@ from surepick.studies.leases import Clock, system_clock
 from surepick.studies.log import (
     COUNTED,
     ENDED,
+    LATE,
+    PRIOR,
     Arrivals,
     Circumstances,
     Decision,
@@ -27,6 +29,7 @@ from surepick.studies.log import (
     Leased,
     Planned,
     Results,
+    Stored,
     Told,
 )
 from surepick.studies.sql_engine import in_words
@@ -304,6 +307,38 @@ class SqlLog:
                 .limit(1)
             ).first()
         return None if row is None else _event(row)
+
+    def set_aside(self) -> tuple[int, int]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(columns.standing, sa.func.count())
+                .where(columns.study == self._study, columns.standing != COUNTED)
+                .group_by(columns.standing)
+            )
+            numbers = {standing: int(number) for standing, number in found}
+        return numbers.get(LATE, 0), numbers.get(PRIOR, 0)
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.observation)
+                .where(columns.study == self._study, columns.plan <= judged)
+                .order_by(columns.id)
+            ).all()
+        for row in rows:
+            squares = None if row.squares is None else np.array([row.squares])
+            results = Results(
+                arms=np.array([row.arm]),
+                pulls=np.array([row.pulls]),
+                sums=np.array([row.sum]),
+                squares=squares,
+                keys=(row.key,),
+                leases=np.array([row.lease]),
+                source=row.source,
+            )
+            yield Stored(int(row.plan), row.standing, float(row.told_at), results)
 
     def latest_time(self) -> float:
         newest = [

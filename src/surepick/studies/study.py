@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from surepick.codec import from_json
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
-from surepick.policies import Policy
 from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord, pull_key, record
 from surepick.settings import whole_number
 from surepick.studies import results as border
@@ -37,6 +36,10 @@ from surepick.studies.log import (
     Planned,
     Results,
 )
+from surepick.studies.progress import Out, Progress
+
+if TYPE_CHECKING:
+    from surepick.policies import Policy
 
 USUAL_LEASE = "8h"
 ANYONE = "anyone"
@@ -97,7 +100,7 @@ class Study:
     def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool = False, log: Log | None = None) -> None:
         check_subject(arms, policy)
         self._build: Callable[[], tuple[Arms, Policy[Any]]] = lambda: (arms, policy)
-        self._begin(arms.ids, policy.noise, minimize, MemoryLog() if log is None else log)
+        self._begin(arms.ids, policy.noise, minimize, MemoryLog() if log is None else log, rounds_at_most(policy))
 
     @classmethod
     def over(
@@ -107,19 +110,21 @@ class Study:
         ids: tuple[str, ...],
         noise: Noise,
         minimize: bool,
+        most_rounds: int | None,
         build: Callable[[], tuple[Arms, Policy[Any]]],
     ) -> Study:
         """A study whose arms and policy are built only if something must be computed; most calls need neither."""
         study = cls.__new__(cls)
         study._build = build
-        study._begin(ids, noise, minimize, log)
+        study._begin(ids, noise, minimize, log, most_rounds)
         return study
 
-    def _begin(self, ids: tuple[str, ...], noise: Noise, minimize: bool, log: Log) -> None:
+    def _begin(self, ids: tuple[str, ...], noise: Noise, minimize: bool, log: Log, most_rounds: int | None) -> None:
         self.ids = ids
         self.noise = noise
         self.minimize = minimize
         self.log = log
+        self.most_rounds = most_rounds
         self._subject: tuple[Arms, Policy[Any]] | None = None
         self._index = {name: arm for arm, name in enumerate(ids)}
         self._board: Board | None = None
@@ -187,6 +192,12 @@ class Study:
             return head.planned
         plan = self.policy.ask(self._state_of(head.decision))  # no lock is held while a design is computed
         return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
+
+    def free_part(self, plan: Plan) -> Plan:
+        """The pulls of the open plan that are not in and that nobody holds a lease on."""
+        planned = self.log.last_plan()
+        free = np.zeros_like(plan.counts) if planned is None else self._look(planned).free(self.log.clock())
+        return replace(plan, counts=free)
 
     def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float) -> Plan:
         with self._turn():
@@ -336,23 +347,28 @@ class Study:
             InvalidInput: unknown arm, lengths that differ, or no lease to take the pull from.
         """
         arms, names = self._arms_of(ids)
-        labels = telling.labels(keys, len(arms))
+        labels = telling.labels(keys, len(arms)) or (None,) * len(arms)
+        who, failed, late = worker or ANYONE, 0, 0
         with self._turn():
             planned = self._open_plan()
-            for row, arm in enumerate(arms.tolist()):
-                known = None if labels is None else read_key(str(labels[row]), names[row])
-                if known is not None and known[0] != planned.number:
-                    continue  # of a plan that is closed: nothing waits for it
-                ordinal = None if known is None else known[1]
-                lease = self._look(planned).lease_of(arm, ordinal=ordinal, worker=worker or ANYONE)
+            known = self.log.told([key for key in labels if key is not None])
+            for arm, arm_name, key in zip(arms.tolist(), names, labels, strict=True):
+                named = None if key is None else read_key(key, arm_name)
+                board = self._look(planned)
+                if key in known or key in board.failed_keys:
+                    continue  # a retry
+                if named is not None and named[0] != planned.number:
+                    late += 1  # of a plan that is closed: nothing waits for it
+                    continue
+                lease = board.lease_of(arm, ordinal=None if named is None else named[1], worker=who)
                 if lease == 0:
                     raise InvalidInput(
-                        f"no lease waits for a measurement of {names[row]!r} by {worker or ANYONE!r}; what nobody "
-                        "leased need not be given back."
+                        f"no lease waits for a measurement of {arm_name!r} by {who!r}: what nobody leased need not be "
+                        "given back. Say who leased it (worker), or give the key that ask gave. Nothing was stored."
                     )
-                event = Event(FAILED, planned.number, arm, 1, lease, "", self.log.clock())
-                self.log.add_event(event)
-        return Receipt(plan=planned.number, failed=len(arms))
+                self.log.add_event(Event(FAILED, planned.number, arm, 1, lease, key or "", self.log.clock()))
+                failed += 1
+        return Receipt(planned.number, repeated=len(arms) - failed - late, late=late, failed=failed)
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
@@ -413,6 +429,43 @@ class Study:
         """One record a round; `.active` holds the indices of the arms not ruled out."""
         self._settle()
         return self._digest()
+
+    def progress(self) -> Progress:
+        """Where the study stands; nothing is computed or written for it."""
+        decision, planned, now = self.log.last_decision(), self.log.last_plan(), self.log.clock()
+        row = None if decision is None else decision.row
+        ended = self.log.ended()
+        closed = Progress(
+            judged=0 if decision is None else decision.plan,
+            rounds=0 if row is None else row.round,
+            pulls=0 if row is None else row.total_pulls,
+            candidates=len(self.ids),
+            left=len(self.ids) if row is None else len(row.active),
+            leader=None if decision is None or (row is None and not decision.stopped) else self.ids[decision.leader],
+            certified_gap=None if row is None else row.certified_gap,
+            stopped=decision is not None and decision.stopped,
+            verdict="not-yet" if decision is None else decision.verdict,
+            ended=None if ended is None else ended.reason,
+            most_rounds=self.most_rounds,
+            set_aside=self.log.set_aside(),
+            now=now,
+        )
+        if planned is None or planned.number <= closed.judged or closed.stopped:
+            return closed
+        board = self._look(planned)
+        return replace(
+            closed,
+            plan=planned.number,
+            asked=int((board.asked - board.dropped).sum()),
+            told=int(board.told.sum()),
+            complete=board.closed,
+            free=int(board.free(now).sum()),
+            out=tuple(Out(held.lease.worker, int(held.left.sum()), held.lease.until) for held in board.running(now)),
+            opened_at=planned.opened_at,
+            round=planned.plan.round,
+            look=planned.plan.look,
+            looks=planned.plan.looks,
+        )
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""
@@ -601,6 +654,8 @@ def check_subject(arms: Arms, policy: Policy[Any]) -> None:
     Raises:
         InvalidInput: not arms and a policy, or a policy for another number of arms.
     """
+    from surepick.policies import Policy  # noqa: PLC0415 (only where a study is made: telling needs no policy)
+
     if not isinstance(arms, Arms) or not isinstance(policy, Policy):
         raise InvalidInput(
             f"Study(arms, policy) was given a {type(arms).__name__} and a {type(policy).__name__}; the arms come first."
@@ -609,6 +664,12 @@ def check_subject(arms: Arms, policy: Policy[Any]) -> None:
         raise InvalidInput(
             f"the policy is for {policy.num_arms} arms and there are {arms.num_arms}; build it from them."
         )
+
+
+def rounds_at_most(policy: Policy[Any]) -> int | None:
+    """The rounds after which a policy is done if no result is missing; None where it knows no such number."""
+    known = getattr(getattr(policy, "settings", policy), "num_rounds", None)
+    return known if isinstance(known, int) else None
 
 
 def _terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from surepick.complexity import bias, uniform_pulls
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.forecast.doubts import Doubts, guess_in_embedding, uses_features
-from surepick.forecast.rehearsal import MOST_REHEARSALS, Rehearsal, rehearse, worst_case
-from surepick.forecast.result import Forecast, ForecastRound, ForecastRow
+from surepick.forecasts.doubts import Doubts, guess_in_embedding, uses_features
+from surepick.forecasts.rehearsal import MOST_REHEARSALS, Rehearsal, rehearse, worst_case
+from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
 from surepick.noise import Noise, largest_scale
 from surepick.policies import Policy
 from surepick.policies.rounds import RoundSettings

@@ -9,8 +9,8 @@ import numpy as np
 
 from surepick.complexity import neural_gram, spectrum_effective_dimension
 from surepick.embeddings import ArmEmbedding
-from surepick.forecast.rehearsal import EQUAL_STUDIES, Rehearsal
-from surepick.forecast.result import ForecastRound
+from surepick.forecasts.rehearsal import EQUAL_STUDIES, Rehearsal
+from surepick.forecasts.result import ForecastRound
 from surepick.linalg import thin_svd
 from surepick.policies import Policy
 from surepick.policies.belief import reach, vacuous

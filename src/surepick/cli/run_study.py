@@ -1,0 +1,91 @@
+"""`surepick run-study`: close the loop with any program that prints one reward a line."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from surepick.cli import options
+from surepick.cli.output import print_json
+from surepick.cli.studies import NameArgument, UrlArgument, noted
+from surepick.studies.command import Command
+from surepick.studies.leases import parse_duration
+from surepick.studies.measuring import Loop
+from surepick.studies.study import Receipt, Study
+
+NOT_CERTIFIED = 3
+
+
+def run_study(
+    url: UrlArgument,
+    name: NameArgument,
+    measure: Annotated[
+        str,
+        typer.Option(
+            "--measure",
+            metavar="'COMMAND {id} {pulls}'",
+            help="Any program that prints one reward a line. It is run without a shell; {id} and {pulls} are replaced "
+            "in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed one.",
+        ),
+    ],
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Calls at a time.")] = 1,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Kill a call after so long: 90s, 10m.")] = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, help="Failed calls for one candidate, in a row, before giving up.")
+    ] = 3,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Most measurements that are leased at a time.")] = 64,
+    lease: Annotated[str, typer.Option("--lease", help="How long a lease lasts if this process dies.")] = "1h",
+    worker: Annotated[
+        str | None,
+        typer.Option("--worker", help="Name of this loop; give each its own when several measure one study."),
+    ] = None,
+    max_pulls: Annotated[
+        int | None, typer.Option("--max-pulls", min=0, help="Begin no round that would pass this many measurements.")
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Ask, measure with a program, tell, until the answer is certified. After a kill, the same command goes on.
+
+    Exit code 3 if it ends without a certificate.
+    """
+    from surepick.cli.answers import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
+    from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+
+    command = Command(measure, None if timeout is None else parse_duration(timeout))
+    seconds = parse_duration(lease)
+    with noted():
+        study = open_study(url, name)
+    loop = Loop(
+        study,
+        command,
+        worker or f"{getpass.getuser()}@{socket.gethostname()}",
+        slots=workers,
+        retries=retries,
+        batch=batch,
+        lease=seconds,
+        most=max_pulls,
+        heard=_say,
+    )
+    finished = loop.run()
+    answer = study.certificate()
+    if output is options.Format.json:
+        print_json({"study": name, **certificate_json(answer)})
+    else:
+        print_rounds(answer.rounds, study.policy)
+        print_certificate(answer)
+        if not finished:
+            note = f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on."
+            Console(highlight=False, soft_wrap=True).print(Text(note))
+    if answer.verdict != "certified":
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def _say(study: Study, receipt: Receipt) -> None:
+    if receipt.closed:
+        study.ask()
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(study.progress())))

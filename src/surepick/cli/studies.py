@@ -1,0 +1,199 @@
+"""`surepick create`, `list` and `migrate`: durable studies as a whole."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from surepick.cli import options
+from surepick.cli.output import print_json
+from surepick.errors import InvalidInput
+
+UrlArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.",
+        show_default=False,
+    ),
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The study.", show_default=False)]
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Warnings of the library as notes on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for warning in caught:
+                note(str(warning.message))
+
+
+def note(*sentences: str) -> None:
+    """Sentences on standard error."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for sentence in sentences:
+        console.print(Text.assemble(("note: ", "bold"), sentence))
+
+
+def create(
+    url: UrlArgument,
+    name: NameArgument,
+    arms: Annotated[
+        str,
+        typer.Option(
+            "--arms", metavar="TABLE", help="The candidates: a CSV, Parquet or JSON-lines file, one row each."
+        ),
+    ],
+    id_column: options.IdOption = None,
+    features: options.FeaturesOption = None,
+    epsilon: options.EpsilonOption = 0.1,
+    delta: options.DeltaOption = 0.05,
+    noise: options.NoiseOption = "",
+    policy: options.PolicyOption = None,
+    norm_bound: options.NormBoundOption = None,
+    norm_estimate: options.NormEstimateOption = None,
+    gamma: Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")] = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')] = None,
+    misspecification: options.MisspecificationOption = None,
+    gap_bound: options.GapBoundOption = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="NAME=VALUE", help="Any other option of the policy, e.g. largest_batch=200; repeatable."
+        ),
+    ] = None,
+    minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
+    standardize: options.StandardizeOption = False,
+    intercept: options.InterceptOption = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Of a policy that draws something (the neural ones).")
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Start a study that lasts: candidates, what is known of a measurement, and what is to be promised.
+
+    The database is made if it is absent. Afterwards: ask what to measure, tell what came, until it is done.
+    """
+    from surepick.cli.policies import chosen_policy, norm_options  # noqa: PLC0415 (only here: ask and tell stay quick)
+    from surepick.noise import parse_noise  # noqa: PLC0415
+    from surepick.policies import policy_options  # noqa: PLC0415
+    from surepick.studies.durable import create_study  # noqa: PLC0415
+    from surepick.tables import read_arms  # noqa: PLC0415
+
+    if not noise:
+        raise InvalidInput(
+            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or "
+            "subgaussian:SIGMA. Every certificate rests on it."
+        )
+    candidates = read_arms(arms, id_column, features, standardize=standardize, intercept=intercept)
+    given: dict[str, Any] = {
+        **norm_options(norm_bound, norm_estimate),
+        "misspecification": misspecification,
+        "gap_bound": gap_bound,
+        "gamma": gamma,
+        "kernel": kernel,
+        **_more_options(option or []),
+    }
+    chosen = chosen_policy(candidates, parse_noise(noise), policy, epsilon=epsilon, delta=delta, **given)
+    if seed is not None and chosen.spec is not None and "seed" in policy_options(chosen.spec["name"]):
+        chosen = chosen_policy(candidates, parse_noise(noise), policy, epsilon=epsilon, delta=delta, **given, seed=seed)
+    note(*chosen.caveats)
+    with noted():
+        study = create_study(url, name, candidates, chosen, minimize=minimize)
+    spec = chosen.spec or {}
+    if output is options.Format.json:
+        plan = study.progress()
+        print_json({"study": name, "candidates": candidates.num_arms, "policy": spec, "next": plan.asked})
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(
+        Text(
+            f"Study {name!r}: {candidates.num_arms:,} candidates, policy {spec['name']}. Asked: one within {epsilon:g} "
+            f"of the best, wrong with probability at most {delta:g}."
+        )
+    )
+    console.print(Text(f"{name}: {study.progress()}"))
+    console.print(Text(f"Next: surepick ask {url} {name}"))
+
+
+def _more_options(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE as options: the value is JSON, or else a text."""
+    found = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(f"--option {pair!r} is not understood; write NAME=VALUE, e.g. largest_batch=200.")
+        try:
+            found[name.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            found[name.strip()] = text
+    return found
+
+
+def list_all(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
+    """The studies of a database."""
+    from surepick.studies.durable import list_studies  # noqa: PLC0415
+
+    with noted():
+        studies = list_studies(url)
+    if output is options.Format.json:
+        print_json(
+            {
+                "studies": [
+                    {
+                        "name": one.name,
+                        "candidates": one.candidates,
+                        "policy": one.policy,
+                        "epsilon": one.epsilon,
+                        "delta": one.delta,
+                        "created": datetime.fromtimestamp(one.created_at, UTC).isoformat(),
+                        "rounds": one.rounds,
+                        "pulls": one.pulls,
+                        "verdict": one.verdict,
+                        "closed_early": one.ended,
+                    }
+                    for one in studies
+                ]
+            }
+        )
+        return
+    if not studies:
+        typer.echo("No studies yet; start one with surepick create.")
+        return
+    table = Table(box=box.SIMPLE_HEAD)
+    for header in ("study", "policy", "verdict"):
+        table.add_column(header, no_wrap=True)
+    for header in ("candidates", "epsilon", "delta", "rounds", "measured"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for one in studies:
+        promise = (f"{one.candidates:,}", f"{one.epsilon:g}", f"{one.delta:g}")
+        verdict = one.verdict + (", closed early" if one.ended else "")
+        table.add_row(Text(one.name), one.policy, verdict, *promise, f"{one.rounds:,}", f"{one.pulls:,}")
+    console = Console(highlight=False)
+    console.print(table, width=max(console.width, console.measure(table).maximum), crop=False)
+
+
+def migrate(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Bring the tables of a database to the schema of this version; copy the database before."""
+    from surepick.studies.durable import migrate_studies  # noqa: PLC0415
+
+    before, now = migrate_studies(url)
+    if output is options.Format.json:
+        print_json({"before": before, "now": now})
+        return
+    done = f"The schema is {now} already; nothing was changed." if before == now else f"Schema {before} is now {now}."
+    Console(highlight=False, soft_wrap=True).print(Text(done))

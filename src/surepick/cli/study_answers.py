@@ -1,0 +1,122 @@
+"""`surepick status`, `recommend`, `certificate` and `export`: what a durable study knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from surepick.cli import options
+from surepick.cli.output import print_json
+from surepick.cli.studies import NameArgument, UrlArgument, noted
+from surepick.cli.study_work import resumed
+from surepick.studies.leases import format_time, format_utc
+from surepick.studies.progress import Progress
+from surepick.studies.study import Study
+
+NOT_CERTIFIED = 3
+
+
+def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Where a study stands: what is in, what is out, and what the complete rounds say. Nothing is computed."""
+    progress = resumed(url, name).progress()
+    if output is options.Format.json:
+        print_json(_status_json(name, progress))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(f"{name}: {progress}"))
+    for part in progress.out:
+        console.print(Text(f"  {part.pulls:,} pulls with {part.worker} until {format_time(part.until)}"))
+    if progress.out and progress.free:
+        console.print(Text(f"  {progress.free:,} pulls with nobody"))
+    late, prior = progress.set_aside
+    if late:
+        console.print(Text(f"  {late:,} results came late: kept, and not used"))
+    if prior:
+        console.print(Text(f"  {prior:,} prior results: kept, and not used"))
+
+
+def _status_json(name: str, progress: Progress) -> dict[str, object]:
+    late, prior = progress.set_aside
+    return {
+        "study": name,
+        "status": str(progress),
+        "stopped": progress.stopped,
+        "verdict": progress.verdict,
+        "closed_early": progress.ended is not None,
+        "plan": progress.plan,
+        "round": progress.round,
+        "most_rounds": progress.most_rounds,
+        "candidates": progress.candidates,
+        "left": progress.left,
+        "asked": progress.asked,
+        "told": progress.told,
+        "free": progress.free,
+        "out": [{"worker": part.worker, "pulls": part.pulls, "until": format_utc(part.until)} for part in progress.out],
+        "done_by": None if progress.done_by is None else format_utc(progress.done_by),
+        "pulls": progress.pulls,
+        "best_arm": progress.leader,
+        "certified_gap": progress.certified_gap,
+        "late": late,
+        "prior": prior,
+    }
+
+
+def _opened(url: str, name: str) -> Study:
+    """The study, with everything that was decided computed again."""
+    from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+
+    with noted():
+        return open_study(url, name)
+
+
+def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """The best candidate by the complete rounds. Exit code 3 while it is not certified."""
+    answer = _opened(url, name).certificate()
+    if output is options.Format.json:
+        print_json(
+            {
+                "best_arm": answer.best_arm,
+                "verdict": answer.verdict,
+                "certified_gap": answer.certified_gap,
+                "pulls": answer.pulls,
+            }
+        )
+    else:
+        Console(highlight=False, soft_wrap=True).print(Text.assemble((answer.best_arm, "bold"), f"   {answer.verdict}"))
+    if answer.verdict != "certified":
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def certificate(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """The answer and what it rests on; all that was decided is computed again before. Exit code 3 if not certified."""
+    from surepick.cli.answers import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
+
+    study = _opened(url, name)
+    answer = study.certificate()
+    if output is options.Format.json:
+        print_json({"study": name, **certificate_json(answer)})
+    else:
+        print_rounds(answer.rounds, study.policy)
+        print_certificate(answer)
+    if answer.verdict != "certified":
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def export(
+    url: UrlArgument,
+    name: NameArgument,
+    out: Annotated[Path, typer.Option("--out", help="A .csv, .parquet or .jsonl file.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Write the results of the complete rounds to a table, and those that were set aside; nothing of the open round."""
+    from surepick.studies.export import export_results  # noqa: PLC0415
+
+    rows = export_results(_opened(url, name), out)
+    if output is options.Format.json:
+        print_json({"study": name, "rows": rows, "file": str(out)})
+        return
+    typer.echo(f"{out}: {rows:,} rows.")

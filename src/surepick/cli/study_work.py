@@ -1,0 +1,312 @@
+"""`surepick ask`, `tell`, `abandon` and `close`: the daily work on a durable study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as Shown
+from rich.text import Text
+
+from surepick.cli import options
+from surepick.cli.output import print_json
+from surepick.cli.studies import NameArgument, UrlArgument, note, noted
+from surepick.errors import InvalidInput
+from surepick.records import Plan
+from surepick.studies.leases import format_time, format_utc
+from surepick.studies.log import INDEPENDENT_OF_VALUE
+from surepick.studies.study import Receipt, Study
+from surepick.tables.arms import row_ids
+from surepick.tables.reading import read_table
+from surepick.tables.table import Table
+from surepick.tables.writing import write_table
+
+MOST_ROWS = 40
+FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
+WorkerOption = Annotated[str | None, typer.Option("--worker", help="Who measures, e.g. lab-2.")]
+
+
+def resumed(url: str, name: str) -> Study:
+    """The study, without computing anything again."""
+    from surepick.studies.durable import resume_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+
+    with noted():
+        return resume_study(url, name)
+
+
+def ask(
+    url: UrlArgument,
+    name: NameArgument,
+    max_pulls: Annotated[
+        int | None, typer.Option("--max-pulls", help="Lease at most so many measurements; none: all that are free.")
+    ] = None,
+    worker: WorkerOption = None,
+    lease: Annotated[
+        str | None, typer.Option("--lease", help="How long they are this worker's: 30m, 8h (as a rule), 2d.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write them to a CSV, Parquet or JSON-lines file, one row each, with keys; leases."),
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """What to measure next. With --worker, --max-pulls, --lease or --out the measurements are leased: nobody else is
+    given them before the lease has run out, and asking again gives what is left of it.
+    """
+    study = resumed(url, name)
+    leased = any(value is not None for value in (max_pulls, worker, lease, out))
+    if leased:
+        plan = study.ask(max_pulls, worker=worker or "anyone", lease=lease)
+    else:
+        plan = study.ask()
+        plan = None if plan is None else study.free_part(plan)
+    if out is not None and plan is not None and plan.total:
+        ids, keys = zip(*plan.keys(), strict=True)
+        write_table(
+            out, {"id": ids, "key": keys, "reward": [None] * len(ids)}, kinds={"id": str, "key": str, "reward": float}
+        )
+    if output is options.Format.json:
+        print_json(_plan_json(study, plan))
+    else:
+        _print_plan(study, plan, url, name, out)
+
+
+def _plan_json(study: Study, plan: Plan | None) -> dict[str, Any]:
+    progress = study.progress()
+    answer: dict[str, Any] = {
+        "table": [] if plan is None else [{"id": name, "pulls": pulls} for name, pulls in plan.table()],
+        "stopped": plan is None,
+        "plan": progress.plan,
+        "round": progress.round,
+        "pulls": 0 if plan is None else plan.total,
+        "out": sum(part.pulls for part in progress.out),
+        "worker": None,
+        "lease_until": None,
+        "measurements": [],
+    }
+    if plan is not None and plan.lease is not None:
+        keyed = plan.keys()
+        answer |= {
+            "worker": plan.lease.worker,
+            "lease_until": format_utc(plan.lease.until),
+            "measurements": [dict(zip(("id", "key"), pair, strict=True)) for pair in keyed],
+        }
+    return answer
+
+
+def _print_plan(study: Study, plan: Plan | None, url: str, name: str, out: Path | None) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    progress = study.progress()
+    if plan is None:
+        console.print(Text(f"Nothing to measure. {name}: {progress}"))
+        return
+    if plan.total == 0:
+        console.print(
+            Text(f"Nothing is free now: the {sum(part.pulls for part in progress.out):,} missing pulls are out.")
+        )
+        _print_out(study, console)
+        return
+    until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
+    console.print(Text(f"Round {progress.round}: {plan.total:,} measurements{until}"))
+    rows = plan.table()
+    table = Shown(box=box.SIMPLE_HEAD)
+    table.add_column("candidate", no_wrap=True)
+    table.add_column("measure", justify="right", no_wrap=True)
+    for candidate, pulls in rows[:MOST_ROWS]:
+        table.add_row(Text(candidate), f"{pulls:,} times" if pulls > 1 else "once")
+    console.print(table)
+    if len(rows) > MOST_ROWS:
+        console.print(Text(f"({MOST_ROWS} of {len(rows):,} candidates shown; --out FILE or --format json has all)"))
+    whose = "" if plan.lease is None or plan.lease.worker == "anyone" else f" --worker {plan.lease.worker}"
+    if out is not None:
+        console.print(
+            Text(
+                f"{out} has one row a measurement. Fill in the column reward, then: "
+                f"surepick tell {url} {name} {out}{whose}"
+            )
+        )
+    else:
+        console.print(
+            Text(f"Then: surepick tell {url} {name} RESULTS{whose}   (a table with the columns id and reward)")
+        )
+    _print_out(study, console)
+
+
+def _print_out(study: Study, console: Console) -> None:
+    for part in study.progress().out:
+        console.print(Text(f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}"))
+
+
+def tell(
+    url: UrlArgument,
+    name: NameArgument,
+    results: Annotated[
+        str, typer.Argument(metavar="RESULTS", help="A CSV, Parquet or JSON-lines file with one row a measurement.")
+    ],
+    id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
+    reward: Annotated[str, typer.Option("--reward", help="Column of the measurements.")] = "reward",
+    key: Annotated[str, typer.Option("--key", help="Column of keys, if there is one: a key counts once.")] = "key",
+    worker: WorkerOption = None,
+    plan: Annotated[
+        int | None, typer.Option("--plan", help="The plan that they belong to, if keys and worker do not say it.")
+    ] = None,
+    as_prior: Annotated[
+        bool, typer.Option("--as-prior", help="Keep them apart: they never enter an estimate or a certificate.")
+    ] = False,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Tell what was measured, in any order and in any part.
+
+    A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
+    with the columns pulls and sum (and squares) in place of the reward has totals.
+    """
+    table = read_table(results)
+    study = resumed(url, name)
+    receipt, empty = _told(study, table, id_column, reward, key, worker=worker, plan=plan, as_prior=as_prior)
+    if receipt.closed:
+        study.ask()  # the next plan, so that asking for it is quick
+    progress = study.progress()
+    if output is options.Format.json:
+        counted = {
+            field: getattr(receipt, field) for field in ("plan", "counted", "repeated", "late", "prior", "failed")
+        }
+        print_json({**counted, "empty": empty, "closed": receipt.closed, "stopped": study.stopped})
+        return
+    for line in _receipt_lines(receipt, empty):
+        typer.echo(line)
+    typer.echo(f"{name}: {progress}")
+
+
+def _told(
+    study: Study,
+    table: Table,
+    id_column: str,
+    reward: str,
+    key: str,
+    *,
+    worker: str | None,
+    plan: int | None,
+    as_prior: bool,
+) -> tuple[Receipt, int]:
+    """(what became of the rows, how many had no reward)."""
+    ids = row_ids(table, id_column)
+    keys = table.text(key) if key in table.columns else None
+    if keys is not None and any(not text for text in keys):
+        keys = tuple(text or None for text in keys)  # type: ignore[misc]
+    if reward not in table.columns and {"pulls", "sum"} <= table.columns.keys():
+        if as_prior:
+            raise InvalidInput("--as-prior takes single measurements, not totals.")
+        squares = table.numbers("squares") if "squares" in table.columns else None
+        return (
+            study.tell_totals(
+                ids, table.numbers("pulls"), table.numbers("sum"), squares, keys, worker=worker, plan=plan
+            ),
+            0,
+        )
+    told, failed, empty = _sorted_rows(table, reward)
+    rewards = [float(table.column(reward)[row]) for row in told]
+
+    def of(rows: list[int]) -> tuple[list[str], list[str | None] | None]:
+        return [ids[row] for row in rows], None if keys is None else [keys[row] for row in rows]
+
+    if as_prior:
+        names, labels = of(told)
+        return study.tell_prior(names, rewards, labels, worker=worker), empty
+    receipt = Receipt()
+    if failed:  # first: once the plan is complete, nothing can be given back
+        names, labels = of(failed)
+        receipt = study.fail(names, labels, worker=worker)
+    if told:
+        names, labels = of(told)
+        counted = study.tell(names, rewards, labels, worker=worker, plan=plan)
+        receipt = replace(
+            counted,
+            failed=receipt.failed,
+            repeated=counted.repeated + receipt.repeated,
+            late=counted.late + receipt.late,
+        )
+    return receipt, empty
+
+
+def _sorted_rows(table: Table, reward: str) -> tuple[list[int], list[int], int]:
+    """(rows with a reward, rows that failed, number of rows without one).
+
+    Raises:
+        InvalidInput: a cell is neither a number, nor empty, nor "failed"; its row is named.
+    """
+    cells = table.column(reward)
+    if not isinstance(cells, tuple):
+        filled = np.flatnonzero(~np.isnan(cells)).tolist()
+        return filled, [], len(cells) - len(filled)
+    failed = [row for row, cell in enumerate(cells) if cell.strip().lower() == FAILED]
+    empty = [row for row, cell in enumerate(cells) if not cell.strip()]
+    told = sorted(set(range(len(cells))) - set(failed) - set(empty))
+    bad = [row for row in table.bad_rows(reward) if row not in set(failed) | set(empty)]
+    if bad:
+        raise InvalidInput(
+            f"{table.source}, row {table.first_row + bad[0]}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
+            f"such rows). Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave "
+            "no result."
+        )
+    return told, failed, len(empty)
+
+
+def _receipt_lines(receipt: Receipt, empty: int) -> list[str]:
+    parts = (
+        (receipt.counted, "counted"),
+        (receipt.repeated, "told before: they count once"),
+        (receipt.late, "late: their round is closed; kept, and not used"),
+        (receipt.prior, "kept apart as prior: they enter no estimate and no certificate"),
+        (receipt.failed, "failed: asked again"),
+        (empty, "without a reward: left out, still to be measured"),
+    )
+    lines = [f"{number:,} result{'s' * (number != 1)} {what}." for number, what in parts if number]
+    return lines or ["Nothing was told: the table has no result."]
+
+
+def abandon(
+    url: UrlArgument,
+    name: NameArgument,
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason",
+            help=f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
+            "any other reason the answer cannot be certified.",
+        ),
+    ],
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", help="A candidate whose missing measurements are given up; none: all.")
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Give up what is missing of the open round; once nothing else is missing, the round is judged with what came."""
+    study = resumed(url, name)
+    study.abandon(reason, ids or None)
+    if reason.strip() != INDEPENDENT_OF_VALUE:
+        note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
+    _print_status(study, name, output)
+
+
+def close(
+    url: UrlArgument,
+    name: NameArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """End a study early. Its certificate says what the complete rounds prove, and what more it would have taken."""
+    study = resumed(url, name)
+    study.close(reason)
+    _print_status(study, name, output)
+
+
+def _print_status(study: Study, name: str, output: options.Format) -> None:
+    if output is options.Format.json:
+        print_json({"study": name, "status": str(study.progress()), "stopped": study.stopped})
+        return
+    typer.echo(f"{name}: {study.progress()}")

@@ -1,0 +1,51 @@
+"""The results of a study as a table. Nothing of the open plan is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from surepick.studies.leases import format_utc
+from surepick.studies.study import Study
+from surepick.tables.writing import write_table
+
+KINDS = {
+    "plan": int,
+    "standing": str,
+    "id": str,
+    "pulls": int,
+    "sum": float,
+    "squares": float,
+    "key": str,
+    "source": str,
+    "told_at": str,
+}
+
+
+def export_results(study: Study, path: str | Path) -> int:
+    """Write what was told to a CSV, Parquet or JSON-lines file, one row as it was told.
+
+    Columns: plan (0 for prior results), standing ("counted", "late" or "prior"), id, pulls, sum and squares in the
+    user's sign and unit, key, source, told_at (UTC).
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in KINDS}
+    for stored in study.log.history(study.progress().judged):
+        results = stored.results
+        number = len(results.arms)
+        columns["plan"] += [stored.plan] * number
+        columns["standing"] += [stored.standing] * number
+        columns["id"] += [study.ids[arm] for arm in results.arms.tolist()]
+        columns["pulls"] += results.pulls.tolist()
+        columns["sum"] += results.sums.tolist()
+        columns["squares"] += [None] * number if results.squares is None else results.squares.tolist()
+        columns["key"] += results.keys or [None] * number
+        columns["source"] += [results.source] * number
+        columns["told_at"] += [format_utc(stored.at)] * number
+    write_table(path, columns, kinds=KINDS)
+    return len(columns["plan"])

@@ -1,0 +1,126 @@
+"""Where a study stands, in numbers and in a sentence. Nothing of it depends on a reward of the open plan."""
+
+from __future__ import annotations
+
+from surepick.records import record
+from surepick.studies.leases import format_time
+
+
+@record
+class Out:
+    """Pulls that are out with a worker.
+
+    Args:
+        worker: who has them.
+        pulls: how many have not come back.
+        until: seconds since 1970 (UTC); then they are offered to others.
+    """
+
+    worker: str
+    pulls: int
+    until: float
+
+
+@record
+class Progress:
+    """Where a study stands.
+
+    Args:
+        judged: plans that were judged; a round can have several.
+        rounds: the policy's round of the last of them.
+        pulls: measurements in them.
+        candidates: K.
+        left: candidates that are still possible after them.
+        leader: id of the arm that they recommend; None before the first.
+        certified_gap: it is at most this much worse than the best, in reward units; None when nothing can be said.
+        stopped: no more measurements are needed.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        ended: why the study was closed early, "" without a reason; None if it was not.
+        plan: number of the open plan; 0 if none is open.
+        round: its round in the policy, 1, 2, ...
+        look, looks: which part of the round it is; the results are judged after each.
+        most_rounds: rounds after which the policy is done if no result is missing; None where nobody knows.
+        asked: measurements that the open plan wants, without those that were abandoned.
+        told: how many are in.
+        complete: all are in, and wait to be judged.
+        free: how many nobody has.
+        out: who has the others.
+        set_aside: results that are kept and not used: (late, prior).
+        opened_at: when the plan was opened, seconds since 1970 (UTC).
+        now: the time of these numbers.
+    """
+
+    judged: int
+    rounds: int
+    pulls: int
+    candidates: int
+    left: int
+    leader: str | None
+    certified_gap: float | None
+    stopped: bool
+    verdict: str
+    ended: str | None
+    plan: int = 0
+    round: int = 0
+    look: int = 1
+    looks: int = 1
+    most_rounds: int | None = None
+    asked: int = 0
+    told: int = 0
+    complete: bool = False
+    free: int = 0
+    out: tuple[Out, ...] = ()
+    set_aside: tuple[int, int] = (0, 0)
+    opened_at: float = 0.0
+    now: float = 0.0
+
+    @property
+    def done_by(self) -> float | None:
+        """When the open plan will be complete at the pace so far; None while nothing is in."""
+        spent = self.now - self.opened_at
+        if self.plan == 0 or self.complete or self.told == 0 or spent <= 0:
+            return None
+        return self.now + max(self.asked - self.told, 0) * spent / self.told
+
+    def __str__(self) -> str:
+        if self.stopped:
+            return f"done after {_times(self.rounds, 'round')} and {_times(self.pulls, 'measurement')}: {self._best}."
+        if self.ended is not None:
+            why = f" ({self.ended})" if self.ended else ""
+            return f"closed early{why} after {_times(self.rounds, 'round')}; {self._best}."
+        if self.plan == 0:
+            return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self._best}."
+        return "; ".join([self._where, self._candidates, self._came, self._best]) + "."
+
+    @property
+    def _where(self) -> str:
+        most = self.most_rounds
+        known = f" of at most {most}" if most is not None and self.round <= most else ""
+        part = f", part {self.look} of {self.looks}" if self.looks > 1 else ""
+        return f"round {self.round}{known}{part}"
+
+    @property
+    def _candidates(self) -> str:
+        return f"{self.left:,} of {_times(self.candidates, 'candidate')} left"
+
+    @property
+    def _came(self) -> str:
+        if self.complete:
+            return f"all {self.asked:,} pulls in, to be judged by the next command that needs it"
+        pulls = f"{self.told:,} of {self.asked:,} pulls in"
+        by = self.done_by
+        return pulls if by is None else f"{pulls}; at this pace done by {format_time(by)}"
+
+    @property
+    def _best(self) -> str:
+        if self.leader is None:
+            return "nothing is known before the first round is complete"
+        if self.stopped:
+            return f"{self.leader} is the answer, {self.verdict}"
+        gap = self.certified_gap
+        known = "nothing is proved about it yet" if gap is None else f"at most {gap:.2g} worse than the best"
+        return f"best of the closed rounds {self.leader}, {known}"
+
+
+def _times(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)

@@ -12,13 +12,14 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.output import print_json
-from surepick.cli.studies import NameArgument, UrlArgument, noted
+from surepick.cli.studies import NameArgument, UrlArgument, check_extra, note, noted
 from surepick.studies.command import Command
 from surepick.studies.leases import parse_duration
 from surepick.studies.measuring import Loop
 from surepick.studies.study import Receipt, Study
 
 NOT_CERTIFIED = 3
+INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 
 def run_study(
@@ -53,6 +54,7 @@ def run_study(
 
     Exit code 3 if it ends without a certificate.
     """
+    check_extra()
     from surepick.cli.answers import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
     from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
@@ -71,7 +73,11 @@ def run_study(
         most=max_pulls,
         heard=_say,
     )
-    finished = loop.run()
+    try:
+        finished = loop.run()
+    except KeyboardInterrupt:
+        note("interrupted. What was told is stored; the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from None
     answer = study.certificate()
     if output is options.Format.json:
         print_json({"study": name, **certificate_json(answer)})
@@ -79,8 +85,8 @@ def run_study(
         print_rounds(answer.rounds, study.policy)
         print_certificate(answer)
         if not finished:
-            note = f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on."
-            Console(highlight=False, soft_wrap=True).print(Text(note))
+            more = f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on."
+            Console(highlight=False, soft_wrap=True).print(Text(more))
     if answer.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +30,26 @@ UrlArgument = Annotated[
     ),
 ]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The study.", show_default=False)]
+
+
+WIDEST = 10_000  # columns of a terminal
+
+
+def check_extra() -> None:
+    """Refuse to go on without what studies in a database need.
+
+    Raises:
+        InvalidInput: it is absent; the pip command is named.
+    """
+    if importlib.util.find_spec("sqlalchemy") is None:
+        raise InvalidInput('studies that last need sqlalchemy, which is absent: pip install "surepick[studies]".')
+
+
+def command_line(command: str, url: str, *words: str) -> str:
+    """A command to type next, quoted for a shell; a password in the address is not shown."""
+    from surepick.studies.sql_engine import shown  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+
+    return shlex.join(["surepick", command, shown(url), *words])
 
 
 @contextmanager
@@ -91,6 +113,8 @@ def create(
     from surepick.cli.policies import chosen_policy, norm_options  # noqa: PLC0415 (only here: ask and tell stay quick)
     from surepick.noise import parse_noise  # noqa: PLC0415
     from surepick.policies import policy_options  # noqa: PLC0415
+
+    check_extra()
     from surepick.studies.durable import create_study  # noqa: PLC0415
     from surepick.tables import read_arms  # noqa: PLC0415
 
@@ -127,7 +151,7 @@ def create(
         )
     )
     console.print(Text(f"{name}: {study.progress()}"))
-    console.print(Text(f"Next: surepick ask {url} {name}"))
+    console.print(Text(f"Next: {command_line('ask', url, name)}"))
 
 
 def _more_options(pairs: list[str]) -> dict[str, Any]:
@@ -146,6 +170,7 @@ def _more_options(pairs: list[str]) -> dict[str, Any]:
 
 def list_all(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
     """The studies of a database."""
+    check_extra()
     from surepick.studies.durable import list_studies  # noqa: PLC0415
 
     with noted():
@@ -183,12 +208,14 @@ def list_all(url: UrlArgument, output: options.FormatOption = options.Format.tex
         promise = (f"{one.candidates:,}", f"{one.epsilon:g}", f"{one.delta:g}")
         verdict = one.verdict + (", closed early" if one.ended else "")
         table.add_row(Text(one.name), one.policy, verdict, *promise, f"{one.rounds:,}", f"{one.pulls:,}")
-    console = Console(highlight=False)
-    console.print(table, width=max(console.width, console.measure(table).maximum), crop=False)
+    usual = Console(highlight=False)
+    whole = usual.measure(table, options=usual.options.update_width(WIDEST)).maximum
+    Console(highlight=False, width=max(usual.width, whole)).print(table)  # a name that is cut could not be typed
 
 
 def migrate(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
     """Bring the tables of a database to the schema of this version; copy the database before."""
+    check_extra()
     from surepick.studies.durable import migrate_studies  # noqa: PLC0415
 
     before, now = migrate_studies(url)

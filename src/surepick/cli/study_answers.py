@@ -11,7 +11,7 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.output import print_json
-from surepick.cli.studies import NameArgument, UrlArgument, noted
+from surepick.cli.studies import NameArgument, UrlArgument, check_extra, noted
 from surepick.cli.study_work import resumed
 from surepick.studies.leases import format_time, format_utc
 from surepick.studies.progress import Progress
@@ -44,7 +44,7 @@ def _status_json(name: str, progress: Progress) -> dict[str, object]:
     return {
         "study": name,
         "status": str(progress),
-        "stopped": progress.stopped,
+        "stopped": progress.stopped or progress.ended is not None,
         "verdict": progress.verdict,
         "closed_early": progress.ended is not None,
         "plan": progress.plan,
@@ -67,6 +67,7 @@ def _status_json(name: str, progress: Progress) -> dict[str, object]:
 
 def _opened(url: str, name: str) -> Study:
     """The study, with everything that was decided computed again."""
+    check_extra()
     from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
     with noted():

@@ -15,24 +15,26 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.output import print_json
-from surepick.cli.studies import NameArgument, UrlArgument, note, noted
+from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line, note, noted
 from surepick.errors import InvalidInput
 from surepick.records import Plan
 from surepick.studies.leases import format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
-from surepick.studies.study import Receipt, Study
+from surepick.studies.study import ANYONE, Receipt, Study
 from surepick.tables.arms import row_ids
 from surepick.tables.reading import read_table
 from surepick.tables.table import Table
 from surepick.tables.writing import write_table
 
 MOST_ROWS = 40
+KEY = "key"
 FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
 WorkerOption = Annotated[str | None, typer.Option("--worker", help="Who measures, e.g. lab-2.")]
 
 
 def resumed(url: str, name: str) -> Study:
     """The study, without computing anything again."""
+    check_extra()
     from surepick.studies.durable import resume_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
     with noted():
@@ -61,7 +63,7 @@ def ask(
     study = resumed(url, name)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
-        plan = study.ask(max_pulls, worker=worker or "anyone", lease=lease)
+        plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease)
     else:
         plan = study.ask()
         plan = None if plan is None else study.free_part(plan)
@@ -122,18 +124,12 @@ def _print_plan(study: Study, plan: Plan | None, url: str, name: str, out: Path 
     console.print(table)
     if len(rows) > MOST_ROWS:
         console.print(Text(f"({MOST_ROWS} of {len(rows):,} candidates shown; --out FILE or --format json has all)"))
-    whose = "" if plan.lease is None or plan.lease.worker == "anyone" else f" --worker {plan.lease.worker}"
-    if out is not None:
-        console.print(
-            Text(
-                f"{out} has one row a measurement. Fill in the column reward, then: "
-                f"surepick tell {url} {name} {out}{whose}"
-            )
-        )
+    whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
+    then = command_line("tell", url, name, "RESULTS" if out is None else str(out), *whose)
+    if out is None:
+        console.print(Text(f"Then: {then}   (a table with the columns id and reward)"))
     else:
-        console.print(
-            Text(f"Then: surepick tell {url} {name} RESULTS{whose}   (a table with the columns id and reward)")
-        )
+        console.print(Text(f"{out} has one row a measurement. Fill in the column reward, then: {then}"))
     _print_out(study, console)
 
 
@@ -150,7 +146,9 @@ def tell(
     ],
     id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
     reward: Annotated[str, typer.Option("--reward", help="Column of the measurements.")] = "reward",
-    key: Annotated[str, typer.Option("--key", help="Column of keys, if there is one: a key counts once.")] = "key",
+    key: Annotated[
+        str | None, typer.Option("--key", help='Column of keys: a key counts once. None: "key", if there is one.')
+    ] = None,
     worker: WorkerOption = None,
     plan: Annotated[
         int | None, typer.Option("--plan", help="The plan that they belong to, if keys and worker do not say it.")
@@ -168,7 +166,7 @@ def tell(
     table = read_table(results)
     study = resumed(url, name)
     receipt, empty = _told(study, table, id_column, reward, key, worker=worker, plan=plan, as_prior=as_prior)
-    if receipt.closed:
+    if receipt.closed or study.progress().complete:  # complete: whoever completed it was killed before it was judged
         study.ask()  # the next plan, so that asking for it is quick
     progress = study.progress()
     if output is options.Format.json:
@@ -187,7 +185,7 @@ def _told(
     table: Table,
     id_column: str,
     reward: str,
-    key: str,
+    key: str | None,
     *,
     worker: str | None,
     plan: int | None,
@@ -195,9 +193,7 @@ def _told(
 ) -> tuple[Receipt, int]:
     """(what became of the rows, how many had no reward)."""
     ids = row_ids(table, id_column)
-    keys = table.text(key) if key in table.columns else None
-    if keys is not None and any(not text for text in keys):
-        keys = tuple(text or None for text in keys)  # type: ignore[misc]
+    keys = _keys(table, key)
     if reward not in table.columns and {"pulls", "sum"} <= table.columns.keys():
         if as_prior:
             raise InvalidInput("--as-prior takes single measurements, not totals.")
@@ -231,6 +227,16 @@ def _told(
             late=counted.late + receipt.late,
         )
     return receipt, empty
+
+
+def _keys(table: Table, key: str | None) -> list[str | None] | None:
+    """The keys of the rows, None for a row without; None when no column has them."""
+    if key is None and KEY not in table.columns:
+        return None
+    cells, texts = table.column(key or KEY), table.text(key or KEY)
+    if not isinstance(cells, tuple):  # a column of numbers, or one of a Parquet or JSON-lines file with nothing in it
+        return [None if np.isnan(cell) else text for cell, text in zip(cells, texts, strict=True)]
+    return [text if text.strip() else None for text in texts]
 
 
 def _sorted_rows(table: Table, reward: str) -> tuple[list[int], list[int], int]:
@@ -288,6 +294,7 @@ def abandon(
     """Give up what is missing of the open round; once nothing else is missing, the round is judged with what came."""
     study = resumed(url, name)
     study.abandon(reason, ids or None)
+    study.ask()  # the next plan, if that was all that was missing
     if reason.strip() != INDEPENDENT_OF_VALUE:
         note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
     _print_status(study, name, output)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,12 +15,14 @@ from surepick.studies.board import Board
 from surepick.studies.log import Decision, Planned
 from surepick.studies.study import Study
 
+Row = TypeVar("Row")
 TOLERANCE = 1e-9  # relative; another processor adds in another order
 ROUNDING = 1e-12
 ALTERED = (
     "The database was altered or is damaged, or another version computed it. Nothing was changed now; take the latest "
     "backup (docs/studies.md)."
 )
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what values of a wrong kind cause
 COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
 
 
@@ -32,13 +35,13 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
         StorageError: a decision does not follow from what was told; the row and what differs are named.
     """
     policy = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
-    plans = list(study.log.plans())
-    stored = list(study.log.decisions())
+    stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
+    plans = _all(study.log.plans(), "plan", 1, name)
     state: Any = None
     for planned, decision in zip_longest([None, *plans], stored):
-        if decision is None:
+        if decision is None:  # the plan is open, or closed and not judged yet
             _check_closing(study, planned, name)
-            break  # the last plan is open, or closed and not judged yet
+            break
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
         try:
@@ -46,7 +49,7 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
             difference = _difference(decision, again, tolerance)
         except StorageError:
             raise
-        except (SurepickError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (SurepickError, *UNREADABLE) as error:
             raise StorageError(
                 f"study {name!r}: decision {decision.plan} cannot be computed from what was told: {error} {ALTERED}"
             ) from error
@@ -55,6 +58,17 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
                 f"study {name!r}: decision {decision.plan} does not follow from what was told: {difference}. {ALTERED}"
             )
         state = again.state
+
+
+def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
+    """The rows; one that cannot be read is named."""
+    found = []
+    try:
+        for row in rows:
+            found.append(row)  # one by one: how many were read says which one could not be
+    except UNREADABLE as error:
+        raise StorageError(f"study {name!r}: {kind} {first + len(found)} cannot be read: {error}. {ALTERED}") from error
+    return found
 
 
 def _judged(study: Study, state: Any, planned: Planned, name: str) -> Decision:
@@ -72,7 +86,7 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
         return
     try:
         board = _board(study, planned)
-    except (LookupError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise StorageError(
             f"study {name!r}: what was told of plan {planned.number} cannot be read: {error} {ALTERED}"
         ) from error

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from surepick.records import IntArray, Lease
-from surepick.studies.log import ABANDONED, CLOSED, FAILED, Arrivals, Circumstances, Leased, Planned
+from surepick.studies.log import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Circumstances, Leased, Planned
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Board:
         failed: pulls that gave no result.
         failed_keys: the keys of those that had one.
         closed: no result counts any more.
+        ended: the study was closed early.
         mark: how far the log was read.
     """
 
@@ -59,6 +61,7 @@ class Board:
     failed: int = 0
     failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
+    ended: bool = False
     mark: tuple[int, ...] = ()
 
     @staticmethod
@@ -78,9 +81,8 @@ class Board:
                 rows = news.leases == number
                 np.add.at(self.held[number].done, news.arms[rows], news.pulls[rows])
         for event in news.events:
-            if event.kind == CLOSED:
-                self.closed = True
-                continue
+            self.closed |= event.kind == CLOSED
+            self.ended |= event.kind == ENDED
             if event.kind == ABANDONED and event.arm is not None:
                 self.dropped[event.arm] += event.pulls
             if event.kind == ABANDONED:
@@ -103,22 +105,33 @@ class Board:
         missing: IntArray = np.maximum(self.asked - self.dropped - self.told, 0)
         return missing
 
+    def completed_by(self, arms: IntArray, pulls: IntArray) -> bool:
+        """Whether nothing more is wanted once these results are in."""
+        still = self.missing
+        np.subtract.at(still, arms, pulls)
+        return not np.any(still > 0)
+
     @property
-    def complete(self) -> bool:
-        """Nothing more is wanted."""
-        return not self.missing.any()
+    def takes_results(self) -> bool:
+        """Whether results count."""
+        return not self.closed and not self.ended
 
     def free(self, now: float) -> IntArray:
         """Pulls that nobody holds a lease on, shape (K,)."""
         out = np.zeros_like(self.told)
         for held in self.running(now):
-            out += held.left
+            out += self.wanted_of(held)
         free: IntArray = np.maximum(self.missing - out, 0)
         return free
 
+    def wanted_of(self, held: Held) -> IntArray:
+        """What has not come back of a lease and is still wanted, shape (K,)."""
+        wanted: IntArray = np.minimum(held.left, self.missing)
+        return wanted
+
     def running(self, now: float) -> list[Held]:
-        """The leases that have not run out and are not done."""
-        return [held for held in self.held.values() if held.lease.until > now and held.left.any()]
+        """The leases that have not run out and of which something is still wanted."""
+        return [held for held in self.held.values() if held.lease.until > now and self.wanted_of(held).any()]
 
     def held_by(self, worker: str, now: float) -> Held | None:
         """The worker's running lease, None without one."""
@@ -134,14 +147,18 @@ class Board:
         number = max(self.held, default=0) + 1
         return Leased(Lease(number, self.planned.number, worker, until), free, self.granted)
 
-    def lease_of(self, arm: int, *, ordinal: int | None, worker: str) -> int:
-        """The lease that a result answers: by the ordinal in its key, else the worker's oldest with one left."""
-        for number, held in self.held.items():
+    def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
+        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left.
+
+        Args:
+            spent: pulls of the arm, by lease, that have come back but are not on the board yet.
+        """
+        for number, held in reversed(self.held.items()):
             first = int(held.leased.first[arm])
             if ordinal is not None:
                 if first <= ordinal < first + int(held.leased.counts[arm]):
                     return number
-            elif held.lease.worker == worker and held.left[arm] > 0:
+            elif held.lease.worker == worker and held.left[arm] > (spent or {}).get(number, 0):
                 return number
         return 0
 

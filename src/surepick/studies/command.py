@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import signal
 import subprocess
+import tempfile
+import threading
 from dataclasses import dataclass, field
+from typing import IO
 
+from surepick import settings
 from surepick.errors import InvalidInput
-from surepick.settings import as_number
+from surepick.tables.table import as_number
 
 LONGEST = 200  # characters of a program's words in a message
 
@@ -55,7 +60,7 @@ class Command:
                 f"the command {self.template!r} does not say which candidate is measured; write {{id}} where its id "
                 "belongs, and {pulls} where the number of measurements does."
             )
-        if self.timeout is not None and not as_number("timeout", self.timeout) > 0:
+        if self.timeout is not None and not settings.as_number("timeout", self.timeout) > 0:
             raise InvalidInput(f"timeout is {self.timeout!r}; it must be positive: the seconds that a call may take.")
         object.__setattr__(self, "_words", words)
 
@@ -68,53 +73,68 @@ class Command:
         """The program and its arguments for one call."""
         return [word.replace("{pulls}", str(pulls)).replace("{id}", name) for word in self._words]
 
-    def measure(self, name: str, pulls: int, running: set[subprocess.Popen[str]] | None = None) -> Outcome:
-        """Measure a candidate `pulls` times, in one call or in several.
+    def measure(self, name: str, pulls: int, running: Running | None = None) -> Outcome:
+        """Call the program once, for so many measurements of a candidate (one, without "{pulls}").
 
         Args:
-            running: where the processes at work are kept, for whoever must stop them.
+            running: the programs at work, for whoever must stop them.
         """
-        if self.takes_pulls:
-            return self._call(name, pulls, running)
-        rewards: list[float] = []
-        for _ in range(pulls):
-            outcome = self._call(name, 1, running)
-            rewards += outcome.rewards
-            if outcome.failure:
-                return Outcome(tuple(rewards), outcome.failure)
-        return Outcome(tuple(rewards))
+        # To files, not pipes: what the program leaves running in the background may hold a pipe open for ever.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            try:
+                process = (running or Running()).start(self.arguments(name, pulls), out, err)
+            except (OSError, ValueError) as error:
+                return Outcome(failure=f"the program could not be started: {error}")
+            if process is None:
+                return Outcome(failure="it was not started any more")
+            try:
+                process.wait(self.timeout)
+            except subprocess.TimeoutExpired:
+                kill(process)
+                process.wait()
+                return Outcome(failure=f"it took longer than {self.timeout:g} s and was killed")
+            finally:
+                if running is not None:
+                    running.discard(process)
+            if process.returncode != 0:
+                said = _text(err).strip().splitlines()[-1:] or [""]
+                return Outcome(failure=f"{_ending(process.returncode)}: {said[0][:LONGEST]}".rstrip(": "))
+            return _read(_text(out), pulls)
 
-    def _call(self, name: str, pulls: int, running: set[subprocess.Popen[str]] | None) -> Outcome:
-        try:
+
+class Running:
+    """The programs at work. Once it was ended, they are dead and no other is started."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ended = False
+        self._processes: set[subprocess.Popen[bytes]] = set()
+
+    def start(self, arguments: list[str], out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes] | None:
+        """Start a program as the leader of its own group, so that all of it can be killed; None once ended."""
+        with self._lock:
+            if self._ended:
+                return None
             process = subprocess.Popen(
-                self.arguments(name, pulls),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
+                arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
             )
-        except (OSError, ValueError) as error:
-            return Outcome(failure=f"the program could not be started: {error}")
-        if running is not None:
-            running.add(process)
-        try:
-            out, err = process.communicate(timeout=self.timeout)
-        except subprocess.TimeoutExpired:
-            kill(process)
-            process.communicate()
-            return Outcome(failure=f"it took longer than {self.timeout:g} s and was killed")
-        finally:
-            if running is not None:
-                running.discard(process)
-        if process.returncode != 0:
-            said = err.strip().splitlines()[-1:] or [""]
-            return Outcome(failure=f"it ended with code {process.returncode}: {said[0][:LONGEST]}".rstrip(": "))
-        return _read(out, pulls)
+            self._processes.add(process)
+            return process
+
+    def discard(self, process: subprocess.Popen[bytes]) -> None:
+        """Forget a program that is done."""
+        with self._lock:
+            self._processes.discard(process)
+
+    def end(self) -> None:
+        """Kill all that are at work."""
+        with self._lock:
+            self._ended = True
+            for process in self._processes:
+                kill(process)
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
     """End a program and all that it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -122,16 +142,25 @@ def kill(process: subprocess.Popen[str]) -> None:
         return
 
 
+def _ending(code: int) -> str:
+    return f"it ended with code {code}" if code > 0 else f"it was killed by signal {-code}"
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
 def _read(out: str, pulls: int) -> Outcome:
     """The rewards of a call that ended well; none of them if one line is wrong, since nobody knows which."""
     lines = [line.strip() for line in out.splitlines() if line.strip()]
     rewards = []
     for line in lines:
-        try:
-            rewards.append(float(line))
-        except ValueError:
-            return Outcome(failure=f"it printed {line[:LONGEST]!r}, which is not a number")
+        reward = as_number(line)
+        if reward is None or not math.isfinite(reward):
+            return Outcome(failure=f"it printed {line[:LONGEST]!r}, which is not a finite number")
+        rewards.append(reward)
+    told = f"it printed {len(rewards)} rewards for {pulls} measurements"
     if len(rewards) > pulls:
-        return Outcome(failure=f"it printed {len(rewards)} rewards for {pulls} measurements")
-    missing = pulls - len(rewards)
-    return Outcome(tuple(rewards), f"it printed {len(rewards)} rewards for {pulls} measurements" if missing else "")
+        return Outcome(failure=told)
+    return Outcome(tuple(rewards), told if len(rewards) < pulls else "")

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from surepick.errors import InvalidInput
 
 Clock = Callable[[], float]
-KEY = re.compile(r"p(\d+)\.(\d+)@(.*)", re.DOTALL)
+ANYONE = "anyone"
+KEY = re.compile(r"p([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})@(.*)", re.DOTALL)  # as it is written, so that each is one
+LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -24,7 +26,7 @@ def parse_duration(text: str | float) -> float:
     """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number of seconds.
 
     Raises:
-        InvalidInput: it is none of these, or not positive and finite.
+        InvalidInput: it is none of these, or not positive, or longer than a century.
     """
     if isinstance(text, str):
         whole = text.strip().lower()
@@ -34,16 +36,16 @@ def parse_duration(text: str | float) -> float:
         else:
             seconds = _plain(whole)
     else:
-        seconds = float(text)
-    if not (math.isfinite(seconds) and seconds > 0):
+        seconds = _plain(text)
+    if not 0 < seconds <= LONGEST:
         raise InvalidInput(f"{text!r} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
     return seconds
 
 
-def _plain(text: str) -> float:
+def _plain(text: str | float) -> float:
     try:
         return float(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return math.nan
 
 

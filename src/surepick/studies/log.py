@@ -8,7 +8,7 @@ Results are in the user's sign and unit. What a log offers are rows and one turn
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
 from typing import Any, Protocol
 
@@ -152,7 +152,7 @@ class Arrivals:
     Args:
         arms, pulls, leases: of the results that count, shape (n,).
         leased: leases granted.
-        events: of the plan.
+        events: of the plan, and of the study.
         mark: where to go on next time.
     """
 
@@ -298,8 +298,20 @@ class MemoryLog:
     def clock(self) -> Clock:
         return self._clock
 
-    def turn(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        lists: tuple[list[Any], ...] = (self._plans, self._decisions, self._leased, self._events, self._stored)
+        lengths = [len(rows) for rows in lists]
+        try:
+            yield
+        except BaseException:
+            for stored in reversed(self._stored[lengths[-1] :]):
+                self._results[stored.plan, stored.standing].pop()
+                for key in stored.results.keys or ():
+                    self._told.pop(key or "", None)
+            for rows, length in zip(lists, lengths, strict=True):
+                del rows[length:]
+            raise
 
     def add_plan(self, planned: Planned) -> Planned:
         if planned.number <= len(self._plans):
@@ -357,7 +369,7 @@ class MemoryLog:
             pulls=np.concatenate([part.pulls for part in fresh]) if fresh else nothing,
             leases=np.concatenate(zeros) if fresh else nothing,
             leased=tuple(leased for leased in self._leased[seen_leased:] if leased.lease.plan == plan),
-            events=tuple(event for event in self._events[seen_events:] if event.plan == plan),
+            events=tuple(event for event in self._events[seen_events:] if event.plan in (plan, 0)),
             mark=(len(results), len(self._leased), len(self._events)),
         )
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.records import Plan
-from surepick.studies.command import Command, Outcome, kill
+from surepick.studies.command import Command, Outcome, Running
+from surepick.studies.results import check_rewards
 from surepick.studies.study import Receipt, Study
 
 POLL_SECONDS = 1.0
@@ -21,12 +22,13 @@ class MeasurementFailed(OutOfTurn):
     """A candidate could not be measured, however often it was tried; what was told is stored."""
 
 
-@dataclass(slots=True)
-class Share:
-    """What one slot has to measure: the keys of each candidate, in the order of the plan."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Pulls of one candidate that are being measured: whose lease they are of, and their keys."""
 
     worker: str
-    left: list[tuple[str, list[str]]] = field(default_factory=list)
+    name: str
+    keys: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class Loop:
     most: int | None = None
     heard: Callable[[Study, Receipt], None] | None = None
     _failures: Counter[str] = field(default_factory=Counter)
-    _running: set[subprocess.Popen[str]] = field(default_factory=set)
+    _running: Running = field(default_factory=Running)
 
     def run(self) -> bool:
         """Measure until the study stops; False if the budget ended it before.
@@ -65,82 +67,86 @@ class Loop:
         Raises:
             MeasurementFailed: a candidate failed too often.
         """
-        shares = [Share(f"{self.worker}/{slot + 1}") for slot in range(self.slots)]
-        calls: dict[Future[Outcome], tuple[Share, str, list[str]]] = {}
+        workers = [f"{self.worker}/{slot + 1}" for slot in range(self.slots)]
+        calls: dict[Future[Outcome], Call] = {}
         pool = ThreadPoolExecutor(self.slots)
         try:
             while True:
-                busy = {share.worker for share, _, _ in calls.values()}
                 over = False
-                for share in shares:
-                    if share.worker not in busy and not over:
-                        over = not self._begin(share, pool, calls)
+                busy = {call.worker for call in calls.values()}
+                for worker in workers:
+                    if worker in busy or over:
+                        continue
+                    over = not self._opened()
+                    call = None if over else self._next(worker)
+                    if call is not None:
+                        calls[pool.submit(self.command.measure, call.name, len(call.keys), self._running)] = call
                 if not calls:
                     if over:
-                        return not self._beyond_budget()
+                        return self.study.stopped
                     time.sleep(POLL_SECONDS)  # all that is missing is out with others
                     continue
                 done, _ = wait(calls, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for call in done:
-                    self._conclude(*calls.pop(call), call.result())
+                for one in done:
+                    self._conclude(calls.pop(one), one.result())
         finally:
-            for process in list(self._running):
-                kill(process)
+            self._running.end()
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _begin(
-        self, share: Share, pool: ThreadPoolExecutor, calls: dict[Future[Outcome], tuple[Share, str, list[str]]]
-    ) -> bool:
-        """Start the slot's next call if there is one; False once the study or the budget is at its end."""
-        if not share.left:
-            if self._beyond_budget():
-                return False
-            plan = self.study.ask(self.batch, worker=share.worker, lease=self.lease)
-            if plan is None:
-                return False
-            share.left = _by_candidate(plan)
-        if share.left:
-            name, keys = share.left.pop(0)
-            calls[pool.submit(self.command.measure, name, len(keys), self._running)] = (share, name, keys)
-        return True
+    def _opened(self) -> bool:
+        """Whether a plan is open that is within the budget."""
+        if self.study.ask() is None:
+            return False
+        if self.most is None:
+            return True
+        progress = self.study.progress()
+        return progress.told > 0 or progress.pulls + progress.asked <= self.most
 
-    def _conclude(self, share: Share, name: str, keys: list[str], outcome: Outcome) -> None:
+    def _next(self, worker: str) -> Call | None:
+        """What the worker measures next; None while nothing is free. A fair share, so that no slot idles."""
+        fair = math.ceil(int(self.study.missing.sum()) / self.slots)
+        plan = self.study.ask(max(1, min(self.batch, fair)), worker=worker, lease=self.lease)
+        if plan is None or plan.total == 0:
+            return None
+        pairs = plan.keys()
+        name = pairs[0][0]
+        keys = tuple(key for other, key in pairs if other == name)
+        return Call(worker, name, keys if self.command.takes_pulls else keys[:1])
+
+    def _conclude(self, call: Call, outcome: Outcome) -> None:
         """Tell what a call gave, and give back what it did not."""
-        rewards = list(outcome.rewards)
+        outcome = self._checked(call.name, outcome)
+        number = len(outcome.rewards)
+        missing = call.keys[number:]
+        if missing:
+            self._failures[call.name] += 1
+            with suppress(OutOfTurn):  # the study was closed, or the plan abandoned: nothing waits for them
+                self.study.fail([call.name] * len(missing), missing, worker=call.worker)
+        else:
+            self._failures[call.name] = 0
         receipt = Receipt()
-        try:
-            if len(rewards) < len(keys):
-                self._failures[name] += 1
-                missing = keys[len(rewards) :]
-                if self._failures[name] <= self.retries and self.study.missing.any():
-                    self.study.fail([name] * len(missing), missing, worker=share.worker)
-            if rewards:
-                receipt = self.study.tell([name] * len(rewards), rewards, keys[: len(rewards)], worker=share.worker)
-                if len(rewards) == len(keys):
-                    self._failures[name] = 0
-        except InvalidInput as error:
-            raise MeasurementFailed(f"what the program printed for {name!r} was refused: {error}") from error
-        if self._failures[name] > self.retries:
+        if number:
+            try:
+                receipt = self.study.tell([call.name] * number, outcome.rewards, call.keys[:number], worker=call.worker)
+            except InvalidInput as error:
+                raise MeasurementFailed(
+                    f"a result of {call.name!r} was refused: {error} If this study is measured in several places at "
+                    "once, give each of them a name of its own (--worker)."
+                ) from error
+        if self._failures[call.name] > self.retries and not self.study.stopped:
             raise MeasurementFailed(
-                f"{name!r} could not be measured in {self._failures[name]} calls, one after the other; in the last, "
-                f"{outcome.failure}. What was told is stored; the study goes on when the program works, with the same "
-                "command."
+                f"{call.name!r} could not be measured in {self._failures[call.name]} calls, one after the other; in "
+                f"the last, {outcome.failure}. What was told is stored; the study goes on when the program works, with "
+                "the same command."
             )
         if self.heard is not None:
             self.heard(self.study, receipt)
 
-    def _beyond_budget(self) -> bool:
-        if self.most is None:
-            return False
-        progress = self.study.progress()
-        return progress.told == 0 and progress.pulls + progress.asked > self.most
-
-
-def _by_candidate(plan: Plan) -> list[tuple[str, list[str]]]:
-    if plan.lease is None:
-        return []
-    keys: dict[str, list[str]] = {}
-    pairs = plan.keys()
-    for name, key in pairs:
-        keys.setdefault(name, []).append(key)
-    return list(keys.items())
+    def _checked(self, name: str, outcome: Outcome) -> Outcome:
+        """The outcome; a failed one if a reward cannot be, by what the study declares of them."""
+        number = len(outcome.rewards)
+        try:
+            check_rewards(outcome.rewards, self.study.noise, number, [name] * number)
+        except InvalidInput as error:
+            return Outcome(failure=f"what it printed was refused: {str(error).rstrip('.')}")
+        return outcome

@@ -53,6 +53,8 @@ class SqlLog:
 
     def __init__(self, engine: Engine, *, study: int, name: str, num_arms: int, start: str) -> None:
         self._engine = engine
+        snapshot = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
+        self._readers = engine.execution_options(**snapshot)  # what is read together belongs together
         self._study = study
         self._name = name
         self._num_arms = num_arms
@@ -94,7 +96,7 @@ class SqlLog:
         if self._open is not None:
             yield self._open
             return
-        with in_words(self._engine.url), self._engine.connect() as connection:
+        with in_words(self._engine.url), self._readers.connect() as connection:
             yield connection
 
     def _insert(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -232,7 +234,7 @@ class SqlLog:
             ).all()
             news = connection.execute(
                 sa.select(tables.event)
-                .where(happened.study == self._study, happened.plan == plan, happened.id > events)
+                .where(happened.study == self._study, happened.plan.in_((0, plan)), happened.id > events)
                 .order_by(happened.id)
             ).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.codec import from_json
-from surepick.errors import InvalidInput, OutOfTurn
+from surepick.errors import InvalidInput, OutOfTurn, StorageError
 from surepick.noise import Noise
 from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord, pull_key, record
 from surepick.settings import whole_number
@@ -214,7 +214,7 @@ class Study:
 
     def _part(self, planned: Planned, held: Held) -> Plan:
         """What is left of a lease, as a plan with keys that were not told."""
-        left = np.minimum(held.left, self._look(planned).missing)
+        left = self._look(planned).wanted_of(held)
         ordinals = []
         for arm in np.flatnonzero(left).tolist():
             first, number = int(held.leased.first[arm]), int(held.leased.counts[arm])
@@ -397,7 +397,8 @@ class Study:
             for arm in arms[missing[arms] > 0].tolist():
                 event = Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, reason.strip(), now)
                 self.log.add_event(event)
-            self._close_if_complete(planned, now)
+            if not self._look(planned).missing.any():
+                self.log.add_event(Event(CLOSED, planned.number, at=now))
         self._settle()
 
     def close(self, reason: str = "") -> None:
@@ -427,8 +428,7 @@ class Study:
     @property
     def trace(self) -> tuple[RoundRecord, ...]:
         """One record a round; `.active` holds the indices of the arms not ruled out."""
-        self._settle()
-        return self._digest()
+        return self._digest(self._settle().decision.plan)
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""
@@ -460,7 +460,10 @@ class Study:
             told=int(board.told.sum()),
             complete=board.closed,
             free=int(board.free(now).sum()),
-            out=tuple(Out(held.lease.worker, int(held.left.sum()), held.lease.until) for held in board.running(now)),
+            out=tuple(
+                Out(held.lease.worker, int(board.wanted_of(held).sum()), held.lease.until)
+                for held in board.running(now)
+            ),
             opened_at=planned.opened_at,
             round=planned.plan.round,
             look=planned.plan.look,
@@ -477,7 +480,9 @@ class Study:
         state = self._state_of(head.decision)
         answer = self.policy.certificate(state)
         prepared = self.arms.preparation if self.policy.assumptions else ()
-        answer = replace(answer, best_arm=self.ids[answer.arm], minimize=self.minimize, rounds=self._digest())
+        answer = replace(
+            answer, best_arm=self.ids[answer.arm], minimize=self.minimize, rounds=self._digest(head.decision.plan)
+        )
         answer = with_circumstances(answer, prepared, self._circumstances)
         ended = self.log.ended()
         if ended is None:
@@ -490,6 +495,7 @@ class Study:
 
     def _settle(self) -> Head:
         """Judge the plan that is closed, if nobody has."""
+        before = -2
         while True:
             decision = self.log.last_decision()
             if decision is None:
@@ -497,8 +503,14 @@ class Study:
             planned = self.log.last_plan()
             if planned is None or planned.number <= decision.plan:
                 return Head(decision, None)
-            if planned.number > decision.plan + 1:
-                continue  # others went on between the two looks
+            if planned.number > decision.plan + 1:  # others went on between the two looks
+                if decision.plan == before:
+                    raise StorageError(
+                        f"plan {planned.number} is there and decision {planned.number - 1} is not: the database was "
+                        "altered or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
+                    )
+                before = decision.plan
+                continue
             board = self._look(planned)
             if not board.closed:
                 return Head(decision, planned)
@@ -529,8 +541,11 @@ class Study:
             self._state = (decision.plan, state)
         return self._state[1]
 
-    def _digest(self) -> tuple[RoundRecord, ...]:
+    def _digest(self, judged: int) -> tuple[RoundRecord, ...]:
+        """The trace up to the decision on that plan; what others decided since belongs to a later moment."""
         for decision in self.log.decisions(self._digested):
+            if decision.plan > judged:
+                break
             self._digested = decision.plan
             if decision.row is not None:
                 self._trace[decision.row.round] = decision.row
@@ -573,46 +588,37 @@ class Study:
             fresh, repeated = telling.fresh(self.log, results, self.ids)
             if len(fresh.arms) == 0:
                 return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
-            open_number, latest = self._open_number()
+            planned = self.log.last_plan()
+            board = None if planned is None else self._look(planned)
+            latest = 0 if planned is None else planned.number
+            open_number = latest if board is not None and board.takes_results else 0
             belongs = telling.plans_of(self.log, fresh, self.ids, worker, plan, open_number, latest)
             if not belongs.all():
                 return None
             now = self.log.clock()
+            current = fresh.rows(np.flatnonzero(belongs == open_number))
+            if len(current.arms) and board is not None:
+                telling.check_asked(board.planned.plan, current.arms, self.ids)
             for number in np.unique(belongs[belongs != open_number]).tolist():
                 late = fresh.rows(np.flatnonzero(belongs == number))
                 self.log.add_results(number, late, standing=LATE, at=now)
-            current = fresh.rows(np.flatnonzero(belongs == open_number))
-            closed = len(current.arms) > 0 and self._count(current, worker, now)
+            closed = len(current.arms) > 0 and board is not None and self._count(board, current, worker, now)
         counted = len(current.arms)
         return Receipt(open_number, counted, repeated, late=len(fresh.arms) - counted, closed=closed)
 
-    def _count(self, results: Results, worker: str | None, now: float) -> bool:
+    def _count(self, board: Board, results: Results, worker: str | None, now: float) -> bool:
         """Store results of the open plan; True if they complete it."""
-        planned = self._open_plan()
-        telling.check_asked(planned.plan, results.arms, self.ids)
-        board = self._look(planned)
         answered = telling.with_leases(results, board, self.ids, worker)
-        self.log.add_results(planned.number, answered, standing=COUNTED, at=now)
-        return self._close_if_complete(planned, now)
-
-    def _close_if_complete(self, planned: Planned, now: float) -> bool:
-        complete = self._look(planned).complete
+        self.log.add_results(board.planned.number, answered, standing=COUNTED, at=now)
+        complete = board.completed_by(answered.arms, answered.pulls)
         if complete:
-            self.log.add_event(Event(CLOSED, planned.number, at=now))
+            self.log.add_event(Event(CLOSED, board.planned.number, at=now))
         return complete
-
-    def _open_number(self) -> tuple[int, int]:
-        """(number of the plan that takes results, 0 if none does; number of the latest plan)."""
-        planned = self.log.last_plan()
-        if planned is None:
-            return 0, 0
-        is_open = self.log.ended() is None and not self._look(planned).closed
-        return (planned.number if is_open else 0), planned.number
 
     def _open_plan(self) -> Planned:
         """The plan that takes results."""
         planned = self.log.last_plan()
-        if planned is None or self.log.ended() is not None or self._look(planned).closed:
+        if planned is None or not self._look(planned).takes_results:
             raise OutOfTurn(self._why_closed())
         return planned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import numpy as np
 from surepick.errors import InvalidInput
 from surepick.records import IntArray, Plan
 from surepick.studies.board import Board
-from surepick.studies.leases import read_key
+from surepick.studies.leases import ANYONE, read_key
 from surepick.studies.log import Log, Results, Told
 
 
@@ -110,12 +111,12 @@ def with_leases(results: Results, board: Board, ids: Sequence[str], worker: str 
     if not board.held:
         return results
     keys = results.keys or (None,) * len(results.arms)
-    ordinals = []
-    for key, arm in zip(keys, results.arms.tolist(), strict=True):
+    spent: dict[int, Counter[int]] = defaultdict(Counter)  # arm -> lease -> pulls that this call brings
+    leases = []
+    for key, arm, pulls in zip(keys, results.arms.tolist(), results.pulls.tolist(), strict=True):
         named = None if key is None else read_key(key, ids[arm])
-        ordinals.append(None if named is None else named[1])
-    leases = [
-        board.lease_of(arm, ordinal=ordinal, worker=worker or "")
-        for arm, ordinal in zip(results.arms.tolist(), ordinals, strict=True)
-    ]
+        ordinal = None if named is None else named[1]
+        lease = board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
+        spent[arm][lease] += pulls
+        leases.append(lease)
     return replace(results, leases=np.array(leases, np.int64))

@@ -1,7 +1,11 @@
 """What every test may ask for."""
 
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # The last bits of a matrix product depend on the processor, and where designs tie they decide which arm is measured.
 # The figures in the documents are those of these kernels; set before numpy is loaded, it makes all machines agree.
@@ -27,6 +31,63 @@ def shared_data() -> Path:
 def mnist_directory(shared_data: Path) -> Path:
     """The folder of MNIST's original files."""
     return shared_data / "mnist"
+
+
+@contextmanager
+def connections_closed() -> Iterator[None]:
+    """What studies of this process open inside is closed at the end, whoever still holds it."""
+    import sqlalchemy as sa
+
+    opened: list[Any] = []
+
+    def remember(connection: Any, _: Any) -> None:
+        opened.append(connection)
+
+    sa.event.listen(sa.pool.Pool, "connect", remember)
+    try:
+        yield
+    finally:
+        sa.event.remove(sa.pool.Pool, "connect", remember)
+        for connection in opened:
+            connection.close()
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """The address of a fresh database on the PostgreSQL server of the tests, dropped afterwards; skips without one."""
+    server = os.environ.get("SUREPICK_TEST_POSTGRES_URL")
+    if not server:
+        pytest.skip(
+            "no PostgreSQL server: SUREPICK_TEST_POSTGRES_URL is not set (postgresql+psycopg://USER@HOST/DATABASE)"
+        )
+    import psycopg
+    from sqlalchemy.engine import make_url
+
+    address = make_url(server)
+    plain = address.set(drivername="postgresql").render_as_string(hide_password=False)
+    name = f"surepick_test_{secrets.token_hex(6)}"
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    try:
+        with connections_closed():
+            yield address.set(drivername="postgresql+psycopg", database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(plain, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> Iterator[str]:
+    """The address of a SQLite database that is not there yet."""
+    with connections_closed():
+        yield f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty database, of each kind that studies can live in."""
+    kind = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    return str(request.getfixturevalue(kind))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

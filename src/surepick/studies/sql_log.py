@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -34,6 +35,7 @@ from surepick.studies.log import (
 )
 from surepick.studies.sql_engine import in_words
 
+T = TypeVar("T")
 CHUNK = 500  # keys in one question
 
 
@@ -59,6 +61,7 @@ class SqlLog:
         self._name = name
         self._num_arms = num_arms
         self._start = start
+        weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
         self._open: Connection | None = None
         self._plans: dict[int, Planned] = {}
         self._hashes: dict[int, str] = {}
@@ -154,7 +157,7 @@ class SqlLog:
         expected = chained(self._hash_of_decision(row.number - 1), row.plan)
         if row.hash != expected:
             raise StorageError(_altered(f"plan {row.number}", self._name))
-        plan = from_json(Plan, row.plan)
+        plan = self._read(Plan, row.plan, f"plan {row.number}")
         if len(plan.counts) != self._num_arms:
             raise StorageError(f"study {self._name!r}: plan {row.number} has {len(plan.counts)} arms.")
         return Planned(int(row.number), plan, float(row.opened_at))
@@ -424,11 +427,18 @@ class SqlLog:
             stopped=bool(row.stopped),
             verdict=row.verdict,
             leader=int(row.leader),
-            seen=None if row.seen == "null" else from_json(Observations, row.seen),
-            row=None if row.trace == "null" else from_json(RoundRecord, row.trace),
-            circumstances=from_json(Circumstances, row.circumstances),
+            seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
+            row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
+            circumstances=self._read(Circumstances, row.circumstances, f"decision {row.plan}"),
             at=float(row.decided_at),
         )
+
+    def _read(self, kind: type[T], text: str, what: str) -> T:
+        """A record of a row, which is named if it cannot be read."""
+        try:
+            return from_json(kind, text)
+        except StorageError as error:
+            raise StorageError(f"{_altered(what, self._name)} ({error})") from error
 
     def _hash_of_decision(self, plan: int) -> str:
         if plan not in self._hashes:
@@ -463,7 +473,7 @@ def chained(previous: str, *texts: str) -> str:
     """SHA-256 of the hash before and of texts, each with its length, so that none can run into the next."""
     digest = hashlib.sha256(previous.encode())
     for text in texts:
-        stored = text.encode()
+        stored = str(text).encode()  # SQLite may hold any kind of value
         digest.update(len(stored).to_bytes(8, "big"))
         digest.update(stored)
     return digest.hexdigest()

@@ -19,7 +19,7 @@ from surepick.studies import results as border
 from surepick.studies import telling
 from surepick.studies.board import Board, Held
 from surepick.studies.circumstances import with_circumstances, with_early_end
-from surepick.studies.leases import format_time, parse_duration, read_key
+from surepick.studies.leases import ANYONE, format_time, parse_duration, read_key
 from surepick.studies.log import (
     ABANDONED,
     CLOSED,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from surepick.policies import Policy
 
 USUAL_LEASE = "8h"
-ANYONE = "anyone"
 BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of another
 
 

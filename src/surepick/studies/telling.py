@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -86,9 +85,20 @@ def plans_of(
     if plan is None and results.keys is not None:
         for row, (key, arm) in enumerate(zip(results.keys, results.arms.tolist(), strict=True)):
             named = None if key is None else read_key(key, ids[arm])
-            if named is not None and 1 <= named[0] <= latest:
-                belongs[row] = named[0]
+            if named is None:
+                continue
+            if named[0] > latest:
+                raise InvalidInput(_unknown(str(key)))
+            belongs[row] = named[0]
     return belongs
+
+
+def _unknown(key: str) -> str:
+    return (
+        f"key {key!r} looks like one that ask gave, and this study never gave it: it is of another study, or was given "
+        "after the backup from which this database was restored. Nothing of this call was stored. Give the results "
+        "keys of their own."
+    )
 
 
 def check_asked(plan: Plan, arms: IntArray, ids: Sequence[str]) -> None:
@@ -107,16 +117,19 @@ def check_asked(plan: Plan, arms: IntArray, ids: Sequence[str]) -> None:
 
 
 def with_leases(results: Results, board: Board, ids: Sequence[str], worker: str | None) -> Results:
-    """The rows with the number of the lease that each answers."""
-    if not board.held:
+    """The rows with the number of the lease that each answers.
+
+    Raises:
+        InvalidInput: a key looks like that of a lease, and there is no such lease.
+    """
+    if not board.held and results.keys is None:
         return results
     keys = results.keys or (None,) * len(results.arms)
-    spent: dict[int, Counter[int]] = defaultdict(Counter)  # arm -> lease -> pulls that this call brings
     leases = []
-    for key, arm, pulls in zip(keys, results.arms.tolist(), results.pulls.tolist(), strict=True):
+    for key, arm in zip(keys, results.arms.tolist(), strict=True):
         named = None if key is None else read_key(key, ids[arm])
-        ordinal = None if named is None else named[1]
-        lease = board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
-        spent[arm][lease] += pulls
-        leases.append(lease)
-    return replace(results, leases=np.array(leases, np.int64))
+        ordinal = None if named is None or named[0] != board.planned.number else named[1]
+        if ordinal is not None and ordinal >= board.granted[arm]:
+            raise InvalidInput(_unknown(str(key)))
+        leases.append(board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
+    return replace(results, leases=np.array(leases, np.int64)) if board.held else results

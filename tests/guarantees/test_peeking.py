@@ -1,0 +1,258 @@
+"""Whoever sees the rewards of an open plan can make it lie; so nothing that is shown depends on them.
+
+Measured on two arms that differ by 1.02 epsilon, at delta = .05 (normal noise of 64 epsilon, one judgement a round,
+10,000 studies): a user who closes the plan as soon as what came so far would be certified makes .076 wrong
+certificates, an honest one none. Of rewards of 0 and 1, when a fifth of the best arm's successes never arrives: .58
+(400 studies), without the loss .007. The quick tests have noise of 1000 epsilon, where one can look more often.
+"""
+
+import inspect
+import itertools
+from importlib import import_module
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from bounds import failures_allowed
+from peeking_studies import DELTA, honest_user, peeking_user, wrong_certificates, wrong_with_losses
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli.app import COMMANDS, app
+from surepick.studies import telling
+
+QUICK = 700  # studies
+
+# --- what peeking does
+
+
+def test_closing_a_plan_when_it_looks_good_breaks_the_promise():
+    """The fault itself: the reason that is given, "independent-of-value", is a lie, and no code can know."""
+    assert wrong_certificates(peeking_user, QUICK, sigma=1000.0) > failures_allowed(QUICK, DELTA)
+
+
+def test_the_honest_user_of_the_same_studies_keeps_the_promise():
+    assert wrong_certificates(honest_user, QUICK, sigma=1000.0) <= failures_allowed(QUICK, DELTA)
+
+
+def test_losing_a_fifth_of_the_successes_breaks_the_promise():
+    assert wrong_with_losses(0.2, 40) > failures_allowed(40, DELTA)
+
+
+def test_the_same_studies_without_the_loss_keep_the_promise():
+    assert wrong_with_losses(0.0, 40) <= failures_allowed(40, DELTA)
+
+
+@pytest.mark.slow
+def test_peeking_at_the_size_of_the_figures():
+    trials = 10_000
+    peeking, honest = (wrong_certificates(user, trials, sigma=64.0) for user in (peeking_user, honest_user))
+    print(f"\n{trials} studies: {peeking / trials:.4f} wrong with peeking, {honest / trials:.4f} without")
+    assert honest <= failures_allowed(trials, DELTA) < peeking
+    lost, whole = (wrong_with_losses(share, 400) for share in (0.2, 0.0))
+    print(f"400 studies: {lost / 400:.3f} wrong with a fifth of the successes lost, {whole / 400:.3f} without")
+    assert whole <= failures_allowed(400, DELTA) < lost
+
+
+# --- what is shown
+
+IDS = ("a", "b", "c")
+SHOWN = {  # commands that show something of a study -> arguments after URL and NAME
+    "status": [[], ["--format", "json"]],
+    "recommend": [[], ["--format", "json"]],
+    "certificate": [[], ["--format", "json"]],
+    "ask": [[], ["--format", "json"], ["--worker", "cy", "--max-pulls", "1", "--format", "json"]],
+    "tell": [["FOLDER/again.csv"], ["FOLDER/other.csv"], ["FOLDER/again.csv", "--format", "json"]],
+    "export": [["--out", "FOLDER/results.csv"], ["--out", "FOLDER/results.csv", "--format", "json"]],
+}
+OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
+ENDING = {"close": [["--reason", "enough"]]}
+WRITING = {"create", "abandon", "run-study"}  # make a study, or close its open plan, after which it may be seen
+QUIET = [0.3, -0.2, 0.1, 0.0, 0.4]  # rewards of an open plan
+LOUD = {
+    "it would be certified": [900.0, 900.0, -900.0, -900.0, -900.0],
+    "another arm would lead": [-900.0, -900.0, 900.0, 900.0, -900.0],
+    "one bit differs": [np.nextafter(0.3, 1.0), -0.2, 0.1, 0.0, 0.4],
+}
+
+
+class Home:
+    """A folder with a database, and what of it must not be compared.
+
+    Args:
+        folder: where it is; its name is hidden in what is shown.
+    """
+
+    def __init__(self, folder) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.url = f"sqlite:///{folder / 'studies.db'}"
+
+    def hidden(self, text: str) -> str:
+        return text.replace(str(self.folder), "FOLDER")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Makes homes, each with a clock that ticks once a look, from the same time on."""
+
+    def make(name: str) -> Home:
+        ticks = itertools.count(1_750_000_000)
+        monkeypatch.setattr("surepick.studies.leases.time", SimpleNamespace(time=lambda: float(next(ticks))))
+        return Home(tmp_path / name)
+
+    return make
+
+
+def begun(home: Home, rewards) -> tuple[sp.Study, list[str]]:
+    """(a study with one plan closed and five of nine results of the next one in, what telling them showed)."""
+    arms = sp.Arms(ids=IDS)
+    policy = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=sp.SubGaussian(3.0))
+    study = sp.create_study(home.url, "paint", arms, policy)
+    study.tell([*"aaabbbccc"], [1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 0.0, 0.5, 1.0])
+    assert study.ask().counts.min() >= 2
+    keys = study.ask(max_pulls=2, worker="ann", lease="1h").keys()
+    assert [arm for arm, _ in keys] == ["a", "a"]
+    study.ask(max_pulls=1, worker="bob")
+    said = [study.tell(["a", "a"], rewards[:2], [key for _, key in keys], worker="ann")]
+    said.append(study.tell(["b", "c", "b"], rewards[2:], ["k1", "k2", None]))
+    rows = [f"{arm},{reward!r},{key}" for (arm, key), reward in zip(keys, map(float, rewards[:2]), strict=True)]
+    (home.folder / "again.csv").write_text("\n".join(["id,reward,key", *rows]))
+    (home.folder / "other.csv").write_text("id,reward,key\nb,12345,k1")
+    return study, [repr(receipt) for receipt in said]
+
+
+def refusals(study: sp.Study, rewards) -> list[str]:
+    """What is said when results are refused."""
+    calls = [
+        lambda: study.tell(["b"], [12345.0], ["k1"]),
+        lambda: study.tell(["a"], [12345.0], ["k2"]),
+        lambda: study.tell_prior(["b"], [12345.0], ["k1"]),
+        lambda: study.tell_totals(["b"], [2], [12345.0], keys=["k1"]),
+        lambda: study.tell(["z"], [1.0]),
+        lambda: study.tell(["a"], [1.0], plan=9),
+        lambda: study.tell(["a"], [np.nan]),
+        lambda: study.fail(["b"], worker="zed"),
+    ]
+    said = []
+    for call in calls:
+        with pytest.raises(sp.SurepickError) as refusal:
+            call()
+        said.append(str(refusal.value))
+    assert study.tell(["b"], rewards[2:3], ["k1"]).repeated == 1
+    return said
+
+
+def shown_by_library(study: sp.Study) -> list[str]:
+    reads = {
+        "missing": lambda: study.missing,
+        "trace": lambda: study.trace,
+        "recommend": study.recommend,
+        "certificate": study.certificate,
+        "stopped": lambda: study.stopped,
+        "ask": study.ask,
+        "free": lambda: (plan := study.ask()) and study.free_part(plan),
+        "keys": lambda: (part := study.ask(max_pulls=1, worker="dee")) and part.keys(),
+        "progress": study.progress,
+        "status": lambda: str(study.progress()),
+        "done by": lambda: study.progress().done_by,
+    }
+    with np.printoptions(threshold=10**6, precision=17):
+        return [f"{name}: {read()!r}" for name, read in reads.items()]
+
+
+def shown_by_commands(home: Home, commands, *, named: bool = True) -> list[str]:
+    """Output, messages and exit code of each command, and the tables that it wrote."""
+    shown = []
+    for command, ways in commands.items():
+        for way in ways:
+            words = [command, home.url, *(["paint"] if named else []), *way]
+            words = [word.replace("FOLDER", str(home.folder)) for word in words]
+            result = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(app, words)
+            said = result.exception if isinstance(result.exception, sp.SurepickError) else ""
+            assert said or result.exception is None or isinstance(result.exception, SystemExit), result.exception
+            shown.append(f"{words} {result.exit_code}\n{result.stdout}\n{result.stderr}\n{said}")
+            table = home.folder / "results.csv"
+            if table.exists():
+                shown.append(table.read_text())
+                table.unlink()
+    return [home.hidden(text) for text in shown]
+
+
+def shown(home: Home, rewards, *, to_the_end: bool = False) -> list[str]:
+    """Everything that can be seen of a study whose second plan is open and was told these rewards."""
+    study, said = begun(home, rewards)
+    for handle in (study, sp.open_study(home.url, "paint")):
+        said += shown_by_library(handle)
+    said += refusals(study, rewards)
+    said += shown_by_commands(home, SHOWN)
+    said += shown_by_commands(home, OF_ALL, named=False)
+    said.append(repr(sp.list_studies(home.url)))
+    if to_the_end:
+        missing = study.missing
+        study.tell_sums(missing, 0.1 * missing, 0.1 * missing)
+    else:
+        said += shown_by_commands(home, ENDING)
+        said += shown_by_commands(home, SHOWN)
+    return said + shown_by_library(study)
+
+
+@pytest.mark.parametrize("rewards", LOUD.values(), ids=LOUD)
+def test_nothing_that_is_shown_depends_on_the_rewards_of_an_open_plan(home, rewards):
+    """Even after the study is closed early: what the open plan was told is then not used."""
+    assert shown(home("left"), rewards) == shown(home("main"), QUIET)
+
+
+def test_after_the_last_result_the_plan_is_seen(home):
+    """So the comparison can tell: the same two studies differ once their plan is complete."""
+    left = shown(home("left"), LOUD["it would be certified"], to_the_end=True)
+    main = shown(home("main"), QUIET, to_the_end=True)
+    differing = {ours.partition(":")[0] for ours, theirs in zip(left, main, strict=True) if ours != theirs}
+    assert {"certificate", "trace", "progress", "status"} <= differing
+    assert any("verdict='certified'" in line for line in left)
+
+
+def test_every_command_about_studies_is_compared():
+    """A new command belongs into one of the lists: it shows something, or it changes something."""
+    known = SHOWN.keys() | OF_ALL.keys() | ENDING.keys() | WRITING
+    for command, (module, function) in COMMANDS.items():
+        found = getattr(import_module(f"surepick.cli.{module}"), function)
+        if callable(found) and "url" in inspect.signature(found).parameters:
+            assert command in known, f"{command!r} takes a study: say in this file whether it shows something of it"
+
+
+# --- the saboteurs
+
+
+def status_with_the_mean_so_far(url: str, name: str) -> None:
+    study = sp.open_study(url, name)
+    parts = study.log.results(study.log.last_plan().number)
+    print(f"{name}: mean so far {np.concatenate([part.sums for part in parts]).mean():.6f}")
+
+
+def recommend_with_what_is_open(self: sp.Study) -> str:
+    parts = self.log.results(self.log.last_plan().number)
+    sums = sum(np.bincount(part.arms, weights=part.sums, minlength=len(self.ids)) for part in parts)
+    return self.ids[int(np.argmax(sums))]
+
+
+def fresh_with_a_value(log, results, ids):
+    try:
+        return FRESH(log, results, ids)
+    except sp.InvalidInput as error:
+        told = log.told([key for key in results.keys if key is not None])
+        raise sp.InvalidInput(f"{error} It was {[known.total for known in told.values()]}.") from error
+
+
+FRESH = telling.fresh
+SABOTEURS = {
+    "a status with the mean so far": ("surepick.cli.study_answers.status", status_with_the_mean_so_far),
+    "a recommendation from the open plan": ("surepick.studies.study.Study.recommend", recommend_with_what_is_open),
+    "a message with the stored value": ("surepick.studies.telling.fresh", fresh_with_a_value),
+}
+
+
+@pytest.mark.parametrize(("place", "doctored"), SABOTEURS.values(), ids=SABOTEURS)
+def test_a_surface_that_shows_something_would_be_noticed(home, monkeypatch, place, doctored):
+    monkeypatch.setattr(place, doctored)
+    assert shown(home("left"), LOUD["another arm would lead"]) != shown(home("main"), QUIET)

@@ -14,7 +14,7 @@ from surepick.cli import options
 from surepick.cli.output import print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, note, noted
 from surepick.studies.command import Command
-from surepick.studies.leases import parse_duration
+from surepick.studies.leases import format_time, parse_duration
 from surepick.studies.measuring import Loop
 from surepick.studies.study import Receipt, Study
 
@@ -72,6 +72,7 @@ def run_study(
         lease=seconds,
         most=max_pulls,
         heard=_say,
+        idle=_say_who_has_the_rest,
     )
     try:
         finished = loop.run()
@@ -95,3 +96,9 @@ def _say(study: Study, receipt: Receipt) -> None:
     if receipt.closed:
         study.ask()
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(study.progress())))
+
+
+def _say_who_has_the_rest(study: Study) -> None:
+    """Or a user would wait for hours and not know why."""
+    out = [f"{part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in study.progress().out]
+    note(f"waiting for measurements that are out: {'; '.join(out)}. What has not come by then is measured here.")

@@ -62,11 +62,7 @@ def ask(
     """
     study = resumed(url, name)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
-    if leased:
-        plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease)
-    else:
-        plan = study.ask()
-        plan = None if plan is None else study.free_part(plan)
+    plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease) if leased else study.free_part()
     if out is not None and plan is not None and plan.total:
         ids, keys = zip(*plan.keys(), strict=True)
         write_table(

@@ -47,6 +47,7 @@ class Loop:
         lease: how long a lease lasts, as in `Study.ask`.
         most: no plan is begun that would bring the measurements above this; None: no limit.
         heard: called with the study after every result.
+        idle: called with the study when all that is missing is out with others, so that the loop begins to wait.
     """
 
     study: Study
@@ -58,6 +59,7 @@ class Loop:
     lease: str | float = "1h"
     most: int | None = None
     heard: Callable[[Study, Receipt], None] | None = None
+    idle: Callable[[Study], None] | None = None
     _failures: Counter[str] = field(default_factory=Counter)
     _running: Running = field(default_factory=Running)
 
@@ -70,6 +72,7 @@ class Loop:
         workers = [f"{self.worker}/{slot + 1}" for slot in range(self.slots)]
         calls: dict[Future[Outcome], Call] = {}
         pool = ThreadPoolExecutor(self.slots)
+        waiting = False
         try:
             while True:
                 over = False
@@ -84,8 +87,12 @@ class Loop:
                 if not calls:
                     if over:
                         return self.study.stopped
-                    time.sleep(POLL_SECONDS)  # all that is missing is out with others
+                    if self.idle is not None and not waiting:
+                        self.idle(self.study)
+                    waiting = True
+                    time.sleep(POLL_SECONDS)
                     continue
+                waiting = False
                 done, _ = wait(calls, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for one in done:
                     self._conclude(calls.pop(one), one.result())

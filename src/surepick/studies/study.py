@@ -192,11 +192,12 @@ class Study:
         plan = self.policy.ask(self._state_of(head.decision))  # no lock is held while a design is computed
         return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
 
-    def free_part(self, plan: Plan) -> Plan:
-        """The pulls of the open plan that are not in and that nobody holds a lease on."""
-        planned = self.log.last_plan()
-        free = np.zeros_like(plan.counts) if planned is None else self._look(planned).free(self.log.clock())
-        return replace(plan, counts=free)
+    def free_part(self) -> Plan | None:
+        """The pulls of the open plan that are not in and that nobody holds a lease on; None once stopped."""
+        planned = self._open()
+        if planned is None:
+            return None
+        return replace(planned.plan, ids=self.ids, counts=self._look(planned).free(self.log.clock()))
 
     def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float) -> Plan:
         with self._turn():

@@ -1,0 +1,187 @@
+"""Workers are killed with signal 9 at any instant: what was acknowledged is there once, and the study is the same."""
+
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from study_storms import Storm, run_storm
+from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, run_supervisor, start_alone, subject
+
+import surepick as sp
+from surepick.studies import sql_schema as tables
+from surepick.studies.durable import create_study, list_studies, open_study
+
+MOST_STUDIES = 12  # a study may be over before enough workers were killed; then another one is begun
+
+
+def create(url: str, order: Order) -> None:
+    create_study(url, order.study, *subject(order.subject, order.seed)).log._engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Of a subject and a seed: what two workers whom nobody kills leave behind, on a database of its own."""
+    known: dict[tuple[str, int], tuple[float, dict]] = {}
+
+    def run(name: str, seed: int) -> tuple[float, dict]:
+        if (name, seed) not in known:
+            folder = tmp_path_factory.mktemp("undisturbed")
+            order = Order(f"sqlite:///{folder / 'whole.db'}", f"{name} {seed}", name, seed, str(folder))
+            create(order.url, order)
+            report = run_supervisor(order)
+            assert report["problems"] == []
+            known[name, seed] = (report["seconds"], left_behind(order))
+        return known[name, seed]
+
+    return run
+
+
+def left_behind(order: Order) -> dict:
+    """The certificate and every hash of a study that has stopped, after all of it was computed again."""
+    study = open_study(order.url, order.study)
+    try:
+        assert study.stopped
+        number = study.log._study
+        with study.log._engine.connect() as connection:
+            plans, decisions = (
+                connection.execute(
+                    sa.select(table.c.hash).where(table.c.study == number).order_by(table.c.id)
+                ).scalars().all()
+                for table in (tables.plan, tables.decision)
+            )  # fmt: skip
+        return {"certificate": sp.to_json(study.certificate()), "plans": plans, "decisions": decisions}
+    finally:
+        study.log._engine.dispose()
+
+
+def check_results(order: Order) -> None:
+    """Every result that was asked is there once, with the value that its key says; so is all that was acknowledged."""
+    study = open_study(order.url, order.study)
+    try:
+        columns = tables.observation.c
+        with study.log._engine.connect() as connection:
+            rows = connection.execute(
+                sa.select(columns.plan, columns.standing, columns.key, columns.arm, columns.pulls, columns.sum).where(
+                    columns.study == study.log._study
+                )
+            ).all()
+        asked = {
+            f"p{planned.number}.{ordinal}@{study.ids[arm]}"
+            for planned in study.log.plans()
+            for arm, count in enumerate(planned.plan.counts.tolist())
+            for ordinal in range(count)
+        }
+    finally:
+        study.log._engine.dispose()
+    keys = [row.key for row in rows]
+    acknowledged = set().union(*(read_journal(Path(order.folder) / f"{name}.journal")[0] for name in WORKERS))
+    there, wanted = Counter(keys), Counter(asked)
+    assert there == wanted, f"lost: {sorted(wanted - there)[:5]}; stored twice: {(there - wanted).most_common(5)}"
+    assert acknowledged == asked, f"acknowledged and never asked, or not: {sorted(asked ^ acknowledged)[:5]}"
+    reward = rewards_of(order.subject, order.seed)
+    for row in rows:
+        assert (row.standing, row.pulls, row.sum) == ("counted", 1, reward(study.ids[row.arm], row.key)), row
+        assert row.key.startswith(f"p{row.plan}.")
+        assert row.key.endswith(f"@{study.ids[row.arm]}")
+
+
+def check(order: Order, report: dict, undisturbed) -> None:
+    assert report["problems"] == [], f"{order}: {report['problems'][0]}"
+    check_results(order)
+    assert left_behind(order) == undisturbed(order.subject, order.seed)[1], order
+
+
+def kill_workers(url: str, folder: Path, undisturbed, *, kills: int, studies: int, first_seed: int) -> Counter[str]:
+    """Kill so many workers, spread over some studies, and check each study; where the workers were when they died."""
+    phases: Counter[str] = Counter()
+    for row in range(MOST_STUDIES * studies):
+        left = kills - phases.total()
+        if left <= 0:
+            break
+        name, seed = list(SUBJECTS)[row % len(SUBJECTS)], first_seed + row // len(SUBJECTS)
+        seconds, _ = undisturbed(name, seed)
+        order = Order(
+            url, f"{name} {seed}", name, seed, str(folder / f"{row}"), min(left, -(-kills // studies)), seconds
+        )
+        Path(order.folder).mkdir()
+        create(url, order)
+        report = run_supervisor(order)
+        check(order, report, undisturbed)
+        phases.update(report["phases"])
+    return phases
+
+
+def test_twenty_kills(database_url, tmp_path, undisturbed):
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=20, studies=2, first_seed=1)
+    assert phases.total() >= 20
+
+
+@pytest.mark.slow
+def test_two_hundred_kills(database_url, tmp_path, undisturbed):
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=200, studies=12, first_seed=1)
+    print(f"\n{database_url.partition(':')[0]}: {phases.total()} kills, of workers at {dict(phases.most_common())}")
+    assert phases.total() >= 200
+    assert len(phases) >= 12, "the kills must hit every kind of work"
+
+
+def test_a_program_of_its_own_is_killed(sqlite_url, tmp_path, undisturbed):
+    order = Order(sqlite_url, "certified-linear 1", "certified-linear", 1, str(tmp_path))
+    create(sqlite_url, order)
+    journal, chance = tmp_path / "ann.journal", random.Random(1)
+    for birth in range(2):
+        noted = journal.stat().st_size if journal.exists() else 0
+        process = start_alone(order, "ann", birth)
+        until = time.monotonic() + 60.0
+        while not (journal.exists() and journal.stat().st_size > noted) and time.monotonic() < until:
+            assert process.poll() is None, (tmp_path / "ann.problem").read_text()
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0.0, 0.05))  # the instant is what is tested
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
+    check(order, run_supervisor(order), undisturbed)
+
+
+def check_creators(url: str, folder: Path, stride: int) -> int:
+    """Kill those who create studies, between any two statements; how many were killed."""
+    report = run_storm(Storm(url, "", "action-elimination", 1, str(folder), processes=stride), "killed creating")
+    assert "problem" not in report, report
+    for name, again in zip(report["deaths"], report["again"], strict=True):
+        assert "statements" in again or "has a study" in again.get("refused", ""), again
+        study = open_study(url, name)
+        assert study.ask().total > 0
+        assert [planned.number for planned in study.log.plans()] == [1]
+        assert [decision.plan for decision in study.log.decisions()] == [0]
+    assert {listed.name for listed in list_studies(url)} >= set(report["deaths"])
+    return len(report["deaths"])
+
+
+def test_those_who_create_studies_are_killed(database_url, tmp_path):
+    assert check_creators(database_url, tmp_path, stride=5) >= 8
+
+
+@pytest.mark.slow
+def test_those_who_create_studies_are_killed_before_every_statement(database_url, tmp_path):
+    print(f"\n{database_url.partition(':')[0]}: {check_creators(database_url, tmp_path, stride=1)} kills in creation")
+
+
+@pytest.mark.parametrize(
+    ("fault", "point", "seen"),
+    [
+        ("acknowledge first", "telling", "lost [0-9]+ results that were acknowledged"),
+        ("outside transactions", "closing", "stuck"),
+        ("forget the keys", "told", "stored twice|for the second time|OutOfTurn"),
+    ],
+)
+def test_the_kills_would_notice_workers_that(fault, point, seen, sqlite_url, tmp_path, undisturbed):
+    patience = 1.0 if seen == "stuck" else 20.0
+    name = "linear-embedding"
+    order = Order(sqlite_url, f"{name} 1", name, 1, str(tmp_path), 3, 1.0, fault, point, patience)
+    create(sqlite_url, order)
+    report = run_supervisor(order)
+    assert report["kills"] > 0
+    with pytest.raises(AssertionError, match=seen):
+        check(order, report, undisturbed)

@@ -104,7 +104,7 @@ def few_good() -> World:
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("runs", [60, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
+@pytest.mark.parametrize("runs", [30, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
 def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
     """Half of the studies start with a decoy as the candidate, and all collect evidence through the network."""
     world = few_good()
@@ -303,7 +303,7 @@ def test_useless_features_cost_little(instance):
 
 
 @pytest.mark.parametrize(
-    ("runs", "declared"), [(12, None), *(pytest.param(100, each, marks=pytest.mark.slow) for each in (None, 0.15))]
+    ("runs", "declared"), [(6, None), *(pytest.param(100, each, marks=pytest.mark.slow) for each in (None, 0.15))]
 )
 def test_one_among_a_hundred_is_found(runs, declared):
     """`neural-embedding` with the published constants is wrong in 25 to 60 % of these; gamma = .15 is true of anything

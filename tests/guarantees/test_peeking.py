@@ -132,7 +132,7 @@ def refusals(study: sp.Study, rewards) -> list[str]:
         lambda: study.tell(["z"], [1.0]),
         lambda: study.tell(["a"], [1.0], plan=9),
         lambda: study.tell(["a"], [np.nan]),
-        lambda: study.fail(["b"], worker="zed"),
+        lambda: study.fail(["b"], ["p2.99@b"]),
     ]
     said = []
     for call in calls:
@@ -151,7 +151,7 @@ def shown_by_library(study: sp.Study) -> list[str]:
         "certificate": study.certificate,
         "stopped": lambda: study.stopped,
         "ask": study.ask,
-        "free": lambda: (plan := study.ask()) and study.free_part(plan),
+        "free": study.free_part,
         "keys": lambda: (part := study.ask(max_pulls=1, worker="dee")) and part.keys(),
         "progress": study.progress,
         "status": lambda: str(study.progress()),

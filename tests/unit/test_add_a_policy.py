@@ -32,6 +32,7 @@ def copy(tmp_path_factory) -> Path:
     shutil.copytree(
         ROOT / "tests/conformance", folder / "tests/conformance", ignore=shutil.ignore_patterns("__pycache__")
     )
+    shutil.copy(ROOT / "tests/conftest.py", folder / "tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
     files = NEW_FILE.findall(PAGE)
     assert [name for name, _ in files] == [

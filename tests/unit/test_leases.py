@@ -360,7 +360,7 @@ def test_a_study_closed_early_says_what_it_would_have_taken(study):
     assert "(the money is spent)" in answer.reason
     assert f"would have taken {plan.total} more measurements, and about " in answer.reason
     assert f"{plan.value:,.0f} were predicted to be enough" in answer.reason
-    with pytest.raises(sp.OutOfTurn, match=r"the study was closed on .*the money is spent No more results are needed"):
+    with pytest.raises(sp.OutOfTurn, match=r"the study was closed on .*the money is spent\). No more results are needed"):
         study.tell(["a"], [1.0])
     with pytest.raises(sp.OutOfTurn, match="the study was closed on"):
         study.abandon("independent-of-value")
@@ -498,11 +498,7 @@ REFUSED = {
     "other arm": (lambda s: s.tell(["b"], [SECRET], ["seen"]), "key 'seen' was told before of arm 'a'; a key names"),
     "other prior": (lambda s: s.tell_prior(["a"], [1.0], ["seen"]), "key 'seen' was told before with another value"),
     "no reason": (lambda s: s.abandon("  "), "an abandonment needs its reason: independent-of-value if"),
-    "no lease": (
-        lambda s: s.fail(["c"], worker="bob"),
-        "no lease waits for a measurement of 'c' by 'bob'. what nobody",
-    ),
-    "no such pull": (lambda s: s.fail(["c"], ["p1.0@c"]), "no lease waits for a measurement of 'c'"),
+    "no such pull": (lambda s: s.fail(["c"], ["p1.9@c"]), "looks like one that ask gave. and this study never gave it"),
     "failed keys": (lambda s: s.fail(["a", "a"], ["p1.0@a"]), "1 keys for 2 results"),
     "no totals": (lambda s: s.tell_totals(["a"], [0], [SECRET]), "belong to no pull"),
 }
@@ -542,6 +538,25 @@ def test_failing_again_is_not_failing_twice(study):
 
 def test_a_failure_that_is_refused_frees_nothing(study):
     study.ask(worker="ann")
-    with pytest.raises(sp.InvalidInput, match="no lease waits"):
+    with pytest.raises(sp.InvalidInput, match="this study never gave it"):
         study.fail(["a", "a"], keys=["p1.0@a", "p1.99@a"], worker="ann")
     assert study.ask(worker="bob").total == 0
+
+
+def test_what_nobody_leased_can_fail_too(study):
+    """It is free as before; that it failed is said."""
+    study.ask()
+    free = study.free_part().counts
+    assert study.fail(["a"]).failed == 1
+    assert study.free_part().counts.tolist() == free.tolist()
+    tell_rest(study)
+    assert any("were asked again: 1;" in sentence for sentence in study.certificate().assumptions)
+
+
+def test_two_failures_without_keys_give_two_pulls_back(study):
+    leased = study.ask(worker="ann")
+    arm = int(leased.counts.argmax())
+    name = leased.table()[arm][0]
+    assert leased.counts[arm] >= 2
+    study.fail([name, name], worker="ann")
+    assert study.ask(worker="bob").counts[arm] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,14 +147,19 @@ class Board:
         number = max(self.held, default=0) + 1
         return Leased(Lease(number, self.planned.number, worker, until), free, self.granted)
 
-    def lease_of(self, arm: int, *, ordinal: int | None, worker: str) -> int:
-        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left."""
+    def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
+        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none.
+
+        Args:
+            spent: pulls of the arm, by lease, that come back with it and are not on the board yet.
+        """
+        gone = spent or {}
         for number, held in reversed(self.held.items()):
             first = int(held.leased.first[arm])
             if ordinal is not None:
                 if first <= ordinal < first + int(held.leased.counts[arm]):
                     return number
-            elif held.lease.worker == worker and held.left[arm] > 0:
+            elif held.lease.worker == worker and held.left[arm] > gone.get(number, 0):
                 return number
         return 0
 

@@ -67,7 +67,7 @@ class Loop:
         """Measure until the study stops; False if the budget ended it before.
 
         Raises:
-            MeasurementFailed: a candidate failed too often.
+            MeasurementFailed: a candidate failed too often, or a reward is not what the study declares.
         """
         workers = [f"{self.worker}/{slot + 1}" for slot in range(self.slots)]
         calls: dict[Future[Outcome], Call] = {}
@@ -120,10 +120,21 @@ class Loop:
         keys = tuple(key for other, key in pairs if other == name)
         return Call(worker, name, keys if self.command.takes_pulls else keys[:1])
 
+    def _check_declared(self, name: str, rewards: tuple[float, ...]) -> None:
+        """Refuse to go on if a reward is not what the study declares: to measure again would be to choose by value."""
+        try:
+            check_rewards(rewards, self.study.noise, len(rewards), [name] * len(rewards))
+        except InvalidInput as error:
+            raise MeasurementFailed(
+                f"the program's answer for {name!r} cannot be told: {error} Nothing of this call was stored. If the "
+                "program is wrong, mend it and give the same command again; it is not asked again by itself, since "
+                "repeating a measurement because of its value would make the certificate worthless."
+            ) from error
+
     def _conclude(self, call: Call, outcome: Outcome) -> None:
         """Tell what a call gave, and give back what it did not."""
-        outcome = self._checked(call.name, outcome)
         number = len(outcome.rewards)
+        self._check_declared(call.name, outcome.rewards)
         missing = call.keys[number:]
         if missing:
             self._failures[call.name] += 1
@@ -148,12 +159,3 @@ class Loop:
             )
         if self.heard is not None:
             self.heard(self.study, receipt)
-
-    def _checked(self, name: str, outcome: Outcome) -> Outcome:
-        """The outcome; a failed one if a reward cannot be, by what the study declares of them."""
-        number = len(outcome.rewards)
-        try:
-            check_rewards(outcome.rewards, self.study.noise, number, [name] * number)
-        except InvalidInput as error:
-            return Outcome(failure=f"what it printed was refused: {str(error).rstrip('.')}")
-        return outcome

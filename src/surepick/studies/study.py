@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -204,17 +205,17 @@ class Study:
             now = self._checked_time()
             board = self._look(planned)
             held = board.held_by(worker, now)
-            if held is not None:
-                return self._part(planned, held)
-            leased = board.grant(worker, most, now=now, until=now + seconds)
-            if leased is None:
-                return replace(planned.plan, ids=self.ids, counts=np.zeros_like(board.asked))
-            self.log.add_lease(leased, now)
-        return self._part(planned, Held(leased, np.zeros_like(board.asked)))
+            if held is None:
+                leased = board.grant(worker, most, now=now, until=now + seconds)
+                if leased is None:
+                    return replace(planned.plan, ids=self.ids, counts=np.zeros_like(board.asked))
+                self.log.add_lease(leased, now)
+                held = Held(leased, np.zeros_like(board.asked))
+            return self._part(board, held)
 
-    def _part(self, planned: Planned, held: Held) -> Plan:
+    def _part(self, board: Board, held: Held) -> Plan:
         """What is left of a lease, as a plan with keys that were not told."""
-        left = self._look(planned).wanted_of(held)
+        planned, left = board.planned, board.wanted_of(held)
         ordinals = []
         for arm in np.flatnonzero(left).tolist():
             first, number = int(held.leased.first[arm]), int(held.leased.counts[arm])
@@ -339,36 +340,41 @@ class Study:
 
         Args:
             ids: n arm ids of the open plan, one row a pull.
-            keys: n keys of their lease; None: of the worker's running lease.
+            keys: n keys of their lease; None: of the worker's latest lease, if there is one.
             worker: who measured.
 
         Raises:
             OutOfTurn: no plan is open.
-            InvalidInput: unknown arm, lengths that differ, or no lease to take the pull from.
+            InvalidInput: unknown or not asked arm, lengths that differ, or a key that was never given.
         """
         arms, names = self._arms_of(ids)
         labels = telling.labels(keys, len(arms)) or (None,) * len(arms)
-        who, failed, late = worker or ANYONE, 0, 0
+        late, events = 0, []
         with self._turn():
-            planned = self._open_plan()
-            known = self.log.told([key for key in labels if key is not None])
+            planned, now = self._open_plan(), self.log.clock()
+            board = self._look(planned)
+            known = {*self.log.told([key for key in labels if key is not None]), *board.failed_keys}
+            spent: Counter[tuple[int, int]] = Counter()
             for arm, arm_name, key in zip(arms.tolist(), names, labels, strict=True):
                 named = None if key is None else read_key(key, arm_name)
-                board = self._look(planned)
-                if key in known or key in board.failed_keys:
+                if key is not None and key in known:
                     continue  # a retry
                 if named is not None and named[0] != planned.number:
                     late += 1  # of a plan that is closed: nothing waits for it
                     continue
-                lease = board.lease_of(arm, ordinal=None if named is None else named[1], worker=who)
-                if lease == 0:
-                    raise InvalidInput(
-                        f"no lease waits for a measurement of {arm_name!r} by {who!r}: what nobody leased need not be "
-                        "given back. Say who leased it (worker), or give the key that ask gave. Nothing was stored."
-                    )
-                self.log.add_event(Event(FAILED, planned.number, arm, 1, lease, key or "", self.log.clock()))
-                failed += 1
-        return Receipt(planned.number, repeated=len(arms) - failed - late, late=late, failed=failed)
+                telling.check_asked(planned.plan, np.array([arm]), self.ids)
+                if named is not None:
+                    telling.check_given(board, arm, named[1], str(key))
+                gone = {lease: pulls for (lease, of), pulls in spent.items() if of == arm}
+                ordinal = None if named is None else named[1]
+                lease = board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=gone)
+                spent[lease, arm] += 1
+                known.update(() if key is None else (key,))
+                events.append(Event(FAILED, planned.number, arm, 1, lease, key or "", now))
+            for event in events:
+                self.log.add_event(event)
+        repeated = len(arms) - len(events) - late
+        return Receipt(planned.number, repeated=repeated, late=late, failed=len(events))
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
@@ -626,7 +632,7 @@ class Study:
         """Why no plan takes results."""
         ended, decision = self.log.ended(), self.log.last_decision()
         if ended is not None:
-            why = f": {ended.reason}" if ended.reason else "."
+            why = f" ({ended.reason})." if ended.reason else "."
             return f"the study was closed on {format_time(ended.at)}{why} No more results are needed."
         if decision is not None and decision.stopped:
             return "the study has stopped; no more results are needed."

@@ -93,6 +93,16 @@ def plans_of(
     return belongs
 
 
+def check_given(board: Board, arm: int, ordinal: int, key: str) -> None:
+    """Refuse a key of a pull that was never leased: it would collide with the key of one that will be.
+
+    Raises:
+        InvalidInput: it is one.
+    """
+    if ordinal >= board.granted[arm]:
+        raise InvalidInput(_unknown(key))
+
+
 def _unknown(key: str) -> str:
     return (
         f"key {key!r} looks like one that ask gave, and this study never gave it: it is of another study, or was given "
@@ -129,7 +139,7 @@ def with_leases(results: Results, board: Board, ids: Sequence[str], worker: str 
     for key, arm in zip(keys, results.arms.tolist(), strict=True):
         named = None if key is None else read_key(key, ids[arm])
         ordinal = None if named is None or named[0] != board.planned.number else named[1]
-        if ordinal is not None and ordinal >= board.granted[arm]:
-            raise InvalidInput(_unknown(str(key)))
+        if ordinal is not None:
+            check_given(board, arm, ordinal, str(key))
         leases.append(board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
     return replace(results, leases=np.array(leases, np.int64)) if board.held else results

@@ -1,0 +1,130 @@
+"""Where a study stands, in one sentence that needs no statistics."""
+
+from dataclasses import replace
+
+import pytest
+
+from surepick.studies.leases import format_time
+from surepick.studies.progress import Progress
+
+FRESH = Progress(
+    judged=0,
+    rounds=0,
+    pulls=0,
+    candidates=1000,
+    left=1000,
+    leader=None,
+    certified_gap=None,
+    stopped=False,
+    verdict="not-yet",
+    ended=None,
+    plan=1,
+    round=1,
+    asked=2000,
+    free=2000,
+    opened_at=1_000.0,
+    now=1_000.0,
+)
+LATER = replace(
+    FRESH,
+    judged=2,
+    rounds=2,
+    pulls=4321,
+    left=7,
+    leader="sku-4",
+    certified_gap=0.25,
+    plan=3,
+    round=3,
+    asked=30,
+    told=12,
+)
+JARGON = ("arm", "misspecif", "posterior", "sigma", "delta", "epsilon", "estimator", "None", "nan", "inf")
+
+
+def test_nothing_is_in():
+    assert str(FRESH) == (
+        "round 1; 1,000 of 1,000 candidates left; 0 of 2,000 pulls in; nothing is known before the first round is "
+        "complete."
+    )
+    assert FRESH.done_by is None
+
+
+def test_the_pace_so_far_says_when_the_round_is_done():
+    progress = replace(FRESH, told=500, now=1_000.0 + 3_600.0)
+    assert progress.done_by == pytest.approx(4_600.0 + 3 * 3_600.0)
+    assert f"500 of 2,000 pulls in; at this pace done by {format_time(4_600.0 + 10_800.0)};" in str(progress)
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        replace(FRESH, told=500),  # no time has passed
+        replace(FRESH, told=500, now=900.0),  # the clock was set back
+        replace(FRESH, told=2000, complete=True, now=2_000.0),
+        replace(FRESH, plan=0, now=2_000.0),
+    ],
+)
+def test_no_end_is_predicted_where_there_is_no_pace(progress):
+    assert progress.done_by is None
+    assert "at this pace" not in str(progress)
+
+
+def test_surplus_results_do_not_predict_an_end_in_the_past():
+    progress = replace(FRESH, told=2500, now=5_000.0)
+    assert progress.done_by == 5_000.0
+
+
+def test_the_best_of_the_closed_rounds():
+    assert str(LATER) == (
+        "round 3; 7 of 1,000 candidates left; 12 of 30 pulls in; best of the closed rounds sku-4, at most 0.25 worse "
+        "than the best."
+    )
+    assert "best of the closed rounds sku-4, nothing is proved about it yet" in str(replace(LATER, certified_gap=None))
+
+
+def test_a_known_number_of_rounds_and_the_part_of_a_round():
+    assert str(replace(LATER, most_rounds=5)).startswith("round 3 of at most 5; ")
+    assert str(replace(LATER, most_rounds=5, look=2, looks=8)).startswith("round 3 of at most 5, part 2 of 8; ")
+    assert str(replace(LATER, most_rounds=2)).startswith("round 3; ")  # abandoned results made it longer
+
+
+def test_complete_and_waiting():
+    progress = replace(LATER, told=30, complete=True)
+    assert "; all 30 pulls in, to be judged by the next command that needs it; " in str(progress)
+
+
+def test_between_two_rounds():
+    progress = replace(LATER, plan=0, round=0, asked=0, told=0)
+    assert str(progress).startswith("round 3 is about to be planned (`surepick ask` does it); best of the closed")
+
+
+def test_done():
+    progress = replace(LATER, stopped=True, verdict="certified", plan=0)
+    assert str(progress) == "done after 2 rounds and 4,321 measurements: sku-4 is the answer, certified."
+    one = replace(progress, rounds=1, pulls=1, verdict="heuristic")
+    assert str(one) == "done after 1 round and 1 measurement: sku-4 is the answer, heuristic."
+
+
+def test_closed_early():
+    said = "after 2 rounds; best of the closed rounds sku-4, at most 0.25 worse than the best."
+    assert str(replace(LATER, ended="no more paint")) == f"closed early (no more paint) {said}"
+    assert str(replace(LATER, ended="")) == f"closed early {said}"
+    assert (
+        str(replace(FRESH, ended=""))
+        == "closed early after 0 rounds; nothing is known before the first round is complete."
+    )
+
+
+@pytest.mark.parametrize("told", [0, 12, 30])
+@pytest.mark.parametrize("base", [FRESH, LATER])
+def test_no_sentence_needs_statistics(base, told):
+    variants = (
+        replace(base, told=told, now=9_000.0),
+        replace(base, told=told, complete=True),
+        replace(base, plan=0),
+        replace(base, ended="why"),
+        replace(base, stopped=True, leader="x"),
+    )
+    for progress in variants:
+        assert str(progress).endswith(".")
+        assert not any(word in str(progress) for word in JARGON)

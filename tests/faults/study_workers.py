@@ -31,8 +31,8 @@ import sqlalchemy as sa
 import surepick as sp
 from surepick.randomness import stream
 from surepick.studies.durable import open_study, resume_study
+from surepick.studies.fold import Fold
 from surepick.studies.sql_log import SqlLog
-from surepick.studies.study import Study
 
 WORKERS = ("ann", "bob")
 SUBJECTS = {  # policy, options, arms, features, epsilon, sigma
@@ -147,7 +147,7 @@ def watch(policies: tuple[type, ...]) -> None:
         SqlLog._insert,
         SqlLog.add_event,
         SqlLog.add_plan,
-        Study.judged_from,
+        Fold.judged_from,
     )
 
     @contextmanager
@@ -172,14 +172,14 @@ def watch(policies: tuple[type, ...]) -> None:
         PLACE.reach("designed")
         return add_plan(log, *values)
 
-    def watched_judgement(study: Study, *values: Any) -> Any:
+    def watched_judgement(fold: Fold, *values: Any) -> Any:
         PLACE.reach("judging")
-        decision = judged(study, *values)
+        decision = judged(fold, *values)
         PLACE.reach("judged")
         return decision
 
     SqlLog.turn, SqlLog._insert, SqlLog.add_event = watched_turn, watched_insert, watched_event
-    SqlLog.add_plan, Study.judged_from = watched_plan, watched_judgement
+    SqlLog.add_plan, Fold.judged_from = watched_plan, watched_judgement
     sa.event.listen(sa.engine.Engine, "commit", lambda connection: PLACE.reach("committing"))
     for policy in policies:
         _watch_asking(policy)

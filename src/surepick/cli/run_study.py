@@ -16,7 +16,8 @@ from surepick.cli.studies import NameArgument, UrlArgument, check_extra, note, n
 from surepick.studies.command import Command
 from surepick.studies.leases import format_time, parse_duration
 from surepick.studies.measuring import Loop
-from surepick.studies.study import Receipt, Study
+from surepick.studies.study import Study
+from surepick.studies.telling import Receipt
 
 NOT_CERTIFIED = 3
 INTERRUPTED = 130  # by Ctrl-C, as shells have it

@@ -20,7 +20,8 @@ from surepick.errors import InvalidInput
 from surepick.records import Plan
 from surepick.studies.leases import ANYONE, format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
-from surepick.studies.study import Receipt, Study
+from surepick.studies.study import Study
+from surepick.studies.telling import Receipt
 from surepick.tables.arms import row_ids
 from surepick.tables.reading import read_table
 from surepick.tables.table import Table

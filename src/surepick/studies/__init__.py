@@ -11,7 +11,8 @@ from surepick.studies.log import (
     Planned,
     Results,
 )
-from surepick.studies.study import Receipt, Study
+from surepick.studies.study import Study
+from surepick.studies.telling import Receipt
 
 __all__ = [
     "INDEPENDENT_OF_VALUE",

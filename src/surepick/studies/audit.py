@@ -45,7 +45,7 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
         try:
-            again = study.decided(0, policy.init()) if planned is None else _judged(study, state, planned, name)
+            again = study.fold.decided(0, policy.init()) if planned is None else _judged(study, state, planned, name)
             difference = _difference(decision, again, tolerance)
         except StorageError:
             raise
@@ -77,7 +77,7 @@ def _judged(study: Study, state: Any, planned: Planned, name: str) -> Decision:
     if not board.closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
     _check_complete(board, name)
-    return study.judged_from(state, planned, board)
+    return study.fold.judged_from(state, planned, board)
 
 
 def _check_closing(study: Study, planned: Planned | None, name: str) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.command import Command, Outcome, Running
 from surepick.studies.results import check_rewards
-from surepick.studies.study import Receipt, Study
+from surepick.studies.study import Study
+from surepick.studies.telling import Receipt
 
 POLL_SECONDS = 1.0
 

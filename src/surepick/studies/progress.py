@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from surepick.records import record
+from surepick.studies.fold import Fold
 from surepick.studies.leases import format_time
 
 
@@ -124,3 +128,44 @@ class Progress:
 
 def _times(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
+
+
+def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None) -> Progress:
+    """Where a study stands; nothing is computed or written for it."""
+    log = fold.log
+    decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
+    row = None if decision is None else decision.row
+    ended = log.ended()
+    closed = Progress(
+        judged=0 if decision is None else decision.plan,
+        rounds=0 if row is None else row.round,
+        pulls=0 if row is None else row.total_pulls,
+        candidates=len(ids),
+        left=len(ids) if row is None else len(row.active),
+        leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
+        certified_gap=None if row is None else row.certified_gap,
+        stopped=decision is not None and decision.stopped,
+        verdict="not-yet" if decision is None else decision.verdict,
+        ended=None if ended is None else ended.reason,
+        most_rounds=most_rounds,
+        set_aside=log.set_aside(),
+        now=now,
+    )
+    if planned is None or planned.number <= closed.judged or closed.stopped:
+        return closed
+    board = fold.look(planned)
+    return replace(
+        closed,
+        plan=planned.number,
+        asked=int((board.asked - board.dropped).sum()),
+        told=int(board.told.sum()),
+        complete=board.closed,
+        free=int(board.free(now).sum()),
+        out=tuple(
+            Out(held.lease.worker, int(board.wanted_of(held).sum()), held.lease.until) for held in board.running(now)
+        ),
+        opened_at=planned.opened_at,
+        round=planned.plan.round,
+        look=planned.plan.look,
+        looks=planned.plan.looks,
+    )

@@ -2,16 +2,116 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from surepick.errors import InvalidInput
-from surepick.records import IntArray, Plan
+from surepick.records import IntArray, Plan, record
 from surepick.studies.board import Board
+from surepick.studies.fold import Fold
 from surepick.studies.leases import ANYONE, read_key
-from surepick.studies.log import Log, Results, Told
+from surepick.studies.log import CLOSED, COUNTED, FAILED, LATE, Event, Log, Planned, Results, Told
+
+
+@record
+class Receipt:
+    """What became of results that were told.
+
+    Args:
+        plan: number of the plan that was open; 0 if none was.
+        counted: results that count.
+        repeated: results whose key was told before; they count once, as they did.
+        late: results of a plan that was closed before; kept, and never used.
+        prior: results kept apart because they were told as such.
+        failed: measurements that gave no result and are asked again.
+        closed: these results completed the plan.
+    """
+
+    plan: int = 0
+    counted: int = 0
+    repeated: int = 0
+    late: int = 0
+    prior: int = 0
+    failed: int = 0
+    closed: bool = False
+
+
+def store(fold: Fold, results: Results, ids: Sequence[str], worker: str | None, plan: int | None) -> Receipt | None:
+    """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
+
+    Args:
+        worker, plan: whose they are and of which plan, if the keys do not say it; as in `Study.tell`.
+
+    Raises:
+        InvalidInput: a row is refused.
+    """
+    log = fold.log
+    news, repeated = fresh(log, results, ids)
+    if len(news.arms) == 0:
+        return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
+    planned = log.last_plan()
+    board = None if planned is None else fold.look(planned)
+    latest = 0 if planned is None else planned.number
+    open_number = latest if board is not None and board.takes_results else 0
+    belongs = plans_of(log, news, ids, worker, plan, open_number, latest)
+    if not belongs.all():
+        return None
+    now = log.clock()
+    current = news.rows(np.flatnonzero(belongs == open_number))
+    if len(current.arms) and board is not None:
+        check_asked(board.planned.plan, current.arms, ids)
+        current = with_leases(current, board, ids, worker)
+    for number in np.unique(belongs[belongs != open_number]).tolist():
+        log.add_results(number, news.rows(np.flatnonzero(belongs == number)), standing=LATE, at=now)
+    closed = False
+    if len(current.arms) and board is not None:
+        log.add_results(open_number, current, standing=COUNTED, at=now)
+        closed = board.completed_by(current.arms, current.pulls)
+        if closed:
+            log.add_event(Event(CLOSED, open_number, at=now))
+    counted = len(current.arms)
+    return Receipt(open_number, counted, repeated, late=len(news.arms) - counted, closed=closed)
+
+
+def store_failures(
+    fold: Fold,
+    planned: Planned,
+    arms: IntArray,
+    ids: Sequence[str],
+    keys: Sequence[str | None],
+    worker: str | None,
+) -> Receipt:
+    """Record measurements of the open plan that gave no result, inside a turn; each key once.
+
+    Raises:
+        InvalidInput: an arm was not asked, or a key was never given.
+    """
+    log, board, late = fold.log, fold.look(planned), 0
+    events: list[Event] = []
+    known = {*log.told([key for key in keys if key is not None]), *board.failed_keys}
+    spent: dict[int, Counter[int]] = defaultdict(Counter)
+    now = log.clock()
+    for arm, key in zip(arms.tolist(), keys, strict=True):
+        if key is not None and key in known:
+            continue  # a retry
+        named = None if key is None else read_key(key, ids[arm])
+        if named is not None and named[0] != planned.number:
+            late += 1  # of a plan that is closed: nothing waits for it
+            continue
+        check_asked(planned.plan, np.array([arm]), ids)
+        ordinal = None if named is None else named[1]
+        if ordinal is not None:
+            check_given(board, arm, ordinal, str(key))
+        lease = board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
+        spent[arm][lease] += 1
+        known.update(() if key is None else (key,))
+        events.append(Event(FAILED, planned.number, arm, 1, lease, key or "", now))
+    for event in events:
+        log.add_event(event)
+    return Receipt(planned.number, repeated=len(arms) - len(events) - late, late=late, failed=len(events))
 
 
 def labels(keys: Sequence[object] | None, expected: int) -> tuple[str | None, ...] | None:

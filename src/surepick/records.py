@@ -315,6 +315,8 @@ class Plan:
         Raises:
             OutOfTurn: the plan is not leased.
         """
+        if self.total == 0:
+            return []
         if self.lease is None or self.ordinals is None:
             raise OutOfTurn("only pulls that are leased have keys; ask(worker=...) for some.")
         arms = np.repeat(np.arange(len(self.counts)), self.counts)

@@ -407,8 +407,9 @@ TOLD = {
     f"SELECT study, plan, standing, arm, pulls, sum, squares, lease, source, told_at FROM observation "
     f"WHERE id = (SELECT max(id) FROM observation WHERE plan = {PLAN})",
     "the closing": f"DELETE FROM event WHERE plan = {PLAN} AND kind = 'closed'",
-    "a lease": "INSERT INTO lease (study, plan, number, worker, arm, pulls, first, until, leased_at) SELECT study, "
-    f"plan, number + 1, worker, arm, 99, first + 99, until, leased_at FROM lease WHERE plan = {PLAN} LIMIT 1",
+    "a lease": "INSERT INTO lease (study, plan, number, worker, arm, pulls, first, again, until, leased_at) "
+    "SELECT study, plan, number + 1, worker, arm, 99, first + 99, 7, until, leased_at FROM lease "
+    f"WHERE plan = {PLAN} LIMIT 1",
 }
 
 

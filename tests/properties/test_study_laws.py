@@ -12,8 +12,7 @@ import surepick as sp
 from surepick.codec import encode, to_json
 from surepick.randomness import stream
 from surepick.records import Observations
-from surepick.studies import MemoryLog, telling
-from surepick.studies import results as border
+from surepick.studies import MemoryLog, fold, telling
 from surepick.studies.audit import first_difference
 from surepick.studies.durable import resume_study
 
@@ -220,7 +219,7 @@ def test_retries_that_count_again_would_be_noticed(name, monkeypatch):
 
 
 def test_sums_in_order_of_arrival_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(border, "received", added_as_they_came)
+    monkeypatch.setattr(fold, "received", added_as_they_came)
     assert all(fails("action-elimination", seed) for seed in range(5))
 
 

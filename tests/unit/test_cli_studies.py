@@ -375,7 +375,7 @@ def test_a_lease_that_ran_out_is_offered_again_and_both_results_count(paint):
         paint.done("tell", paint.filled())
     sentences = " ".join(paint.json("certificate")["assumptions"])
     assert "asked again: 5;" in sentences
-    assert "More results came than were asked, in 1 plans" in sentences
+    assert "More results came than were asked, in 1 plan" in sentences
 
 
 # abandoning and closing
@@ -409,7 +409,7 @@ def test_closing_early(paint, refused):
     assert paint.json("ask")["table"] == []
     code, output, _ = paint("certificate")
     assert (code, "(no more paint)" in output) == (3, True)
-    assert "The next batch would have taken 5 more measurements" in output
+    assert "The next batch would have taken 4 more measurements" in output
     assert paint.json("certificate", code=3)["pulls"] == 5  # the open round is not used
     status = paint.json("status")
     assert (status["closed_early"], status["stopped"]) == (True, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import signal
 import socket
 from typing import Annotated
 
@@ -75,6 +76,7 @@ def run_study(
         heard=_say,
         idle=_say_who_has_the_rest,
     )
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: the programs at work are ended too
     try:
         finished = loop.run()
     except KeyboardInterrupt:
@@ -91,6 +93,10 @@ def run_study(
             Console(highlight=False, soft_wrap=True).print(Text(more))
     if answer.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _say(study: Study, receipt: Receipt) -> None:

@@ -29,14 +29,18 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{name}: {progress}"))
     for part in progress.out:
-        console.print(Text(f"  {part.pulls:,} pulls with {part.worker} until {format_time(part.until)}"))
+        console.print(Text(f"  {_times(part.pulls, 'pull')} with {part.worker} until {format_time(part.until)}"))
     if progress.out and progress.free:
-        console.print(Text(f"  {progress.free:,} pulls with nobody"))
+        console.print(Text(f"  {_times(progress.free, 'pull')} with nobody"))
     late, prior = progress.set_aside
     if late:
-        console.print(Text(f"  {late:,} results came late: kept, and not used"))
+        console.print(Text(f"  {_times(late, 'result')} came late: kept, and not used"))
     if prior:
-        console.print(Text(f"  {prior:,} prior results: kept, and not used"))
+        console.print(Text(f"  {_times(prior, 'prior result')}: kept, and not used"))
+
+
+def _times(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def _status_json(name: str, progress: Progress) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +27,7 @@ from surepick.tables.table import Table
 from surepick.tables.writing import write_table
 
 MOST_ROWS = 40
-KEY = "key"
+KEY, REWARD = "key", "reward"
 FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
 WorkerOption = Annotated[str | None, typer.Option("--worker", help="Who measures, e.g. lab-2.")]
 
@@ -56,6 +55,10 @@ def ask(
         Path | None,
         typer.Option("--out", help="Write them to a CSV, Parquet or JSON-lines file, one row each, with keys; leases."),
     ] = None,
+    trust_clock: Annotated[
+        bool,
+        typer.Option("--trust-clock", help="This machine's clock is right, though entries are from later than now."),
+    ] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """What to measure next. With --worker, --max-pulls, --lease or --out the measurements are leased: nobody else is
@@ -63,8 +66,14 @@ def ask(
     """
     study = resumed(url, name)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
-    plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease) if leased else study.free_part()
+    if leased:
+        plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease, trust_clock=trust_clock)
+    else:
+        plan = study.free_part()
+    if leased and worker is None:
+        note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
+        _keep_rewards(study, out)
         ids, keys = zip(*plan.keys(), strict=True)
         write_table(
             out, {"id": ids, "key": keys, "reward": [None] * len(ids)}, kinds={"id": str, "key": str, "reward": float}
@@ -73,6 +82,22 @@ def ask(
         print_json(_plan_json(study, plan))
     else:
         _print_plan(study, plan, url, name, out)
+
+
+def _keep_rewards(study: Study, out: Path) -> None:
+    """Refuse to write over a file whose rewards were not told."""
+    if not out.is_file():
+        return
+    table = read_table(out)
+    if not {KEY, REWARD} <= table.columns.keys():
+        raise InvalidInput(f"{out} is there already, and is not a table that ask wrote; give another name.")
+    filled = [key for key, cell in zip(table.text(KEY), table.text(REWARD), strict=True) if cell not in ("", "nan")]
+    lost = len(set(filled) - study.log.told(filled).keys())
+    if lost:
+        raise InvalidInput(
+            f"{out} has {lost:,} rewards that were not told, and would be written over. Tell it first, or give another "
+            "name."
+        )
 
 
 def _plan_json(study: Study, plan: Plan | None) -> dict[str, Any]:
@@ -142,7 +167,7 @@ def tell(
         str, typer.Argument(metavar="RESULTS", help="A CSV, Parquet or JSON-lines file with one row a measurement.")
     ],
     id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
-    reward: Annotated[str, typer.Option("--reward", help="Column of the measurements.")] = "reward",
+    reward: Annotated[str, typer.Option("--reward", help="Column of the measurements.")] = REWARD,
     key: Annotated[
         str | None, typer.Option("--key", help='Column of keys: a key counts once. None: "key", if there is one.')
     ] = None,
@@ -174,6 +199,8 @@ def tell(
         return
     for line in _receipt_lines(receipt, empty):
         typer.echo(line)
+    if receipt.late and receipt.plan and not receipt.counted:
+        typer.echo(f"If they are of the open round, tell them with --plan {receipt.plan} and keys of their own.")
     typer.echo(f"{name}: {progress}")
 
 
@@ -210,20 +237,10 @@ def _told(
     if as_prior:
         names, labels = of(told)
         return study.tell_prior(names, rewards, labels, worker=worker), empty
-    receipt = Receipt()
-    if failed:  # first: once the plan is complete, nothing can be given back
-        names, labels = of(failed)
-        receipt = study.fail(names, labels, worker=worker)
-    if told:
-        names, labels = of(told)
-        counted = study.tell(names, rewards, labels, worker=worker, plan=plan)
-        receipt = replace(
-            counted,
-            failed=receipt.failed,
-            repeated=counted.repeated + receipt.repeated,
-            late=counted.late + receipt.late,
-        )
-    return receipt, empty
+    names, labels = of(told)
+    gone, gone_keys = of(failed)
+    pairs = list(zip(gone, gone_keys or [None] * len(gone), strict=True))
+    return study.tell(names, rewards, labels, worker=worker, plan=plan, failed=pairs), empty
 
 
 def _keys(table: Table, key: str | None) -> list[str | None] | None:

@@ -37,7 +37,7 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
     policy = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
     stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
     plans = _all(study.log.plans(), "plan", 1, name)
-    state: Any = None
+    before: Decision | None = None
     for planned, decision in zip_longest([None, *plans], stored):
         if decision is None:  # the plan is open, or closed and not judged yet
             _check_closing(study, planned, name)
@@ -45,7 +45,10 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
         try:
-            again = study.fold.decided(0, policy.init()) if planned is None else _judged(study, state, planned, name)
+            if planned is None or before is None:
+                again = study.fold.decided(0, policy.init())
+            else:
+                again = _judged(study, before, planned, name)
             difference = _difference(decision, again, tolerance)
         except StorageError:
             raise
@@ -57,7 +60,7 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
             raise StorageError(
                 f"study {name!r}: decision {decision.plan} does not follow from what was told: {difference}. {ALTERED}"
             )
-        state = again.state
+        before = again
 
 
 def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
@@ -71,13 +74,13 @@ def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
     return found
 
 
-def _judged(study: Study, state: Any, planned: Planned, name: str) -> Decision:
+def _judged(study: Study, before: Decision, planned: Planned, name: str) -> Decision:
     """The decision on a plan that is closed."""
     board = _board(study, planned)
     if not board.closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
     _check_complete(board, name)
-    return study.fold.judged_from(state, planned, board)
+    return study.fold.judged_from(before.state, before.circumstances.doubtful, planned, board)
 
 
 def _check_closing(study: Study, planned: Planned | None, name: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from surepick.records import IntArray, Lease
-from surepick.studies.log import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Circumstances, Leased, Planned
+from surepick.studies.log import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Circumstances, Event, Leased, Planned
 
 
 @dataclass(slots=True)
@@ -44,9 +45,11 @@ class Board:
         dropped: pulls of each arm that will not be measured, shape (K,).
         granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
         held: the leases, by number.
-        reasons: why pulls are not measured.
-        failed: pulls that gave no result.
-        failed_keys: the keys of those that had one.
+        unfinished: those of them of which something has not come back.
+        by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
+        repeated: pulls that failed, or that were leased again because they did not come in time.
+        reasons: why pulls of an arm are not measured.
+        failed_keys: keys of pulls that gave no result.
         closed: no result counts any more.
         ended: the study was closed early.
         mark: how far the log was read.
@@ -56,9 +59,11 @@ class Board:
     told: IntArray
     dropped: IntArray
     granted: IntArray
+    repeated: int = 0
     held: dict[int, Held] = field(default_factory=dict)
-    reasons: set[str] = field(default_factory=set)
-    failed: int = 0
+    unfinished: dict[int, Held] = field(default_factory=dict)
+    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    reasons: dict[int, set[str]] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
     ended: bool = False
@@ -73,26 +78,43 @@ class Board:
     def add(self, news: Arrivals) -> None:
         """Take in what came."""
         for leased in news.leased:
-            self.held[leased.lease.number] = Held(leased, np.zeros_like(self.told))
-            self.granted += leased.counts
+            self._lease(leased)
         np.add.at(self.told, news.arms, news.pulls)
-        for number in np.unique(news.leases).tolist():
+        touched = np.unique(news.leases).tolist()
+        for number in touched:
             if number in self.held:
                 rows = news.leases == number
                 np.add.at(self.held[number].done, news.arms[rows], news.pulls[rows])
         for event in news.events:
-            self.closed |= event.kind == CLOSED
-            self.ended |= event.kind == ENDED
-            if event.kind == ABANDONED and event.arm is not None:
-                self.dropped[event.arm] += event.pulls
-            if event.kind == ABANDONED:
-                self.reasons.add(event.reason)
-            if event.kind == FAILED:
-                self.failed += event.pulls
-                self.failed_keys.add(event.reason)
-            if event.lease in self.held and event.arm is not None:
-                self.held[event.lease].done[event.arm] += event.pulls
+            self._happened(event)
+        for number in [number for number in (*touched, *(event.lease for event in news.events)) if number in self.held]:
+            if not self.held[number].left.any():
+                self.unfinished.pop(number, None)
         self.mark = news.mark
+
+    def _lease(self, leased: Leased) -> None:
+        number = leased.lease.number
+        self.held[number] = self.unfinished[number] = Held(leased, np.zeros_like(self.told))
+        self.granted += leased.counts
+        self.repeated += int(leased.again.sum())
+        for arm in np.flatnonzero(leased.counts).tolist():
+            firsts, numbers = self.by_arm.setdefault(arm, ([], []))
+            firsts.append(int(leased.first[arm]))
+            numbers.append(number)
+
+    def _happened(self, event: Event) -> None:
+        self.closed |= event.kind == CLOSED
+        self.ended |= event.kind == ENDED
+        if event.arm is None:
+            return
+        if event.kind == ABANDONED:
+            self.dropped[event.arm] += event.pulls
+            self.reasons.setdefault(event.arm, set()).add(event.reason)
+        if event.kind == FAILED:
+            self.failed_keys.add(event.reason)
+            self.repeated += event.pulls
+            if event.lease in self.held:
+                self.held[event.lease].done[event.arm] += event.pulls
 
     @property
     def asked(self) -> IntArray:
@@ -131,7 +153,7 @@ class Board:
 
     def running(self, now: float) -> list[Held]:
         """The leases that have not run out and of which something is still wanted."""
-        return [held for held in self.held.values() if held.lease.until > now and self.wanted_of(held).any()]
+        return [held for held in self.unfinished.values() if held.lease.until > now and self.wanted_of(held).any()]
 
     def held_by(self, worker: str, now: float) -> Held | None:
         """The worker's running lease, None without one."""
@@ -145,7 +167,9 @@ class Board:
         if not free.any():
             return None
         number = max(self.held, default=0) + 1
-        return Leased(Lease(number, self.planned.number, worker, until), free, self.granted)
+        out = sum((held.left for held in self.unfinished.values()), np.zeros_like(free))
+        again = np.clip(self.told + out + free - (self.asked - self.dropped), 0, free)
+        return Leased(Lease(number, self.planned.number, worker, until), free, self.granted, again)
 
     def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
         """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none.
@@ -154,21 +178,23 @@ class Board:
             spent: pulls of the arm, by lease, that come back with it and are not on the board yet.
         """
         gone = spent or {}
-        for number, held in reversed(self.held.items()):
-            first = int(held.leased.first[arm])
-            if ordinal is not None:
-                if first <= ordinal < first + int(held.leased.counts[arm]):
-                    return number
-            elif held.lease.worker == worker and held.left[arm] > gone.get(number, 0):
+        firsts, numbers = self.by_arm.get(arm, ([], []))
+        if ordinal is not None:
+            place = bisect_right(firsts, ordinal) - 1
+            inside = place >= 0 and ordinal < firsts[place] + int(self.held[numbers[place]].leased.counts[arm])
+            return numbers[place] if inside else 0
+        for number in reversed(numbers):
+            held = self.unfinished.get(number)
+            if held is not None and held.lease.worker == worker and held.left[arm] > gone.get(number, 0):
                 return number
         return 0
 
     @property
     def circumstances(self) -> Circumstances:
         """What the certificate must say about this plan."""
-        again = int(np.maximum(self.granted - self.asked, 0).sum())
+        short = [reasons for arm, reasons in self.reasons.items() if self.told[arm] < self.asked[arm]]
         return Circumstances(
             surplus=bool(np.any(self.told > self.asked)),
-            repeated=max(again, self.failed),
-            abandoned=tuple(sorted(self.reasons)),
+            repeated=self.repeated,
+            abandoned=tuple(sorted(set().union(*short))),
         )

@@ -31,7 +31,7 @@ def _with_facts(answer: Certificate, prepared: tuple[str, ...], circumstances: S
     surplus = sum(one.surplus for one in circumstances)
     if surplus:
         facts.append(
-            f"More results came than were asked, in {surplus} plans; how many has nothing to do with any values "
+            f"More results came than were asked, in {_plans(surplus)}; how many has nothing to do with any values "
             "seen in the same round."
         )
     repeated = sum(one.repeated for one in circumstances)
@@ -54,23 +54,27 @@ def _with_missing(answer: Certificate, circumstances: Sequence[Circumstances]) -
             "their values."
         )
         return replace(answer, assumptions=(*answer.assumptions, sentence))
-    if answer.verdict != "certified":
-        return answer
     return replace(
         answer,
-        verdict="heuristic",
+        verdict="heuristic" if answer.verdict == "certified" else answer.verdict,
+        certified_gap=None,
         reason=f"A plan was closed short ({dubious[0]!r}), which may depend on the values. {answer.reason}",
     )
 
 
-def with_early_end(answer: Certificate, ended: Event, plan: Plan) -> Certificate:
+def _plans(number: int) -> str:
+    return "1 plan" if number == 1 else f"{number} plans"
+
+
+def with_early_end(answer: Certificate, ended: Event, plan: Plan, missing: int) -> Certificate:
     """The answer of a study that was closed before its policy stopped, and what more it would have taken.
 
     Args:
         plan: the plan that was open, or that would have been next.
+        missing: its pulls that were not in.
     """
     why = f" ({ended.reason})" if ended.reason else ""
-    more = f"The next batch would have taken {plan.total:,} more measurements"
+    more = f"The next batch would have taken {missing:,} more measurement{'s' * (missing != 1)}"
     if plan.candidate is not None and plan.value is not None:
-        more += f", and about {max(plan.value, plan.total):,.0f} were predicted to be enough"
+        more += f", and about {max(plan.value, missing):,.0f} were predicted to be enough"
     return replace(answer, reason=f"{answer.reason} The study was closed on {format_time(ended.at)}{why}. {more}.")

@@ -96,7 +96,8 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
                 f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
             ) from error
     study = _opened(engine, _found(engine, url, name), lambda: (arms, policy))
-    if opening is not None and not study.stopped:
+    stopped = study.stopped  # stores the start
+    if opening is not None and not stopped:
         study.log.add_plan(Planned(1, opening, study.log.clock()))
     return study
 

@@ -10,7 +10,7 @@ from surepick.codec import from_json
 from surepick.errors import StorageError
 from surepick.records import Arms, RoundRecord
 from surepick.studies.board import Board
-from surepick.studies.log import Circumstances, Decision, Log, Planned
+from surepick.studies.log import INDEPENDENT_OF_VALUE, Circumstances, Decision, Log, Planned
 from surepick.studies.results import received
 
 if TYPE_CHECKING:
@@ -86,23 +86,33 @@ class Fold:
             board = self.look(planned)
             if not board.closed:
                 return Head(decision, planned)
-            self.log.add_decision(self.judged_from(self.state_of(decision), planned, board))
+            state = self.state_of(decision)
+            self.log.add_decision(self.judged_from(state, decision.circumstances.doubtful, planned, board))
 
     def _start(self) -> Decision:
         state = self.policy.init()
         return self.log.add_decision(self.decided(0, state))
 
-    def judged_from(self, state: Any, planned: Planned, board: Board) -> Decision:
-        """The decision on a closed plan: a function of the state before it and of what is stored."""
+    def judged_from(self, state: Any, doubtful: bool, planned: Planned, board: Board) -> Decision:
+        """The decision on a closed plan: a function of what was decided before it and of what is stored.
+
+        Args:
+            state: the policy's, before.
+            doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
+        """
         seen = received(self.log.results(planned.number), self._num_arms, minimize=self._minimize)
         step = self.policy.tell(state, planned.plan, seen)
-        decision = self.decided(planned.number, step.state)
-        return replace(decision, seen=seen, row=step.record, circumstances=board.circumstances)
+        came = board.circumstances
+        doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in came.abandoned)
+        decision = self.decided(planned.number, step.state, doubtful=doubtful)
+        return replace(decision, seen=seen, row=step.record, circumstances=replace(came, doubtful=doubtful))
 
-    def decided(self, plan: int, state: Any) -> Decision:
+    def decided(self, plan: int, state: Any, *, doubtful: bool = False) -> Decision:
         """What a state amounts to."""
         stopped = bool(self.policy.stopped(state))
         verdict = self.policy.certificate(state).verdict if stopped else "not-yet"
+        if doubtful and verdict == "certified":
+            verdict = "heuristic"
         return Decision(plan, state, stopped, verdict, self.policy.recommend(state), at=self.log.clock())
 
     def state_of(self, decision: Decision) -> Any:

@@ -72,8 +72,17 @@ def format_duration(seconds: float) -> str:
 
 
 def read_key(key: str, name: str) -> tuple[int, int] | None:
-    """(plan, ordinal) of the key of a leased pull of the arm of that name; None for a key of the user's own."""
+    """(plan, ordinal) of the key of a leased pull of the arm of that name; None for a key of the user's own.
+
+    Raises:
+        InvalidInput: it is the key of another arm.
+    """
     found = KEY.fullmatch(key)
-    if found is None or found[3] != name:
+    if found is None:
         return None
+    if found[3] != name:
+        raise InvalidInput(
+            f"key {key!r} is of a measurement of {found[3]!r}, and the result is told as one of {name!r}: the columns "
+            "of the table may have been moved against each other. Nothing of this call was stored."
+        )
     return int(found[1]), int(found[2])

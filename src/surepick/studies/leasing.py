@@ -43,7 +43,8 @@ def checked_time(log: Log) -> float:
         raise OutOfTurn(
             f"the clock says {format_time(now)}, and the latest entry of this study is from {format_time(latest)}: "
             "it was moved back, or another machine's is ahead, and no lease could be judged. Nothing was leased. "
-            "Set the clock right; results can be told meanwhile."
+            "Set the clock right; results can be told meanwhile. If it is right now and was wrong then: --trust-clock "
+            "(ask(..., trust_clock=True))."
         )
     return now
 
@@ -57,7 +58,7 @@ def part(log: Log, board: Board, held: Held, ids: Sequence[str]) -> Plan:
         mine = np.arange(first, first + number)
         if held.done[arm]:
             keys = [pull_key(planned.number, ordinal, ids[arm]) for ordinal in mine.tolist()]
-            told = log.told(keys)
+            told = {*log.told(keys), *board.failed_keys}
             mine = mine[[key not in told for key in keys]]
         ordinals.append(mine[: left[arm]])
         left[arm] = len(ordinals[-1])

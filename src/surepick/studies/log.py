@@ -94,14 +94,16 @@ class Leased:
         lease: its terms.
         counts: pulls of each arm, shape (K,).
         first: ordinal of the first of them, shape (K,); the others follow it.
+        again: how many of them were out with somebody before, whose lease ran out, shape (K,).
     """
 
     lease: Lease
     counts: IntArray
     first: IntArray
+    again: IntArray
 
     def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, first=np.int64)
+        freeze(self, counts=np.int64, first=np.int64, again=np.int64)
 
 
 @record
@@ -175,11 +177,13 @@ class Circumstances:
         surplus: more results came than were asked.
         repeated: measurements that were leased again, because the first failed or its lease ran out.
         abandoned: reasons given for pulls that were not measured, each once, sorted.
+        doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
     """
 
     surplus: bool = False
     repeated: int = 0
     abandoned: tuple[str, ...] = ()
+    doubtful: bool = False
 
 
 @record
@@ -276,7 +280,7 @@ class Log(Protocol):
         ...
 
     def latest_time(self) -> float:
-        """The latest time that is stored; 0 if none is."""
+        """The latest time of the last entries; 0 if there is none."""
         ...
 
 
@@ -317,7 +321,7 @@ class MemoryLog:
         if planned.number <= len(self._plans):
             return self._plans[planned.number - 1]
         self._plans.append(planned)
-        self._latest = max(self._latest, planned.opened_at)
+        self._latest = planned.opened_at
         return planned
 
     def last_plan(self) -> Planned | None:
@@ -328,12 +332,12 @@ class MemoryLog:
 
     def add_lease(self, leased: Leased, at: float) -> None:
         self._leased.append(leased)
-        self._latest = max(self._latest, at)
+        self._latest = at
 
     def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
         self._results.setdefault((plan, standing), []).append(results)
         self._stored.append(Stored(plan, standing, at, results))
-        self._latest = max(self._latest, at)
+        self._latest = at
         if results.keys is not None:
             for key, arm, pulls, total in zip(
                 results.keys, results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from surepick.records import record
 from surepick.studies.fold import Fold
 from surepick.studies.leases import format_time
+
+LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 
 
 @record
@@ -84,7 +88,8 @@ class Progress:
         spent = self.now - self.opened_at
         if self.plan == 0 or self.complete or self.told == 0 or spent <= 0:
             return None
-        return self.now + max(self.asked - self.told, 0) * spent / self.told
+        left = max(self.asked - self.told, 0) * spent / self.told
+        return self.now + left if left <= LONGEST else None
 
     def __str__(self) -> str:
         if self.stopped:
@@ -135,6 +140,7 @@ def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None) -> Prog
     log = fold.log
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
     row = None if decision is None else decision.row
+    doubtful = decision is not None and decision.circumstances.doubtful
     ended = log.ended()
     closed = Progress(
         judged=0 if decision is None else decision.plan,
@@ -143,7 +149,7 @@ def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None) -> Prog
         candidates=len(ids),
         left=len(ids) if row is None else len(row.active),
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
-        certified_gap=None if row is None else row.certified_gap,
+        certified_gap=None if decision is None or row is None or doubtful else row.certified_gap,
         stopped=decision is not None and decision.stopped,
         verdict="not-yet" if decision is None else decision.verdict,
         ended=None if ended is None else ended.reason,
@@ -151,14 +157,16 @@ def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None) -> Prog
         set_aside=log.set_aside(),
         now=now,
     )
-    if planned is None or planned.number <= closed.judged or closed.stopped:
+    over = closed.stopped or closed.ended is not None
+    if planned is None or planned.number <= closed.judged or over:
         return closed
     board = fold.look(planned)
+    came = int(np.minimum(board.told, board.asked).sum())
     return replace(
         closed,
         plan=planned.number,
-        asked=int((board.asked - board.dropped).sum()),
-        told=int(board.told.sum()),
+        asked=came + int(board.missing.sum()),
+        told=came,
         complete=board.closed,
         free=int(board.free(now).sum()),
         out=tuple(

@@ -15,6 +15,8 @@ from surepick.records import FloatArray, Observations
 from surepick.studies.log import Results
 
 ROUNDING = 1e-9
+LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
+MOST_PULLS = 2**53
 
 
 def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence[str]) -> FloatArray:
@@ -31,6 +33,12 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
         raise InvalidInput(
             f"{len(bad)} rewards are not finite, the first is {values[bad[0]]} of arm {ids[bad[0]]!r}. "
             "A measurement that failed is not told; measure again, or abandon it."
+        )
+    huge = np.flatnonzero(np.abs(values) > LARGEST)
+    if len(huge):
+        raise InvalidInput(
+            f"{len(huge)} rewards are beyond {LARGEST:g}, the first is {values[huge[0]]:g} of arm {ids[huge[0]]!r}; "
+            "they could not be added up. Tell them in a larger unit."
         )
     if isinstance(noise, Bernoulli):
         wrong = np.flatnonzero((values != 0) & (values != 1))
@@ -64,8 +72,11 @@ def check_sums(
         bad = np.flatnonzero(~np.isfinite(array))
         if len(bad):
             raise InvalidInput(f"{name} of arm {ids[bad[0]]!r} is {array[bad[0]]}; totals must be finite.")
-    if np.any(pulls < 0) or np.any(pulls != np.floor(pulls)):
-        raise InvalidInput("counts must be whole numbers, zero or more.")
+    if np.any(pulls < 0) or np.any(pulls != np.floor(pulls)) or np.any(pulls > MOST_PULLS):
+        raise InvalidInput("counts must be whole numbers, zero or more, and at most 2^53.")
+    _refuse(np.abs(totals) > LARGEST, ids, f"are beyond {LARGEST:g} and could not be added up")
+    if energies is not None:
+        _refuse(energies > LARGEST**2, ids, f"have squares beyond {LARGEST**2:g}, which could not be added up")
     slack = ROUNDING * (np.abs(totals) + pulls)
     if noise.support is not None:
         low, high = noise.support

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
@@ -217,6 +217,22 @@ def in_words(address: URL | str) -> Iterator[None]:
         raise StorageError(_words(str(error.orig), shown(address))) from error
     except sqlite3.Error as error:  # of a statement that did not go through SQLAlchemy
         raise StorageError(_words(str(error), shown(address))) from error
+
+
+@contextmanager
+def commit_in_words(address: URL) -> Iterator[None]:
+    """As `in_words`, for the moment in which a server may have stored what it could not acknowledge any more."""
+    try:
+        yield
+    except DBAPIError as error:
+        lost = error.connection_invalidated or isinstance(error, OperationalError)
+        if address.get_backend_name() != "postgresql" or not lost:
+            raise
+        raise StorageError(
+            f"{shown(address)}: the connection was lost while results were being stored, so nobody knows whether they "
+            "were. Repeat the call if every result has a key: it counts once. Otherwise see with status what is in. "
+            f"({str(error.orig).strip()})"
+        ) from error
 
 
 def _words(said: str, where: str) -> str:

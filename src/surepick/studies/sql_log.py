@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from threading import get_ident
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, Row
 
 from surepick.codec import from_json, to_json
-from surepick.errors import StorageError
+from surepick.errors import OutOfTurn, StorageError
 from surepick.records import Lease, Observations, Plan, RoundRecord
 from surepick.studies import sql_schema as tables
 from surepick.studies.leases import Clock, system_clock
@@ -33,7 +35,7 @@ from surepick.studies.log import (
     Stored,
     Told,
 )
-from surepick.studies.sql_engine import in_words
+from surepick.studies.sql_engine import commit_in_words, in_words
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
@@ -63,6 +65,8 @@ class SqlLog:
         self._start = start
         weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
         self._open: Connection | None = None
+        self._owner = 0
+        self._ahead = False
         self._plans: dict[int, Planned] = {}
         self._hashes: dict[int, str] = {}
         self._latest: Decision | None = None
@@ -78,25 +82,49 @@ class SqlLog:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        if self._open is not None:  # inside a turn already
+        if self._mine():  # inside a turn already
             yield
             return
         with in_words(self._engine.url), self._engine.connect() as connection:
+            self._write_ahead(connection)
             writing = connection.execution_options(writes=True)
-            with writing.begin():
+            transaction = writing.begin()
+            try:
                 if self._engine.dialect.name == "postgresql":
                     mine = sa.select(tables.study.c.id).where(tables.study.c.id == self._study)
                     writing.execute(mine.with_for_update(key_share=True))
-                self._open = writing
-                try:
-                    yield
-                finally:
-                    self._open = None
+                self._open, self._owner = writing, get_ident()
+                yield
+            except BaseException:
+                transaction.rollback()
+                raise
+            finally:
+                self._open = None
+            with commit_in_words(self._engine.url):
+                transaction.commit()
+
+    def _mine(self) -> bool:
+        """Whether this thread is inside a turn.
+
+        Raises:
+            OutOfTurn: another thread is.
+        """
+        if self._open is not None and self._owner != get_ident():
+            raise OutOfTurn("a study object is for one thread at a time; open the study once in each thread.")
+        return self._open is not None
+
+    def _write_ahead(self, connection: Connection) -> None:
+        """SQLite's write-ahead log, which a copy of the database may have lost."""
+        raw = connection.connection.dbapi_connection
+        if self._engine.dialect.name == "sqlite" and not self._ahead and raw is not None:
+            with suppress(sqlite3.OperationalError):  # a database that cannot be written says so when it is
+                raw.execute("PRAGMA journal_mode = WAL")
+            self._ahead = True
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """The turn's connection, or one of its own."""
-        if self._open is not None:
+        if self._mine() and self._open is not None:
             yield self._open
             return
         with in_words(self._engine.url), self._readers.connect() as connection:
@@ -174,6 +202,7 @@ class SqlLog:
                 "arm": arm,
                 "pulls": int(leased.counts[arm]),
                 "first": int(leased.first[arm]),
+                "again": int(leased.again[arm]),
                 "until": terms.until,
                 "leased_at": at,
             }
@@ -259,11 +288,13 @@ class SqlLog:
         for row in rows:
             by_number.setdefault(row.number, []).append(row)
         for number, parts in by_number.items():
-            counts, first = np.zeros(self._num_arms, np.int64), np.zeros(self._num_arms, np.int64)
+            counts, first, again = (np.zeros(self._num_arms, np.int64) for _ in range(3))
             arms = [part.arm for part in parts]
             counts[arms] = [part.pulls for part in parts]
             first[arms] = [part.first for part in parts]
-            yield Leased(Lease(number, parts[0].plan, parts[0].worker, float(parts[0].until)), counts, first)
+            again[arms] = [part.again for part in parts]
+            lease = Lease(number, parts[0].plan, parts[0].worker, float(parts[0].until))
+            yield Leased(lease, counts, first, again)
 
     def told(self, keys: Sequence[str]) -> dict[str, Told]:
         columns, found = tables.observation.c, {}

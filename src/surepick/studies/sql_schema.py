@@ -73,6 +73,7 @@ lease = Table(
     Column("arm", BigInteger, nullable=False),
     Column("pulls", BigInteger, nullable=False),
     Column("first", BigInteger, nullable=False),
+    Column("again", BigInteger, nullable=False),  # pulls of these that were leased before, and did not come in time
     Column("until", _double(), nullable=False),
     Column("leased_at", _double(), nullable=False),
     ForeignKeyConstraint(["study", "plan"], ["plan.study", "plan.number"], name="lease_of_a_plan"),

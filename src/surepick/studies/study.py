@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from surepick.policies import Policy
 
 
+class _NoPlan(Exception):
+    """Results belong to no plan; what was stored in the same turn is taken back."""
+
+
 class Study:
     """A policy at work on real measurements.
 
@@ -97,7 +101,12 @@ class Study:
     # ask
 
     def ask(
-        self, max_pulls: int | None = None, *, worker: str | None = None, lease: str | float | None = None
+        self,
+        max_pulls: int | None = None,
+        *,
+        worker: str | None = None,
+        lease: str | float | None = None,
+        trust_clock: bool = False,
     ) -> Plan | None:
         """What to measure next: the open plan, or a new one, or None once the study has stopped.
 
@@ -108,6 +117,7 @@ class Study:
             max_pulls: lease at most so many pulls; None: all that are free.
             worker: who measures; "anyone" if only the other arguments are given.
             lease: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
+            trust_clock: lease although entries of the study are from later than now, because their clock was wrong.
 
         Returns:
             The plan. A leased one has `.lease` and `.keys()`; its total is 0 while all that is missing is out with
@@ -121,12 +131,13 @@ class Study:
         asked = max_pulls is not None or worker is not None or lease is not None
         if asked:
             name, seconds = leasing.terms(max_pulls, worker, lease)
-        planned = self._open()
-        if planned is None:
-            return None
-        if not asked:
-            return replace(planned.plan, ids=self.ids)
-        return self._leased(planned, max_pulls, name, seconds)
+        while (planned := self._open()) is not None:
+            if not asked:
+                return replace(planned.plan, ids=self.ids)
+            part = self._leased(planned, max_pulls, name, seconds, trust_clock)
+            if part is not None:
+                return part
+        return None
 
     def _open(self) -> Planned | None:
         """The open plan; a new one if there is none; None once stopped."""
@@ -145,11 +156,14 @@ class Study:
             return None
         return replace(planned.plan, ids=self.ids, counts=self._fold.look(planned).free(self.log.clock()))
 
-    def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float) -> Plan:
+    def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool) -> Plan | None:
+        """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
         with self._turn():
-            now = leasing.checked_time(self.log)
+            now = self.log.clock() if trusted else leasing.checked_time(self.log)
             board = self._fold.look(planned)
             held = board.held_by(worker, now)
+            if not board.takes_results:
+                return None
             if held is None:
                 leased = board.grant(worker, most, now=now, until=now + seconds)
                 if leased is None:
@@ -168,6 +182,7 @@ class Study:
         *,
         worker: str | None = None,
         plan: int | None = None,
+        failed: Sequence[tuple[object, object]] = (),
     ) -> Receipt:
         """Report single pulls: one row a pull, in any order, any part of the open plan.
 
@@ -177,6 +192,7 @@ class Study:
             keys: n names of the results; a key that was told before is not counted again.
             worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease.
             plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
+            failed: (id, key or None) of pulls that gave no result, as in `fail`; stored together with the results.
 
         Returns:
             What became of them. Results of a plan that is closed are kept, and never used.
@@ -186,7 +202,7 @@ class Study:
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
                 differ, a key told before with another value. Nothing is recorded then.
         """
-        return self._tell(self._singles(ids, rewards, keys, worker), worker, plan)
+        return self._tell(self._singles(ids, rewards, keys, worker), worker, plan, failed)
 
     def tell_totals(
         self,
@@ -266,10 +282,15 @@ class Study:
             OutOfTurn: no plan is open.
             InvalidInput: unknown or not asked arm, lengths that differ, or a key that was never given.
         """
-        arms, _ = self._arms_of(ids)
-        labels = telling.labels(keys, len(arms)) or (None,) * len(arms)
+        labels = telling.labels(keys, len(list(ids))) or (None,) * len(list(ids))
         with self._turn():
-            return telling.store_failures(self._fold, self._open_plan(), arms, self.ids, labels, worker)
+            self._open_plan()
+            return self._fail(list(zip(ids, labels, strict=True)), worker)
+
+    def _fail(self, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
+        arms, _ = self._arms_of([name for name, _ in failed])
+        keys = telling.labels([key for _, key in failed], len(arms)) or ()
+        return telling.store_failures(self._fold, arms, self.ids, keys, worker)
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.
@@ -307,11 +328,15 @@ class Study:
 
         The certificate then says what the closed plans prove, and what more it would have taken.
         """
-        if self._fold.settle().decision.stopped:
-            return
-        with self._turn():
-            if self.log.ended() is None:
-                self.log.add_event(Event(ENDED, 0, reason=reason.strip(), at=self.log.clock()))
+        while not self._fold.settle().decision.stopped:
+            with self._turn():
+                planned, decision = self.log.last_plan(), self.log.last_decision()
+                judged = -1 if decision is None else decision.plan
+                if planned is not None and planned.number > judged and self._fold.look(planned).closed:
+                    continue  # its last result came meanwhile: it may have stopped the study
+                if self.log.ended() is None:
+                    self.log.add_event(Event(ENDED, 0, reason=reason.strip(), at=self.log.clock()))
+                return
 
     # what is known
 
@@ -350,11 +375,13 @@ class Study:
         )
         answer = with_circumstances(answer, prepared, self._fold.circumstances)
         ended = self.log.ended()
-        if ended is None:
+        if ended is None or head.decision.stopped:
             return answer
-        planned = head.planned
-        plan = planned.plan if planned is not None else self.policy.ask(state)
-        return with_early_end(answer, ended, plan)
+        if head.planned is not None:
+            missing = int(self._fold.look(head.planned).missing.sum())
+            return with_early_end(answer, ended, head.planned.plan, missing)
+        plan = self.policy.ask(state)
+        return with_early_end(answer, ended, plan, plan.total)
 
     # one turn
 
@@ -368,17 +395,28 @@ class Study:
             self._fold.forget()
             raise
 
-    def _tell(self, results: Results, worker: str | None, plan: int | None) -> Receipt:
-        if len(results.arms) == 0:
-            return Receipt()
-        with self._turn():
-            receipt = telling.store(self._fold, results, self.ids, worker, plan)
-        if receipt is None:
+    def _tell(
+        self,
+        results: Results,
+        worker: str | None,
+        plan: int | None,
+        failed: Sequence[tuple[object, object]] = (),
+    ) -> Receipt:
+        gone = Receipt()
+        try:
+            with self._turn():
+                if failed:
+                    gone = self._fail(failed, worker)
+                receipt = telling.store(self._fold, results, self.ids, worker, plan) if len(results.arms) else Receipt()
+                if receipt is None:
+                    raise _NoPlan
+        except _NoPlan:
             self._fold.settle()
-            raise OutOfTurn(self._why_closed())
+            raise OutOfTurn(self._why_closed()) from None
         if receipt.closed:
             self._fold.settle()
-        return receipt
+        repeated, late = receipt.repeated + gone.repeated, receipt.late + gone.late
+        return replace(receipt, failed=gone.failed, repeated=repeated, late=late)
 
     def _open_plan(self) -> Planned:
         """The plan that takes results."""

@@ -13,7 +13,7 @@ from surepick.records import IntArray, Plan, record
 from surepick.studies.board import Board
 from surepick.studies.fold import Fold
 from surepick.studies.leases import ANYONE, read_key
-from surepick.studies.log import CLOSED, COUNTED, FAILED, LATE, Event, Log, Planned, Results, Told
+from surepick.studies.log import CLOSED, COUNTED, FAILED, LATE, Event, Log, Results, Told
 
 
 @record
@@ -78,18 +78,21 @@ def store(fold: Fold, results: Results, ids: Sequence[str], worker: str | None, 
 
 def store_failures(
     fold: Fold,
-    planned: Planned,
     arms: IntArray,
     ids: Sequence[str],
     keys: Sequence[str | None],
     worker: str | None,
 ) -> Receipt:
-    """Record measurements of the open plan that gave no result, inside a turn; each key once.
+    """Record measurements of the open plan that gave no result, inside a turn; each key once. Late ones need nothing.
 
     Raises:
         InvalidInput: an arm was not asked, or a key was never given.
     """
-    log, board, late = fold.log, fold.look(planned), 0
+    log, late = fold.log, 0
+    planned = log.last_plan()
+    board = None if planned is None else fold.look(planned)
+    if planned is None or board is None or not board.takes_results:
+        return Receipt(late=len(arms))
     events: list[Event] = []
     known = {*log.told([key for key in keys if key is not None]), *board.failed_keys}
     spent: dict[int, Counter[int]] = defaultdict(Counter)
@@ -182,10 +185,10 @@ def plans_of(
         raise InvalidInput(f"plan is {plan!r}; the study has opened {latest} plans so far, numbered from 1.")
     usual = plan or (log.latest_plan_of(worker) if worker else 0) or open_number
     belongs = np.full(len(results.arms), usual, np.int64)
-    if plan is None and results.keys is not None:
+    if results.keys is not None:
         for row, (key, arm) in enumerate(zip(results.keys, results.arms.tolist(), strict=True)):
             named = None if key is None else read_key(key, ids[arm])
-            if named is None:
+            if named is None or plan is not None:
                 continue
             if named[0] > latest:
                 raise InvalidInput(_unknown(str(key)))

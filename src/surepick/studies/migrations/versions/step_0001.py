@@ -43,6 +43,7 @@ def upgrade() -> None:
         sa.Column("arm", sa.BigInteger, nullable=False),
         sa.Column("pulls", sa.BigInteger, nullable=False),
         sa.Column("first", sa.BigInteger, nullable=False),
+        sa.Column("again", sa.BigInteger, nullable=False),
         sa.Column("until", sa.Float(53), nullable=False),
         sa.Column("leased_at", sa.Float(53), nullable=False),
         sa.ForeignKeyConstraint(["study", "plan"], ["plan.study", "plan.number"], name="lease_of_a_plan"),

@@ -66,7 +66,7 @@ SHOWN = {  # commands that show something of a study -> arguments after URL and 
     "export": [["--out", "FOLDER/results.csv"], ["--out", "FOLDER/results.csv", "--format", "json"]],
 }
 OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
-ENDING = {"close": [["--reason", "enough"]]}
+ENDING = {"release": [["--worker", "bob"]], "close": [["--reason", "enough"]]}
 WRITING = {"create", "abandon", "run-study"}  # make a study, or close its open plan, after which it may be seen
 QUIET = [0.3, -0.2, 0.1, 0.0, 0.4]  # rewards of an open plan
 LOUD = {

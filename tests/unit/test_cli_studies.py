@@ -365,7 +365,7 @@ def test_late_results(paint, refused):
 
 
 def test_a_lease_that_ran_out_is_offered_again_and_both_results_count(paint):
-    first = paint.filled("first.csv", "--worker", "lab-1", "--lease", "0.001")
+    first = paint.filled("first.csv", "--worker", "lab-1", "--lease", "0.001s")
     second = paint.filled("second.csv", "--worker", "lab-2")
     assert read_rows(second)[0]["key"] == "p1.1@a b"
     rows = read_rows(first)[:1]
@@ -376,6 +376,36 @@ def test_a_lease_that_ran_out_is_offered_again_and_both_results_count(paint):
     sentences = " ".join(paint.json("certificate")["assumptions"])
     assert "asked again: 5;" in sentences
     assert "More results came than were asked, in 1 plan" in sentences
+
+
+def test_what_somebody_holds_can_be_given_back(paint):
+    paint.filled("zoe.csv", "--worker", "zoe")
+    assert "Nothing is free now" in paint.done("ask")
+    assert "5 measurements of zoe are free." in paint.done("release", "--worker", "zoe")
+    assert "zoe holds nothing." in paint.done("release", "--worker", "zoe")
+    assert paint.json("ask")["pulls"] == 5
+    assert paint.json("release", "--worker", "zoe") == {"study": "paint", "worker": "zoe", "released": 0}
+
+
+def test_a_filled_file_is_not_written_over(paint, refused):
+    path = paint.filled("todo.csv", "--worker", "ann", "--max-pulls", 2)
+    said = refused("ask", paint.url, "paint", "--worker", "bob", "--out", path)
+    assert "has 2 rewards that were not told, and would be written over" in said
+    paint.done("tell", path)
+    assert paint.json("ask", "--worker", "bob", "--out", path)["pulls"] > 0  # all of it was told
+
+
+@pytest.mark.parametrize("name", ["todo.xlsx", "todo"])
+def test_a_file_of_no_known_kind_is_refused_before_anything_is_leased(paint, refused, name):
+    for command in (("ask", paint.url, "paint", "--out"), ("export", paint.url, "paint", "--out")):
+        assert "its name must end in .csv, .parquet or .jsonl" in refused(*command, paint.folder / name)
+    assert paint.json("status")["out"] == []
+
+
+def test_a_table_with_semicolons_is_said_to_be_one(paint, refused):
+    path = paint.folder / "excel.csv"
+    path.write_text("id;key;reward\na b;k;0,5\n")
+    assert "is separated by semicolons" in refused("tell", paint.url, "paint", path)
 
 
 # abandoning and closing

@@ -32,6 +32,7 @@ COMMANDS = {  # in the order of --help: the file and the function of each; a com
     "recommend": ("study_answers", "recommend"),
     "certificate": ("study_answers", "certificate"),
     "run-study": ("run_study", "run_study"),
+    "release": ("study_work", "release"),
     "abandon": ("study_work", "abandon"),
     "close": ("study_work", "close"),
     "export": ("study_answers", "export"),

@@ -32,6 +32,7 @@ UrlArgument = Annotated[
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The study.", show_default=False)]
 
 
+SHOWN = 3  # candidates whose names a new study shows
 WIDEST = 10_000  # columns of a terminal
 
 
@@ -150,7 +151,10 @@ def create(
             f"of the best, wrong with probability at most {delta:g}."
         )
     )
+    names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
+    console.print(Text(f"Candidates: {names}"))
     console.print(Text(f"{name}: {study.progress()}"))
+    console.print(Text("This is the first round only; surepick forecast says what all may take."))
     console.print(Text(f"Next: {command_line('ask', url, name)}"))
 
 

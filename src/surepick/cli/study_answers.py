@@ -12,7 +12,7 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, noted
-from surepick.cli.study_work import resumed
+from surepick.cli.study_work import check_table_name, resumed
 from surepick.studies.leases import format_time, format_utc
 from surepick.studies.progress import Progress
 from surepick.studies.study import Study
@@ -90,6 +90,8 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
                 "pulls": answer.pulls,
             }
         )
+    elif answer.pulls == 0 and answer.verdict == "not-yet":
+        typer.echo("No recommendation yet: no round is complete.")
     else:
         Console(highlight=False, soft_wrap=True).print(Text.assemble((answer.best_arm, "bold"), f"   {answer.verdict}"))
     if answer.verdict != "certified":
@@ -120,6 +122,7 @@ def export(
     """Write the results of the complete rounds to a table, and those that were set aside; nothing of the open round."""
     from surepick.studies.export import export_results  # noqa: PLC0415
 
+    check_table_name(out)
     rows = export_results(_opened(url, name), out)
     if output is options.Format.json:
         print_json({"study": name, "rows": rows, "file": str(out)})

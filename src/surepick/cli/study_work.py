@@ -49,7 +49,7 @@ def ask(
     ] = None,
     worker: WorkerOption = None,
     lease: Annotated[
-        str | None, typer.Option("--lease", help="How long they are this worker's: 30m, 8h (as a rule), 2d.")
+        str | None, typer.Option("--lease", help="How long they are this worker's: 30m, 2d; none: 8h.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -64,16 +64,21 @@ def ask(
     """What to measure next. With --worker, --max-pulls, --lease or --out the measurements are leased: nobody else is
     given them before the lease has run out, and asking again gives what is left of it.
     """
+    if out is not None:
+        check_table_name(out)  # before anything is leased
     study = resumed(url, name)
+    if out is not None:
+        _keep_rewards(study, out)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
         plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease, trust_clock=trust_clock)
     else:
         plan = study.free_part()
+    if plan is not None and max_pulls is not None and plan.total > max_pulls:
+        note(f"{worker or ANYONE} holds these {plan.total:,} from before; --max-pulls limits what is leased anew.")
     if leased and worker is None:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _keep_rewards(study, out)
         ids, keys = zip(*plan.keys(), strict=True)
         write_table(
             out, {"id": ids, "key": keys, "reward": [None] * len(ids)}, kinds={"id": str, "key": str, "reward": float}
@@ -82,6 +87,12 @@ def ask(
         print_json(_plan_json(study, plan))
     else:
         _print_plan(study, plan, url, name, out)
+
+
+def check_table_name(path: Path) -> None:
+    """Refuse a file of a kind that no table is written as."""
+    if path.suffix not in (".csv", ".parquet", ".jsonl"):
+        raise InvalidInput(f"{path} is no table that can be written; its name must end in .csv, .parquet or .jsonl.")
 
 
 def _keep_rewards(study: Study, out: Path) -> None:
@@ -312,6 +323,22 @@ def abandon(
     if reason.strip() != INDEPENDENT_OF_VALUE:
         note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
     _print_status(study, name, output)
+
+
+def release(
+    url: UrlArgument,
+    name: NameArgument,
+    worker: Annotated[str, typer.Option("--worker", help="Whose leases end.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Give back what a worker holds, before the lease runs out: it is offered to others at once."""
+    study = resumed(url, name)
+    pulls = study.release(worker)
+    if output is options.Format.json:
+        print_json({"study": name, "worker": worker, "released": pulls})
+        return
+    typer.echo(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
+    typer.echo(f"{name}: {study.progress()}")
 
 
 def close(

@@ -140,10 +140,10 @@ class Board:
 
     def free(self, now: float) -> IntArray:
         """Pulls that nobody holds a lease on, shape (K,)."""
-        out = np.zeros_like(self.told)
+        out, missing = np.zeros_like(self.told), self.missing
         for held in self.running(now):
-            out += self.wanted_of(held)
-        free: IntArray = np.maximum(self.missing - out, 0)
+            out += np.minimum(held.left, missing)
+        free: IntArray = np.maximum(missing - out, 0)
         return free
 
     def wanted_of(self, held: Held) -> IntArray:
@@ -153,7 +153,8 @@ class Board:
 
     def running(self, now: float) -> list[Held]:
         """The leases that have not run out and of which something is still wanted."""
-        return [held for held in self.unfinished.values() if held.lease.until > now and self.wanted_of(held).any()]
+        missing, held = self.missing, self.unfinished.values()
+        return [one for one in held if one.lease.until > now and np.minimum(one.left, missing).any()]
 
     def held_by(self, worker: str, now: float) -> Held | None:
         """The worker's running lease, None without one."""

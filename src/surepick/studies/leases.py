@@ -23,7 +23,7 @@ def system_clock() -> float:
 
 
 def parse_duration(text: str | float) -> float:
-    """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number of seconds.
+    """Seconds of a duration: "90s", "15m", "8h", "2d", "1w", "1h30m", or a number (not a text) of seconds.
 
     Raises:
         InvalidInput: it is none of these, or not positive, or longer than a century.
@@ -34,7 +34,7 @@ def parse_duration(text: str | float) -> float:
         if parts and "".join(number + unit for number, unit in parts) == whole:
             seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
         else:
-            seconds = _plain(whole)
+            seconds = math.nan  # a number without a unit could be hours or seconds
     else:
         seconds = _plain(text)
     if not 0 < seconds <= LONGEST:
@@ -57,18 +57,6 @@ def format_time(seconds: float) -> str:
 def format_utc(seconds: float) -> str:
     """A time in UTC, ISO 8601, to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
-
-
-def format_duration(seconds: float) -> str:
-    """A duration to two units: "3 d 4 h", "12 min", "40 s"."""
-    left = max(0, round(seconds))
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    parts: list[str] = []
-    for name, size in units:
-        number, left = divmod(left, size)
-        if number or (name == "s" and not parts):
-            parts.append(f"{number} {name}")
-    return " ".join(parts[:2])
 
 
 def read_key(key: str, name: str) -> tuple[int, int] | None:

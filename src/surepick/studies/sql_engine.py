@@ -20,7 +20,7 @@ from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
 
 BUSY_SECONDS = 60
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
-KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
 def read_url(url: str) -> URL:

@@ -19,7 +19,7 @@ from surepick.studies.board import Held
 from surepick.studies.circumstances import with_circumstances, with_early_end
 from surepick.studies.fold import Build, Fold
 from surepick.studies.leases import format_time
-from surepick.studies.log import ABANDONED, CLOSED, ENDED, PRIOR, Event, Log, MemoryLog, Planned, Results
+from surepick.studies.log import ABANDONED, CLOSED, ENDED, FAILED, PRIOR, Event, Log, MemoryLog, Planned, Results
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.telling import Receipt
 
@@ -291,6 +291,28 @@ class Study:
         arms, _ = self._arms_of([name for name, _ in failed])
         keys = telling.labels([key for _, key in failed], len(arms)) or ()
         return telling.store_failures(self._fold, arms, self.ids, keys, worker)
+
+    def release(self, worker: str) -> int:
+        """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.
+
+        Args:
+            worker: the name; "lab" stands for "lab/1", "lab/2", ... too.
+
+        Returns:
+            The number of pulls.
+        """
+        with self._turn():
+            planned, now = self._open_plan(), self.log.clock()
+            board = self._fold.look(planned)
+            pulls = 0
+            for held in board.running(now):
+                if held.lease.worker != worker and not held.lease.worker.startswith(f"{worker}/"):
+                    continue
+                left = held.left
+                for arm in np.flatnonzero(left).tolist():
+                    number, pulls = held.lease.number, pulls + int(left[arm])
+                    self.log.add_event(Event(FAILED, planned.number, arm, int(left[arm]), number, "", now))
+        return pulls
 
     def abandon(self, reason: str, ids: Sequence[object] | None = None) -> None:
         """Do not measure the rest of the open plan, or the rest of some arms; it closes once nothing else is wanted.

@@ -156,7 +156,8 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
             other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != arm else "with another value"
             raise InvalidInput(
                 f"key {key!r} was told before {other}; a key names one result. Nothing of this call was stored. If "
-                "it is another measurement, give it a key of its own."
+                "it is another measurement, give it a key of its own. If it corrects a slip: a result that was "
+                "told cannot be changed, and under a new key both would count."
             )
     return results.rows(kept), len(results.keys) - len(kept)
 

@@ -64,7 +64,8 @@ def _decoded(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
-            f"{path} is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}. Save the table as UTF-8."
+            f"{path} is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}. Save the table as UTF-8 "
+            "(spreadsheets call it CSV UTF-8)."
         ) from error
     if "\0" in text:
         raise InvalidInput(f"{path} is not text (it holds zero bytes); a table is CSV, Parquet or JSON lines.")
@@ -87,6 +88,11 @@ def _from_rows(path: Path, names: tuple[str, ...], rows: list[tuple[int, list[st
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidInput(f"{path} has more than one column named {repeated[0]!r}; rename them apart.")
+    if len(names) == 1 and names[0].count(";"):
+        raise InvalidInput(
+            f"{path} is separated by semicolons, as spreadsheets of some languages write it. Save it with commas "
+            "between the columns and points in the numbers (CSV UTF-8, comma delimited)."
+        )
     for line, row in rows:
         if len(row) != len(names):
             raise InvalidInput(

@@ -11,8 +11,8 @@ Tells of an open round of 1,000 candidates, every one acknowledged on disk:
 
 as results per second, by 1 and by 8 processes that write at the same time; medians over the repeats, and the ratio of
 the rate to that of bare. Second table: seconds of `surepick ask`, `tell` and `status` on a study of 1,000 candidates,
-from start to end, beside `python -c 'import numpy, scipy.linalg'`; medians of 7, taken in turns. Asked: at most twice
-that and .6 s.
+from start to end, beside `python -c 'import numpy, scipy.linalg'`; medians of 7, taken in turns. The aim: at most
+twice that and .6 s.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def print_commands(url: str, folder: Path, repeats: int = 7) -> None:
             if turn:  # the first fills the caches
                 seconds[label].append(time.perf_counter() - start)
     reference = statistics.median(seconds["python -c 'import numpy, scipy.linalg'"])
-    print(f"\ncommands at {ARMS:,} candidates, medians of {repeats}; asked: at most {2 * reference + 0.6:.2f} s")
+    print(f"\ncommands at {ARMS:,} candidates, medians of {repeats}; aim: at most {2 * reference + 0.6:.2f} s")
     for label, taken in seconds.items():
         print(f"{label:42s}{statistics.median(taken):>8.2f} s   (from {min(taken):.2f} to {max(taken):.2f})")
 

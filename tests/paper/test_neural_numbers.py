@@ -48,9 +48,10 @@ def check_clusters(label: str, runs: Iterable[sp.Run], golden: float) -> None:
 # --- two clusters, linear rewards: 284 and 333
 
 
-def test_250_arms():
+@pytest.mark.parametrize("seeds", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_250_arms(seeds):
     environment = clusters(250)
-    check_clusters("K = 250", (play("neural-embedding", environment, seed) for seed in range(20)), 284)
+    check_clusters("K = 250", (play("neural-embedding", environment, seed) for seed in range(seeds)), 284)
 
 
 def test_250_arms_drawn_anew():

@@ -229,6 +229,22 @@ def test_a_key_that_was_never_given_is_refused(study, key):
     assert study.tell(["a"], [1.0], keys=["mine"]).counted == 1
 
 
+def test_who_owes_nothing_tells_of_the_open_plan(study):
+    """A lease of an earlier plan that was answered in full does not make results of the open one late."""
+    tell_keys(study, study.ask(worker="ann").keys(), worker="ann")
+    study.ask()
+    assert study.tell(["a"], [1.0], worker="ann").counted == 1
+
+
+def test_who_owes_something_tells_of_the_plan_that_waits_for_it(study, clock):
+    held = study.ask(max_pulls=1, worker="ann", lease="1h")
+    clock.advance(2)
+    tell_keys(study, study.ask(worker="bob").keys(), worker="bob")
+    study.ask()
+    name = held.table()[0][0]
+    assert study.tell([name], [1.0], worker="ann").late == 1
+
+
 def test_a_refused_call_stores_nothing(clock):
     """Late results and one of an arm that was not asked, in one call."""
     study = make_study(clock, sigma=1.0, name="lucb")

@@ -190,7 +190,8 @@ class Study:
             ids: n arm ids, each asked by the open plan. More pulls of an asked arm than asked are welcome.
             rewards: n finite rewards in the user's sign and unit.
             keys: n names of the results; a key that was told before is not counted again.
-            worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease.
+            worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease, if
+                results of that lease are still to come.
             plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
             failed: (id, key or None) of pulls that gave no result, as in `fail`; stored together with the results.
 

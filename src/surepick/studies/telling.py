@@ -174,7 +174,8 @@ def plans_of(
     """Number of the plan that each row belongs to, shape (n,); 0 where that is the open one and none is open.
 
     Args:
-        worker: who told; rows without a key of a lease belong to the plan of the worker's latest lease.
+        worker: who told; rows without a key of a lease belong to the plan of the worker's latest lease, if results of
+            that lease are still to come.
         plan: what the caller says; None: nothing.
         open_number: the open plan, 0 if there is none.
         latest: the latest plan.
@@ -184,7 +185,7 @@ def plans_of(
     """
     if plan is not None and not (isinstance(plan, int | np.integer) and 1 <= plan <= latest):
         raise InvalidInput(f"plan is {plan!r}; the study has opened {latest} plans so far, numbered from 1.")
-    usual = plan or (log.latest_plan_of(worker) if worker else 0) or open_number
+    usual = plan or _owed_plan(log, worker, open_number) or open_number
     belongs = np.full(len(results.arms), usual, np.int64)
     if results.keys is not None:
         for row, (key, arm) in enumerate(zip(results.keys, results.arms.tolist(), strict=True)):
@@ -195,6 +196,21 @@ def plans_of(
                 raise InvalidInput(_unknown(str(key)))
             belongs[row] = named[0]
     return belongs
+
+
+def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
+    """The plan of the worker's latest lease, if results of it are still to come; 0 if not."""
+    latest = log.latest_plan_of(worker) if worker else 0
+    if latest in (0, open_number):
+        return latest
+    news = log.arrivals(latest)
+    left = {leased.lease.number: leased.counts.copy() for leased in news.leased if leased.lease.worker == worker}
+    came = zip(news.leases.tolist(), news.arms.tolist(), news.pulls.tolist(), strict=True)
+    failed = ((event.lease, event.arm, event.pulls) for event in news.events if event.kind == FAILED)
+    for lease, arm, pulls in (*came, *failed):
+        if lease in left and arm is not None:
+            left[lease][arm] -= pulls
+    return latest if any(np.any(counts > 0) for counts in left.values()) else 0
 
 
 def check_given(board: Board, arm: int, ordinal: int, key: str) -> None:

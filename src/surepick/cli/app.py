@@ -15,9 +15,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import surepick
+from surepick.cli.output import BAD_INPUT, DONE, FAILURE
 from surepick.errors import NotConverged, StorageError, SurepickError
-
-DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
 
 COMMANDS = {  # in the order of --help: the file and the function of each; a command loads its own file only
     "demo": ("demo", "demo"),

@@ -8,9 +8,9 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_rounds, run_json
-from surepick.cli.output import print_json
+from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.progress import round_bars
-from surepick.cli.run import NOT_CERTIFIED, print_truth
+from surepick.cli.run import print_truth
 from surepick.complexity import uniform_pulls
 from surepick.environments import digits
 from surepick.experiments import simulate

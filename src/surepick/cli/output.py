@@ -1,4 +1,4 @@
-"""JSON answers on standard output."""
+"""JSON answers on standard output, and the exit codes of all commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import typer
+
+DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
 
 
 def print_json(answer: dict[str, Any]) -> None:

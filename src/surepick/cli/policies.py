@@ -50,7 +50,7 @@ def chosen_policy(
     Raises:
         InvalidInput: an option was given that the policy has no use for, or a setting has no meaning.
     """
-    chosen = name or _fitting(given)
+    chosen = name or fitting_policy(given)
     settings = {option: value for option, value in given.items() if value is not None}
     known = policy_options(chosen)
     for option in settings:
@@ -61,8 +61,8 @@ def chosen_policy(
     return make_policy(chosen, arms, epsilon=epsilon, delta=delta, noise=noise, **settings)
 
 
-def _fitting(given: dict[str, Any]) -> str:
-    """The policy that the given options speak of."""
+def fitting_policy(given: dict[str, Any]) -> str:
+    """The policy that the given options speak of; options that were not given are None."""
     if given.get("misspecification") is not None:
         return NEURAL
     if given.get("gamma") is not None or given.get("kernel") is not None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_rounds, run_json
-from surepick.cli.output import print_json
+from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
 from surepick.cli.policies import chosen_policy, norm_options
 from surepick.cli.progress import round_bars
@@ -23,8 +23,6 @@ from surepick.experiments import Run, simulate
 from surepick.experiments.threads import one_thread
 from surepick.noise import PilotGaussian, parse_noise, scales
 from surepick.policies import Policy
-
-NOT_CERTIFIED = 3
 
 
 def run(

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, note, noted
 from surepick.studies.command import Command
 from surepick.studies.leases import format_time, parse_duration
@@ -20,7 +20,6 @@ from surepick.studies.measuring import Loop
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
 
-NOT_CERTIFIED = 3
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 

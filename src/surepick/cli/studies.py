@@ -111,7 +111,7 @@ def create(
 
     The database is made if it is absent. Afterwards: ask what to measure, tell what came, until it is done.
     """
-    from surepick.cli.policies import chosen_policy, norm_options  # noqa: PLC0415 (only here: ask and tell stay quick)
+    from surepick.cli.policies import chosen_policy, fitting_policy, norm_options  # noqa: PLC0415 (only here: ask and tell stay quick)
     from surepick.noise import parse_noise  # noqa: PLC0415
     from surepick.policies import policy_options  # noqa: PLC0415
 
@@ -133,9 +133,9 @@ def create(
         "kernel": kernel,
         **_more_options(option or []),
     }
+    if seed is not None and "seed" in policy_options(policy or fitting_policy(given)):
+        given["seed"] = seed
     chosen = chosen_policy(candidates, parse_noise(noise), policy, epsilon=epsilon, delta=delta, **given)
-    if seed is not None and chosen.spec is not None and "seed" in policy_options(chosen.spec["name"]):
-        chosen = chosen_policy(candidates, parse_noise(noise), policy, epsilon=epsilon, delta=delta, **given, seed=seed)
     note(*chosen.caveats)
     with noted():
         study = create_study(url, name, candidates, chosen, minimize=minimize)

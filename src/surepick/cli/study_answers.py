@@ -10,14 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, noted
 from surepick.cli.study_work import check_table_name, resumed
 from surepick.studies.leases import format_time, format_utc
-from surepick.studies.progress import Progress
+from surepick.studies.progress import Progress, times
 from surepick.studies.study import Study
-
-NOT_CERTIFIED = 3
 
 
 def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
@@ -29,18 +27,14 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{name}: {progress}"))
     for part in progress.out:
-        console.print(Text(f"  {_times(part.pulls, 'pull')} with {part.worker} until {format_time(part.until)}"))
+        console.print(Text(f"  {times(part.pulls, 'pull')} with {part.worker} until {format_time(part.until)}"))
     if progress.out and progress.free:
-        console.print(Text(f"  {_times(progress.free, 'pull')} with nobody"))
+        console.print(Text(f"  {times(progress.free, 'pull')} with nobody"))
     late, prior = progress.set_aside
     if late:
-        console.print(Text(f"  {_times(late, 'result')} came late: kept, and not used"))
+        console.print(Text(f"  {times(late, 'result')} came late: kept, and not used"))
     if prior:
-        console.print(Text(f"  {_times(prior, 'prior result')}: kept, and not used"))
-
-
-def _times(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + "s" * (number != 1)
+        console.print(Text(f"  {times(prior, 'prior result')}: kept, and not used"))
 
 
 def _status_json(name: str, progress: Progress) -> dict[str, object]:

@@ -19,6 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.records import Plan
 from surepick.studies.leases import ANYONE, format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
+from surepick.studies.progress import Progress
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
 from surepick.tables.arms import row_ids
@@ -144,7 +145,7 @@ def _print_plan(study: Study, plan: Plan | None, url: str, name: str, out: Path 
         console.print(
             Text(f"Nothing is free now: the {sum(part.pulls for part in progress.out):,} missing pulls are out.")
         )
-        _print_out(study, console)
+        _print_out(progress, console)
         return
     until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
     console.print(Text(f"Round {progress.round}: {plan.total:,} measurements{until}"))
@@ -163,11 +164,11 @@ def _print_plan(study: Study, plan: Plan | None, url: str, name: str, out: Path 
         console.print(Text(f"Then: {then}   (a table with the columns id and reward)"))
     else:
         console.print(Text(f"{out} has one row a measurement. Fill in the column reward, then: {then}"))
-    _print_out(study, console)
+    _print_out(progress, console)
 
 
-def _print_out(study: Study, console: Console) -> None:
-    for part in study.progress().out:
+def _print_out(progress: Progress, console: Console) -> None:
+    for part in progress.out:
         console.print(Text(f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}"))
 
 

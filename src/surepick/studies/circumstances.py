@@ -8,6 +8,7 @@ from dataclasses import replace
 from surepick.records import Certificate, Plan
 from surepick.studies.leases import format_time
 from surepick.studies.log import INDEPENDENT_OF_VALUE, Circumstances, Event
+from surepick.studies.progress import times
 
 
 def with_circumstances(
@@ -31,8 +32,8 @@ def _with_facts(answer: Certificate, prepared: tuple[str, ...], circumstances: S
     surplus = sum(one.surplus for one in circumstances)
     if surplus:
         facts.append(
-            f"More results came than were asked, in {_plans(surplus)}; how many has nothing to do with any values "
-            "seen in the same round."
+            f"More results came than were asked, in {times(surplus, 'plan')}; how many has nothing to do with any "
+            "values seen in the same round."
         )
     repeated = sum(one.repeated for one in circumstances)
     if repeated:
@@ -62,10 +63,6 @@ def _with_missing(answer: Certificate, circumstances: Sequence[Circumstances]) -
     )
 
 
-def _plans(number: int) -> str:
-    return "1 plan" if number == 1 else f"{number} plans"
-
-
 def with_early_end(answer: Certificate, ended: Event, plan: Plan, missing: int) -> Certificate:
     """The answer of a study that was closed before its policy stopped, and what more it would have taken.
 
@@ -74,7 +71,7 @@ def with_early_end(answer: Certificate, ended: Event, plan: Plan, missing: int) 
         missing: its pulls that were not in.
     """
     why = f" ({ended.reason})" if ended.reason else ""
-    more = f"The next batch would have taken {missing:,} more measurement{'s' * (missing != 1)}"
+    more = f"The next batch would have taken {times(missing, 'more measurement')}"
     if plan.candidate is not None and plan.value is not None:
         more += f", and about {max(plan.value, missing):,.0f} were predicted to be enough"
     return replace(answer, reason=f"{answer.reason} The study was closed on {format_time(ended.at)}{why}. {more}.")

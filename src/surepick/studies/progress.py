@@ -93,10 +93,10 @@ class Progress:
 
     def __str__(self) -> str:
         if self.stopped:
-            return f"done after {_times(self.rounds, 'round')} and {_times(self.pulls, 'measurement')}: {self._best}."
+            return f"done after {times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}: {self._best}."
         if self.ended is not None:
             why = f" ({self.ended})" if self.ended else ""
-            return f"closed early{why} after {_times(self.rounds, 'round')}; {self._best}."
+            return f"closed early{why} after {times(self.rounds, 'round')}; {self._best}."
         if self.plan == 0:
             return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self._best}."
         return "; ".join([self._where, self._candidates, self._came, self._best]) + "."
@@ -110,7 +110,7 @@ class Progress:
 
     @property
     def _candidates(self) -> str:
-        return f"{self.left:,} of {_times(self.candidates, 'candidate')} left"
+        return f"{self.left:,} of {times(self.candidates, 'candidate')} left"
 
     @property
     def _came(self) -> str:
@@ -131,7 +131,8 @@ class Progress:
         return f"best of the closed rounds {self.leader}, {known}"
 
 
-def _times(number: int, noun: str) -> str:
+def times(number: int, noun: str) -> str:
+    """A number of things: "1 pull", "1,204 pulls"."""
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 

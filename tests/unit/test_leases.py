@@ -621,6 +621,12 @@ def test_a_failure_that_is_refused_frees_nothing(study):
     assert study.ask(worker="bob").total == 0
 
 
+def test_a_text_is_no_list_of_ids(study):
+    study.ask()
+    with pytest.raises(sp.InvalidInput, match="give a sequence of ids"):
+        study.fail("a")
+
+
 def test_what_nobody_leased_can_fail_too(study):
     """It is free as before; that it failed is said."""
     study.ask()

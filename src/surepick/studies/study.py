@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord
-from surepick.studies import leasing, telling
+from surepick.studies import parts, telling
 from surepick.studies import results as border
 from surepick.studies.board import Held
 from surepick.studies.circumstances import with_circumstances, with_early_end
@@ -130,7 +130,7 @@ class Study:
         """
         asked = max_pulls is not None or worker is not None or lease is not None
         if asked:
-            name, seconds = leasing.terms(max_pulls, worker, lease)
+            name, seconds = parts.terms(max_pulls, worker, lease)
         while (planned := self._open()) is not None:
             if not asked:
                 return replace(planned.plan, ids=self.ids)
@@ -159,7 +159,7 @@ class Study:
     def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool) -> Plan | None:
         """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
         with self._turn():
-            now = self.log.clock() if trusted else leasing.checked_time(self.log)
+            now = self.log.clock() if trusted else parts.checked_time(self.log)
             board = self._fold.look(planned)
             held = board.held_by(worker, now)
             if not board.takes_results:
@@ -170,7 +170,7 @@ class Study:
                     return replace(planned.plan, ids=self.ids, counts=np.zeros_like(board.asked))
                 self.log.add_lease(leased, now)
                 held = Held(leased, np.zeros_like(board.asked))
-            return leasing.part(self.log, board, held, self.ids)
+            return parts.part(self.log, board, held, self.ids)
 
     # tell
 
@@ -283,10 +283,11 @@ class Study:
             OutOfTurn: no plan is open.
             InvalidInput: unknown or not asked arm, lengths that differ, or a key that was never given.
         """
-        labels = telling.labels(keys, len(list(ids))) or (None,) * len(list(ids))
+        _, names = self._arms_of(ids)
+        labels = telling.labels(keys, len(names)) or (None,) * len(names)
         with self._turn():
             self._open_plan()
-            return self._fail(list(zip(ids, labels, strict=True)), worker)
+            return self._fail(list(zip(names, labels, strict=True)), worker)
 
     def _fail(self, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
         arms, _ = self._arms_of([name for name, _ in failed])

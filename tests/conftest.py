@@ -103,3 +103,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("seconds per file")
     for file, total in sorted(seconds.items()):
         terminalreporter.write_line(f"{total:8.1f}  {file}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_certificate_is_of_the_published_form() -> Iterator[None]:
+    """Each certificate that a test of this process makes is compared with the published JSON Schema."""
+    import json
+
+    import jsonschema
+
+    from surepick.studies import certificate
+
+    schema = json.loads(certificate.SCHEMA.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    made = certificate.document_of
+
+    def checked(facts: Any, **options: Any) -> dict[str, Any]:
+        document = made(facts, **options)
+        validator.validate(json.loads(json.dumps(document)))
+        return document
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificate, "document_of", checked)
+        yield

@@ -10,13 +10,16 @@ are equal when their fields are, arrays compared element by element.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Generic, TypeVar, dataclass_transform
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick.errors import InvalidInput, OutOfTurn
+
+if TYPE_CHECKING:
+    from surepick.intervals import Deciding
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -38,7 +41,8 @@ def record(cls: type[T]) -> type[T]:
     def equal(self: Any, other: Any) -> Any:
         if type(self) is not type(other):
             return NotImplemented
-        return all(_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        compared = [each.name for each in fields(self) if each.compare]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in compared)
 
     cls.__eq__ = equal  # type: ignore[method-assign]
     cls.__hash__ = None  # type: ignore[assignment]
@@ -407,10 +411,18 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[S]):
-    """One transition of a policy: the next state, and the trace row."""
+    """One transition of a policy: the next state, the trace row, and the intervals that decided.
+
+    Args:
+        state: the next state.
+        record: the row of the trace.
+        deciding: gives the intervals that decided, from those of the look before; computed only for whoever asks.
+            None for policies that decide by no interval.
+    """
 
     state: S
     record: RoundRecord
+    deciding: Deciding | None = field(default=None, compare=False, repr=False)
 
 
 VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")

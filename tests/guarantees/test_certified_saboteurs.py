@@ -3,6 +3,8 @@
 Where the policy's own steering would hide the damage, because its bounds are generous, the steering is hostile.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bounds import failures_allowed
@@ -56,21 +58,22 @@ def test_an_omitted_bias_is_noticed_with_a_candidate_that_profits():
 # --- bets that have seen the batch
 
 
-def without_bad_batches(gains):
+def without_bad_batches(evidence_of):
     """No bet on a rival where the batch would lower the evidence."""
 
     def spoilt(embedded, seen, **given):
-        return np.maximum(gains(embedded, seen, **given), 0.0)
+        found = evidence_of(embedded, seen, **given)
+        return replace(found, gains=np.maximum(found.gains, 0.0))
 
     return spoilt
 
 
-def margins_of_the_batch(gains):
+def margins_of_the_batch(evidence_of):
     """Bets on the differences that the batch itself shows."""
 
     def spoilt(embedded, seen, *, centre, epsilon, margins, **given):
         margins = np.maximum(epsilon + seen.means[centre] - seen.means, epsilon)
-        return gains(embedded, seen, centre=centre, epsilon=epsilon, margins=margins, **given)
+        return evidence_of(embedded, seen, centre=centre, epsilon=epsilon, margins=margins, **given)
 
     return spoilt
 
@@ -78,15 +81,15 @@ def margins_of_the_batch(gains):
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("spoil", [without_bad_batches, margins_of_the_batch])
 def test_bets_that_look_at_the_batch_are_noticed(spoil, delta, monkeypatch):
-    honest = certified_elimination.evidence_gains
-    monkeypatch.setattr(certified_elimination, "evidence_gains", spoil(honest))
+    honest = certified_elimination.batch_evidence
+    monkeypatch.setattr(certified_elimination, "batch_evidence", spoil(honest))
     environment = known_candidate(sp.SubGaussian(2.0), GAP, RIVALS)
     assert settled_wrongly(environment, epsilon=1.0, delta=delta) > failures_allowed(RIVALS, delta / 2)
 
 
 def test_bets_that_look_at_the_batch_are_noticed_in_studies(monkeypatch):
-    honest = certified_elimination.evidence_gains
-    monkeypatch.setattr(certified_elimination, "evidence_gains", without_bad_batches(honest))
+    honest = certified_elimination.batch_evidence
+    monkeypatch.setattr(certified_elimination, "batch_evidence", without_bad_batches(honest))
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=6)
     wrong = wrong_answers(instance, instance.policy(0.05), 40, ask=ask, most_batches=100)

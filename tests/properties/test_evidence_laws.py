@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.estimators import evidence_gains, noise_allowance, with_squares
+from surepick.estimators import batch_evidence, noise_allowance, with_squares
 from surepick.records import Embedding, IndependentArms, Observations
 
 EPSILON = 0.1
@@ -34,7 +34,7 @@ def expectation(
         )
         ones = np.array(sums, float)
         seen = with_squares(noise, Observations(counts, sign * ones, ones if squared else None))
-        gains = evidence_gains(
+        found = batch_evidence(
             embedded,
             seen,
             centre=centre,
@@ -44,7 +44,7 @@ def expectation(
             noise_scales=allowance.noise_scales(EPSILON),
             norm_bound=norm_bound,
         )
-        total += chance * math.exp(gains[rival])
+        total += chance * math.exp(found.gains[rival])
     return total
 
 
@@ -204,16 +204,18 @@ def test_linearly_independent_arms_need_no_features():
         "noise_scales": allowance.noise_scales(EPSILON),
     }
     seen = Observations(counts, sums, sums**2)
-    plain = evidence_gains(IndependentArms(4), seen, norm_bound=None, **shared)
-    by_features = evidence_gains(Embedding(basis, 0.0), seen, norm_bound=1.0, **shared)
-    assert np.allclose(plain, by_features, rtol=1e-6)
+    plain = batch_evidence(IndependentArms(4), seen, norm_bound=None, **shared)
+    by_features = batch_evidence(Embedding(basis, 0.0), seen, norm_bound=1.0, **shared)
+    assert np.allclose(plain.gains, by_features.gains, rtol=1e-6)
+    assert np.allclose(plain.bets, by_features.bets, rtol=1e-6)
+    assert np.allclose(plain.drawn, by_features.drawn, rtol=1e-6)
 
 
 def test_arms_that_a_batch_cannot_compare_gain_nothing():
     features = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     seen = Observations(np.array([50, 0, 0]), np.array([50.0, 0.0, 0.0]), None)
     allowance = noise_allowance(sp.SubGaussian(1.0), Observations.nothing(3))
-    gains = evidence_gains(
+    found = batch_evidence(
         Embedding(features, 0.0),
         seen,
         centre=0,
@@ -223,4 +225,4 @@ def test_arms_that_a_batch_cannot_compare_gain_nothing():
         noise_scales=allowance.noise_scales(EPSILON),
         norm_bound=5.0,
     )
-    assert np.array_equal(gains, np.zeros(3))
+    assert np.array_equal(found.gains, np.zeros(3))

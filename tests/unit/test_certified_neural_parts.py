@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.embeddings.neural import ArmNetwork, Network
-from surepick.estimators import bias_ahead, evidence, evidence_gains, noise_allowance, with_squares
+from surepick.estimators import batch_evidence, bias_ahead, evidence, noise_allowance, with_squares
 from surepick.estimators.evidence import GENEROUS
 from surepick.estimators.network import left_out, plausible_regularization, train
 from surepick.estimators.steady_weights import steady_flows
@@ -113,7 +113,7 @@ def through(seed: int, *, num_arms: int = 12, dim: int = 3, gamma: float = 0.05)
 @pytest.mark.parametrize("steady", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bias_ahead_is_what_the_batch_will_lose(seed, steady, guessed, monkeypatch):
-    """`evidence_gains` bets on margin - beta - drift; that room is seen where the bets are made."""
+    """`batch_evidence` bets on margin - beta - drift; that room is seen where the bets are made."""
     embedded, counts, scales, scores, margins = through(seed)
     rooms_seen = []
     honest = evidence._bets
@@ -124,7 +124,7 @@ def test_the_bias_ahead_is_what_the_batch_will_lose(seed, steady, guessed, monke
 
     monkeypatch.setattr(evidence, "_bets", looked_at)
     scores = scores if guessed else None
-    evidence_gains(
+    batch_evidence(
         embedded,
         Observations(counts, counts * 0.3),
         centre=2,
@@ -203,8 +203,8 @@ def steady_expectation(embedded, counts, means, *, rival, centre, **given_to_gai
         )
         ones = np.array(sums, float)
         seen = with_squares(noise, Observations(counts, ones, ones))
-        gains = evidence_gains(embedded, seen, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
-        total += chance * math.exp(gains[rival])
+        found = batch_evidence(embedded, seen, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
+        total += chance * math.exp(found.gains[rival])
     return total
 
 
@@ -220,7 +220,7 @@ def least_favourable(embedded, counts, theta, *, rival, centre, **given_to_gains
     nothing = Observations(counts, np.zeros(len(counts)), np.zeros(len(counts)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "_bias", noted)
-        evidence_gains(embedded, nothing, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
+        batch_evidence(embedded, nothing, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
     pulled, flow = flows[-1]  # of the steady weights
     slopes = np.zeros(len(counts))  # of the estimate of h_rival - h_centre less the truth, by eta
     slopes[pulled] = flow[0]
@@ -284,7 +284,7 @@ def test_the_enumeration_is_not_vacuous(monkeypatch):
 def test_rows_without_a_margin_gain_nothing():
     embedded, counts, scales, scores, margins = through(3)
     margins[[0, 4, 7]] = [0.0, -1.0, 0.0]
-    gains = evidence_gains(
+    gains = batch_evidence(
         embedded,
         Observations(counts, counts * np.linspace(0.0, 1.0, 12)),
         centre=2,
@@ -296,7 +296,7 @@ def test_rows_without_a_margin_gain_nothing():
         steady=True,
         needs=np.full(12, 3.0),
         scores=scores,
-    )
+    ).gains
     assert gains[[0, 2, 4, 7]].tolist() == [0.0, 0.0, 0.0, 0.0]
     assert np.any(gains != 0.0)
 

@@ -39,16 +39,16 @@ def test_weights_beyond_one_are_refused(monkeypatch):
 def test_a_settled_rival_stays_settled_and_the_candidate_is_none():
     epochs = opened((), 0, 3)
     up, down = np.array([9.0, 9.0, 1.0]), np.array([-9.0, -9.0, 0.0])
-    epochs = advanced(epochs, lambda _: up, THRESHOLD)
+    epochs = advanced(epochs, {0: up}, THRESHOLD)
     assert epochs[0].settled.tolist() == [1]
-    epochs = advanced(epochs, lambda _: down, THRESHOLD)
+    epochs = advanced(epochs, {0: down}, THRESHOLD)
     assert epochs[0].settled.tolist() == [1]
     assert epochs[0].unsettled().tolist() == [2]
     assert math.isclose(epochs[0].evidence[1], math.log(0.5))
 
 
 def test_a_new_epoch_starts_from_its_weight_whatever_came_before():
-    epochs = advanced(opened((), 0, 3), lambda _: np.full(3, 2.0), THRESHOLD)
+    epochs = advanced(opened((), 0, 3), {0: np.full(3, 2.0)}, THRESHOLD)
     epochs = opened(epochs, 2, 3)
     assert np.array_equal(epoch_of(epochs, 2).evidence, np.full(3, math.log(0.25)))
     assert epoch_of(epochs, 1) is None

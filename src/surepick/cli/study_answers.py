@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -92,17 +93,37 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
         raise typer.Exit(NOT_CERTIFIED)
 
 
-def certificate(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
-    """The answer and what it rests on; all that was decided is computed again before. Exit code 3 if not certified."""
-    from surepick.cli.answers import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
+def certificate(
+    url: UrlArgument,
+    name: NameArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write it to this JSON file, which surepick verify checks.")
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """The answer and what it rests on; all that was decided is computed again before. Exit code 3 if not certified.
+
+    With --format json, or in the file, it carries all that surepick verify needs to compute every number again on
+    another machine, without the database.
+    """
+    from surepick.cli.answers import print_certificate, print_rounds  # noqa: PLC0415
+    from surepick.studies.certificate import certificate_document, write_document  # noqa: PLC0415
 
     study = _opened(url, name)
     answer = study.certificate()
+    if out is not None or output is options.Format.json:
+        document = certificate_document(study, name)
+    if out is not None:
+        write_document(document, out)
     if output is options.Format.json:
-        print_json({"study": name, **certificate_json(answer)})
+        print_json(document)
     else:
         print_rounds(answer.rounds, study.policy)
         print_certificate(answer)
+        if out is not None:
+            Console(highlight=False, soft_wrap=True).print(
+                Text(f"Written to {out}. Next: surepick verify {quote(str(out))}")
+            )
     if answer.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
 

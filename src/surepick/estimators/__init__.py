@@ -5,7 +5,7 @@ from __future__ import annotations
 from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
 from surepick.estimators.boundaries import anytime_radius, noise_multiplier
 from surepick.estimators.checks import collapsed, lack_of_fit, norm_contradicted
-from surepick.estimators.evidence import bias_ahead, evidence_gains
+from surepick.estimators.evidence import Evidence, batch_evidence, bias_ahead
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.noise_allowance import NoiseAllowance, noise_allowance, with_squares
 from surepick.estimators.protocol import Estimate
@@ -19,15 +19,16 @@ from surepick.records import Embedding, IndependentArms, Observations
 __all__ = [
     "ArmMeansEstimate",
     "Estimate",
+    "Evidence",
     "LeastSquaresEstimate",
     "NoiseAllowance",
     "RegularisedEstimate",
     "anytime_radius",
     "arm_means",
+    "batch_evidence",
     "bias_ahead",
     "collapsed",
     "estimate",
-    "evidence_gains",
     "lack_of_fit",
     "least_squares",
     "noise_allowance",

@@ -7,7 +7,7 @@ import numpy as np
 from surepick.estimators.noise_allowance import ROUNDED_UP, NoiseAllowance
 from surepick.estimators.steady_weights import steady_flows
 from surepick.linalg import weighted_range, whitened
-from surepick.records import Embedding, FloatArray, IndependentArms, IntArray, Observations
+from surepick.records import Embedding, FloatArray, IndependentArms, IntArray, Observations, freeze, record
 
 HEURISTIC_CAUTION = 0.7
 BLOCK_ENTRIES = 4_000_000
@@ -16,7 +16,30 @@ GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect
 CERTAIN = 1e6  # evidence of differences that are known without noise
 
 
-def evidence_gains(
+@record
+class Evidence:
+    """What one batch says against each rival.
+
+    Args:
+        gains: log e-values, shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
+        bets: t, shape (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon).
+        drawn: t xhat, shape (K,): xhat estimates h_j - h_c.
+    """
+
+    gains: FloatArray
+    bets: FloatArray
+    drawn: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
+
+    @staticmethod
+    def nothing(num_arms: int) -> Evidence:
+        """No evidence."""
+        return Evidence(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
+
+
+def batch_evidence(
     embedded: Embedding | IndependentArms,
     seen: Observations,
     *,
@@ -30,7 +53,7 @@ def evidence_gains(
     needs: FloatArray | None = None,
     scores: FloatArray | None = None,
     offset: float = 0.0,
-) -> FloatArray:
+) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
         y = z_j - z_c,   u_x = y' A^+ z_x / s_x^2,   A = sum_x n(x) z_x z_x' / s_x^2
@@ -62,7 +85,7 @@ def evidence_gains(
             the means less this number.
 
     Returns:
-        shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
+        The gains, and the bets and estimates behind them.
 
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory.
     """
@@ -71,9 +94,9 @@ def evidence_gains(
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     pulled = np.flatnonzero(seen.counts)
-    gains = np.zeros(len(seen.counts))
+    gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
     if len(pulled) == 0:
-        return gains
+        return Evidence(gains, bets, drawn)
     coordinates, own = _coordinates(embedded, seen.counts, pulled, noise_scales)
     step = max(1, BLOCK_ENTRIES // max(len(pulled), embedded.dim) // (embedded.dim if steady else 1))
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
@@ -89,11 +112,12 @@ def evidence_gains(
         drift = _drift(weights * seen.counts[pulled], scores, pulled, rows, centre, offset)
         rooms = margins[rows] - beta - drift
         tilts = _bets(weights, seen.counts[pulled], pulled, rooms, allowance, noise_scales, limits)
-        lead = epsilon - beta - weights @ (seen.sums[pulled] - offset * seen.counts[pulled])
+        ahead = weights @ (seen.sums[pulled] - offset * seen.counts[pulled])
         penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
-        gains[rows] = tilts * lead - penalty
-        gains[rows[~weights.any(axis=1) & (beta < epsilon)]] = CERTAIN
-    return np.minimum(gains, CERTAIN)
+        gains[rows], bets[rows], drawn[rows] = tilts * (epsilon - beta - ahead) - penalty, tilts, tilts * ahead
+        known = ~weights.any(axis=1) & (beta < epsilon)
+        gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - beta[known])
+    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 
 def _coordinates(
@@ -129,7 +153,7 @@ def bias_ahead(
 ) -> FloatArray:
     """What bias is expected to take of each margin in a batch with these counts, before it is measured.
 
-    beta of `evidence_gains`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
+    beta of `batch_evidence`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
 
     Args:
         counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
@@ -264,14 +288,14 @@ def _gains_of_means(
     allowance: NoiseAllowance,
     noise_scales: FloatArray,
     needs: FloatArray | None,
-) -> FloatArray:
+) -> Evidence:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
     counts, means = seen.counts, seen.means
-    gains = np.zeros(len(counts))
+    gains, placed, drawn = (np.zeros(len(counts)) for _ in range(3))
     rivals = np.flatnonzero(counts)
     rivals = rivals[rivals != centre]
     if counts[centre] == 0 or len(rivals) == 0:
-        return gains
+        return Evidence(gains, placed, drawn)
     shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
     arms = rivals, np.full(len(rivals), centre)
     room = np.maximum(margins[rivals], 0.0)
@@ -283,7 +307,7 @@ def _gains_of_means(
         cost = sum(allowance.expected(bets * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
         bets, gain = _enough(bets, room, np.asarray(cost), None if needs is None else needs[rivals])
         tilts, promise = np.where(gain > promise, bets, tilts), np.maximum(gain, promise)
-    lead = epsilon - (means[rivals] - means[centre])
+    ahead = means[rivals] - means[centre]
     penalty = sum(allowance.total(tilts * share, who, seen) for share, who in zip(shares, arms, strict=True))
-    gains[rivals] = tilts * lead - penalty
-    return np.minimum(gains, CERTAIN)
+    gains[rivals], placed[rivals], drawn[rivals] = tilts * (epsilon - ahead) - penalty, tilts, tilts * ahead
+    return Evidence(np.minimum(gains, CERTAIN), placed, drawn)

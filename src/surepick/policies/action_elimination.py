@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.estimators import anytime_radius
+from surepick.intervals import Intervals, against
 from surepick.noise import Noise, scales
 from surepick.policies.answers import (
     GROWTH,
@@ -146,7 +147,14 @@ class ActionElimination:
         gap = max(0.0, float(np.max(upper[others] - lower[leader]))) if len(others) else 0.0
         finished = "single" if len(others) == 0 else "certified" if gap <= self.epsilon else ""
         after = MeansState(state.round + 1, survivors, pooled, leader, gap if math.isfinite(gap) else None, finished)
-        return Step(after, _row(plan, seen, after))
+
+        def deciding(_: Intervals | None) -> Intervals:
+            rivals = active[active != leader]
+            leads, widths = pooled.means[leader] - pooled.means[rivals], radius[leader] + radius[rivals]
+            allowed = np.where(np.isin(rivals, survivors), self.epsilon, 0.0)
+            return against(leader, rivals, leads=leads, widths=widths, allowed=allowed)
+
+        return Step(after, _row(plan, seen, after), deciding)
 
     def recommend(self, state: MeansState) -> int:
         return state.leader

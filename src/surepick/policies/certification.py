@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from surepick.errors import InvalidInput
+from surepick.estimators import Evidence
+from surepick.intervals import Intervals, Trial
 from surepick.noise import Noise, failure_probability
 from surepick.policies import steering
 from surepick.policies.answers import answer_without_pulls, assumptions_for, verdict
@@ -105,8 +107,9 @@ def concluded(
     plan: Plan,
     seen: Observations,
     *,
-    gains: Callable[[int], FloatArray],
+    evidence: Callable[[int], Evidence],
     threshold: float,
+    epsilon: float,
     leader: int,
     compressed: bool,
     alarms: tuple[str, ...],
@@ -117,8 +120,9 @@ def concluded(
 
     Args:
         also: further candidates whose epochs open with that of the plan's, chosen from the past.
-        gains: candidate -> log e-values of the batch (lines 2 to 4).
+        evidence: candidate -> what the batch says for it (lines 2 to 4).
         threshold: log(1/delta).
+        epsilon: the shortfall that is tolerated, in reward units.
         leader: the arm of highest score now.
         compressed: the batch used the features.
         alarms: what the checks found in it.
@@ -128,7 +132,8 @@ def concluded(
     if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
             epochs = opened(epochs, candidate, num_arms)
-    epochs = advanced(epochs, gains, threshold)
+    found = {epoch.candidate: evidence(epoch.candidate) for epoch in epochs}
+    epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold)
     candidate = -1 if plan.candidate is None else plan.candidate
     certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
     if certified is not None:
@@ -145,7 +150,11 @@ def concluded(
         compressed=state.compressed or compressed,
         alarms=with_alarms(state.alarms, alarms),
     )
-    return Step(after, _row(plan, seen, after, gap(after.finished)))
+
+    def deciding(before: Intervals | None) -> Intervals:
+        return intervals_of(after, found, before, threshold=threshold, epsilon=epsilon)
+
+    return Step(after, _row(plan, seen, after, gap(after.finished)), deciding)
 
 
 def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
@@ -153,6 +162,66 @@ def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: in
     if epoch is None:
         return np.arange(num_arms)
     return np.union1d(epoch.unsettled(), [candidate, leader])
+
+
+def intervals_of(
+    after: CertifiedState,
+    found: Mapping[int, Evidence],
+    before: Intervals | None,
+    *,
+    threshold: float,
+    epsilon: float,
+) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 10).
+
+        U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      settled: U_j <= epsilon
+
+    Args:
+        after: the state after the batch.
+        found: candidate -> what the batch says for it.
+        before: the intervals of the batch before, with the trials of all candidates.
+        threshold: log(1/delta).
+        epsilon: the shortfall that is tolerated, in reward units.
+    """
+    known = {} if before is None else {trial.candidate: trial for trial in before.trials}
+    num_arms = len(after.seen.counts)
+    trials = tuple(
+        _tried(epoch, known.get(epoch.candidate) or _untried(epoch.candidate, num_arms), found, threshold, epsilon)
+        for epoch in after.epochs
+    )
+    trial = next((one for one in trials if one.candidate == after.candidate), None)
+    if trial is None:
+        nobody, nothing = np.full(num_arms, -1), np.full(num_arms, np.nan)
+        allowed = np.full(num_arms, epsilon)
+        return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, trials)
+    rivals = np.flatnonzero(np.arange(num_arms) != trial.candidate)
+    bounds, leads = trial.bounds[rivals], trial.leads[rivals]
+    return Intervals(
+        arms=rivals,
+        witnesses=np.full(len(rivals), trial.candidate),
+        leads=leads,
+        widths=bounds + leads,
+        margins=epsilon - bounds,
+        allowed=np.full(len(rivals), epsilon),
+        trials=trials,
+    )
+
+
+def _untried(candidate: int, num_arms: int) -> Trial:
+    zeros, unknown = np.zeros(num_arms), np.full(num_arms, np.inf)
+    return Trial(candidate, zeros, zeros, unknown, np.full(num_arms, np.nan))
+
+
+def _tried(epoch: Epoch, trial: Trial, found: Mapping[int, Evidence], threshold: float, epsilon: float) -> Trial:
+    """The trial of an epoch's candidate after one more batch."""
+    batch = found[epoch.candidate]
+    bets, drawn = trial.bets + batch.bets, trial.drawn + batch.drawn
+    told = bets > 0.0
+    share = np.where(told, bets, 1.0)
+    bounds = np.where(told, epsilon + (threshold - epoch.evidence) / share, np.inf)
+    better = bounds < trial.bounds
+    leads = np.where(better, -drawn / share, trial.leads)
+    return Trial(epoch.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads)
 
 
 def _row(plan: Plan, seen: Observations, after: CertifiedState, gap: float | None) -> RoundRecord:

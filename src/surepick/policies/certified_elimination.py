@@ -12,7 +12,7 @@ from surepick.complexity import cheapest_dimension
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.estimators import estimate, evidence_gains, noise_allowance, with_squares
+from surepick.estimators import Evidence, batch_evidence, estimate, noise_allowance, with_squares
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
@@ -50,7 +50,7 @@ OPTIONS = ("gap_bound", "dim", "tolerance", "reserve", "largest_batch")
 class CertifiedElimination:
     """Certify one candidate c: collect evidence, for each rival j, against "j is better than c by more than epsilon".
 
-        E_j = p_c product over batches since c was first tried of exp(gain_j)        (`evidence_gains`)
+        E_j = p_c product over batches since c was first tried of exp(gain_j)        (`batch_evidence`)
         recommend c when every E_j has once reached 1/delta
 
     A wrong recommendation needs the process of one single rival, the best arm, to exceed 1/delta; so there is no union
@@ -175,8 +175,9 @@ class CertifiedElimination:
             state,
             plan,
             seen,
-            gains=self._gains(state, plan, seen),
+            evidence=self._evidence(state, plan, seen),
             threshold=self.threshold,
+            epsilon=self.epsilon,
             leader=int(np.argmax(self._guess(plan.dim, state.seen.plus(seen)).scores)),
             compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
             alarms=self._suspicions(plan, seen),
@@ -292,17 +293,17 @@ class CertifiedElimination:
     def _guess(self, dim: int, seen: Observations) -> Guess:
         return steering.guess_of(self.embedded(dim), seen, noise_allowance(self.noise, seen).noise_scales(self.epsilon))
 
-    def _gains(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int], FloatArray]:
+    def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int], Evidence]:
         """candidate -> the batch's log e-values; bets and allowances are from before the batch (lines 2 to 4)."""
         allowance = noise_allowance(self.noise, state.seen)
         noise_scales = allowance.noise_scales(self.epsilon)
         batch = with_squares(self.noise, seen)
         guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
 
-        def gains(centre: int) -> FloatArray:
+        def evidence(centre: int) -> Evidence:
             if guess is None:
-                return np.zeros(self.num_arms)
-            return evidence_gains(
+                return Evidence.nothing(self.num_arms)
+            return batch_evidence(
                 self.embedded(plan.dim),
                 batch,
                 centre=centre,
@@ -313,7 +314,7 @@ class CertifiedElimination:
                 norm_bound=self.embedding.norm_bound,
             )
 
-        return gains
+        return evidence
 
     def _capped(self, total: int, weights: FloatArray) -> int:
         return certification.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)

@@ -11,10 +11,11 @@ import numpy as np
 from surepick.designs import round_design
 from surepick.embeddings.neural import ArmNetwork, Network
 from surepick.estimators import (
+    Evidence,
     LeastSquaresEstimate,
     arm_means,
+    batch_evidence,
     estimate,
-    evidence_gains,
     lack_of_fit,
     noise_allowance,
     with_squares,
@@ -223,8 +224,9 @@ class CertifiedNeural:
             state,
             plan,
             seen,
-            gains=self._gains(state, learnt, used, seen),
+            evidence=self._evidence(state, learnt, used, seen),
             threshold=self.threshold,
+            epsilon=self.epsilon,
             leader=int(np.argmax(self._learnt(pooled).scores)),
             compressed=plan.dim < self.num_arms and self._collects(state, plan, seen),
             alarms=self._misfit(plan, used, seen),
@@ -322,22 +324,22 @@ class CertifiedNeural:
         """C >= ||theta||: Z'Z = K I, so ||theta|| is the root mean square of h - eta, at most B + gamma."""
         return (self.size_bound + embedded.misspecification) * ROUNDED_UP
 
-    def _gains(
+    def _evidence(
         self, state: CertifiedState, learnt: Learnt, used: Embedding | IndependentArms, seen: Observations
-    ) -> Callable[[int], FloatArray]:
+    ) -> Callable[[int], Evidence]:
         """candidate -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
         allowance = noise_allowance(self.noise, state.seen)
         noise_scales = allowance.noise_scales(self.epsilon)
         batch = with_squares(self.noise, seen)
         guess = self._guess(learnt, state.seen) if state.seen.total > 0 else None
 
-        def gains(centre: int) -> FloatArray:
+        def evidence(centre: int) -> Evidence:
             if guess is None:
-                return np.zeros(self.num_arms)
+                return Evidence.nothing(self.num_arms)
             epoch = epoch_ahead(state, centre, self.num_arms)
             margins = guess.margins(centre, self.epsilon)
             margins[epoch.settled] = 0.0
-            return evidence_gains(
+            return batch_evidence(
                 used,
                 batch,
                 centre=centre,
@@ -352,7 +354,7 @@ class CertifiedNeural:
                 norm_bound=self._norm_bound(used),
             )
 
-        return gains
+        return evidence
 
     def _offset(self, seen: Observations) -> float:
         """What is taken from every reward, so that large means of small differences round as small ones do."""

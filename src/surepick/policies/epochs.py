@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def opened(epochs: tuple[Epoch, ...], candidate: int, num_arms: int) -> tuple[Ep
     return (*epochs, Epoch(candidate, weight, start, np.empty(0, np.int64)))
 
 
-def advanced(epochs: tuple[Epoch, ...], gains: Callable[[int], FloatArray], threshold: float) -> tuple[Epoch, ...]:
+def advanced(epochs: tuple[Epoch, ...], gains: Mapping[int, FloatArray], threshold: float) -> tuple[Epoch, ...]:
     """Every epoch after one more batch: its log e-values grow by the batch's gains (they may fall).
 
     A rival is settled for good once its evidence has reached the threshold: Ville's inequality is about the largest
@@ -84,7 +84,7 @@ def advanced(epochs: tuple[Epoch, ...], gains: Callable[[int], FloatArray], thre
     """
     after = []
     for epoch in epochs:
-        evidence = epoch.evidence + gains(epoch.candidate)
+        evidence = epoch.evidence + gains[epoch.candidate]
         settled = np.union1d(epoch.settled, np.flatnonzero(evidence >= threshold))
         after.append(Epoch(epoch.candidate, epoch.weight, evidence, settled[settled != epoch.candidate]))
     return tuple(after)

@@ -199,7 +199,7 @@ class LinGame:
             leader=found.leader,
             certified_gap=found.gap,
         )
-        return Step(after, row)
+        return Step(after, row, found.deciding)
 
     def recommend(self, state: GameState) -> int:
         return state.leader

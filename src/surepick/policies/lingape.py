@@ -149,7 +149,7 @@ class LinGapE:
             leader=found.leader,
             certified_gap=found.gap,
         )
-        return Step(after, row)
+        return Step(after, row, found.deciding)
 
     def recommend(self, state: MeansState) -> int:
         return state.leader

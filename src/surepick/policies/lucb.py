@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from surepick.intervals import Intervals, against
 from surepick.noise import Noise, scales
 from surepick.policies.action_elimination import MeansState
 from surepick.policies.answers import (
@@ -136,7 +137,13 @@ class LUCB:
             leader=leader,
             certified_gap=certified_gap,
         )
-        return Step(after, row)
+
+        def deciding(_: Intervals | None) -> Intervals:
+            rivals = np.flatnonzero(np.arange(self.num_arms) != leader)
+            leads, widths = pooled.means[leader] - pooled.means[rivals], radius[leader] + radius[rivals]
+            return against(leader, rivals, leads=leads, widths=widths, allowed=self.epsilon)
+
+        return Step(after, row, deciding)
 
     def recommend(self, state: MeansState) -> int:
         return state.leader

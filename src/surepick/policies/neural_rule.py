@@ -21,6 +21,7 @@ import numpy as np
 
 from surepick.complexity import bias
 from surepick.errors import ContractError
+from surepick.intervals import Intervals, against
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
 from surepick.policies.belief import with_alarms
@@ -223,7 +224,14 @@ def conclude(
         certified_gap=None,
         alarms=alarms,
     )
-    return Step(after, row)
+
+    def deciding(_: Intervals | None) -> Intervals:
+        rivals = active[active != leader]
+        threshold = rule.threshold(plan.round) if seen.total > 0 else math.inf
+        leads, widths = scores[leader] - scores[rivals], np.full(len(rivals), threshold)
+        return against(leader, rivals, leads=leads, widths=widths, allowed=0.0)
+
+    return Step(after, row, deciding)
 
 
 def certificate(rule: NeuralRule, state: NeuralState, assumptions: tuple[str, ...], scores: str) -> Certificate:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.estimators import LeastSquaresEstimate
+from surepick.intervals import Deciding, Intervals, against
 from surepick.linalg import thin_svd
 from surepick.noise import Noise, scales
 from surepick.policies.answers import GROWTH, assumptions_for, check_common, check_growth, known_gap_bound, verdict
@@ -70,12 +72,14 @@ class Judgement:
         gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
         unsettled: the leader and the rivals that may still be better than it by more than epsilon, ascending.
         settled: no rival may.
+        deciding: gives the intervals that decided.
     """
 
     leader: int
     gap: float | None
     unsettled: IntArray
     settled: bool
+    deciding: Deciding | None = field(default=None, compare=False)
 
 
 def checked_linear(policy: LinearPeer, features: FloatArray) -> FloatArray:
@@ -199,7 +203,12 @@ def judge(
     ahead[leader] = -np.inf
     gap = max(0.0, float(np.max(ahead)))
     unsettled = np.flatnonzero((ahead > epsilon) | (everybody == leader))
-    return Judgement(leader, gap if math.isfinite(gap) else None, unsettled, gap <= epsilon)
+
+    def deciding(_: Intervals | None) -> Intervals:
+        rivals, leads = everybody[everybody != leader], fitted.scores[leader] - fitted.scores
+        return against(leader, rivals, leads=leads[rivals], widths=width[rivals], allowed=epsilon)
+
+    return Judgement(leader, gap if math.isfinite(gap) else None, unsettled, gap <= epsilon, deciding)
 
 
 def linear_assumption(features: FloatArray, norm_bound: float | None = None) -> tuple[str, ...]:

@@ -16,10 +16,11 @@ import numpy as np
 
 from surepick.designs import allocate, round_design
 from surepick.errors import ContractError, InvalidInput
+from surepick.intervals import Intervals
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
 from surepick.policies.protocol import trace_row
-from surepick.policies.rules import Comparison
+from surepick.policies.rules import Comparison, intervals_of
 from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
 from surepick.records import (
     Certificate,
@@ -291,7 +292,14 @@ def conclude(
         certified_gap=after.gap,
         alarms=alarms,
     )
-    return Step(after, row)
+    certifies = None if settings.stopping == "rounds" else settings.epsilon
+
+    def deciding(_: Intervals | None) -> Intervals:
+        return intervals_of(
+            comparison.leading, active=state.active, survivors=after.active, leader=after.leader, epsilon=certifies
+        )
+
+    return Step(after, row, deciding)
 
 
 def _why_finished(settings: RoundSettings, plan: Plan, comparison: Comparison) -> str:

@@ -7,15 +7,21 @@ survivors of higher score.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from surepick.estimators import Estimate
-from surepick.records import BoolArray, IntArray, record
+from surepick.intervals import Intervals
+from surepick.records import BoolArray, FloatArray, IntArray, record
 
 BLOCK = 512
 HEAD = 32
+BLOCK_PAIRS = 4_000_000
+
+
+Leading = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
 
 
 @record
@@ -27,11 +33,14 @@ class Comparison:
         leader: the arm of highest score among them.
         gap: the leader is at most this much worse than the best arm (reward units, at least 0); infinite when some
             active arm cannot be compared with it.
+        leading: (rivals, arms) -> by how much each rival leads each arm, and how uncertain that is, each of shape
+            (len(rivals), len(arms)); None where nothing could be compared.
     """
 
     survivors: IntArray
     leader: int
     gap: float
+    leading: Leading | None = field(default=None, compare=False)
 
 
 def compare(estimate: Estimate, active: IntArray, *, offset: float, multiplier: float) -> Comparison:
@@ -62,9 +71,10 @@ def compare(estimate: Estimate, active: IntArray, *, offset: float, multiplier: 
     ranked = ranked[np.lexsort((ranked, -scores[ranked]))]
     leader = int(ranked[0])
     rounding = 16.0 * np.finfo(np.float64).eps * float(np.max(np.abs(scores[ranked])))
-    kept = _not_ruled_out(Rule(estimate, offset, multiplier, rounding), ranked)
+    rule = Rule(estimate, offset, multiplier, rounding)
+    kept = _not_ruled_out(rule, ranked)
     survivors = np.sort(np.concatenate([kept, active[~comparable]]))
-    return Comparison(survivors, leader, _gap(estimate, active, leader, offset, multiplier))
+    return Comparison(survivors, leader, _gap(estimate, active, leader, offset, multiplier), rule.leading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +90,14 @@ class Rule:
         """Which of `arms` some arm of `rivals` rules out, shape (len(arms),)."""
         if len(rivals) == 0 or len(arms) == 0:
             return np.zeros(len(arms), bool)
-        lead = self.estimate.scores[rivals][:, None] - self.estimate.scores[arms][None, :]
-        width = self.offset + self.multiplier * self.estimate.distances(rivals, arms)
-        ruled_out: BoolArray = np.any((lead > self.rounding) & (lead >= width), axis=0)
+        leads, widths = self.leading(rivals, arms)
+        ruled_out: BoolArray = np.any((leads > self.rounding) & (leads >= widths), axis=0)
         return ruled_out
+
+    def leading(self, rivals: IntArray, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(leads, widths) of each rival over each arm, shape (len(rivals), len(arms))."""
+        leads = self.estimate.scores[rivals][:, None] - self.estimate.scores[arms][None, :]
+        return leads, self.offset + self.multiplier * self.estimate.distances(rivals, arms)
 
 
 def _not_ruled_out(rule: Rule, ranked: IntArray) -> IntArray:
@@ -106,3 +120,52 @@ def _gap(estimate: Estimate, active: IntArray, leader: int, offset: float, multi
         return 0.0
     width = offset + multiplier * estimate.distances(others, np.array([leader]))[:, 0]
     return max(0.0, float(np.max(estimate.scores[others] - estimate.scores[leader] + width)))
+
+
+def intervals_of(
+    leading: Leading | None, *, active: IntArray, survivors: IntArray, leader: int, epsilon: float | None
+) -> Intervals:
+    """What decided for each arm: the witness that rules it out most clearly, or the leader that it might beat.
+
+    Args:
+        leading: what was compared (`Comparison`).
+        active: the arms in question before the look.
+        survivors: those that stayed.
+        leader: the arm that would be recommended.
+        epsilon: the leader is certified when nobody can be better by more; None where only ruling out counts.
+
+    Cost: O(|active| |survivors| d) at worst, blocks of bounded memory.
+    """
+    left = np.setdiff1d(active, survivors)
+    staying = survivors[survivors != leader]
+    nothing = np.full(len(active), np.nan)
+    if leading is None:
+        return Intervals(active, np.full(len(active), -1), nothing, nothing, nothing, np.zeros(len(active)))
+    if epsilon is None:
+        parts = [_clearest(leading, survivors, np.union1d(left, staying))]
+    else:
+        parts = [_clearest(leading, survivors, left)]
+        leads, widths = (part[0] for part in leading(np.array([leader]), staying))
+        parts.append((staying, np.full(len(staying), leader), leads, widths, np.full(len(staying), epsilon)))
+    arms, witnesses, leads, widths, allowed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(arms)
+    margins = leads - widths + allowed
+    return Intervals(arms[order], witnesses[order], leads[order], widths[order], margins[order], allowed[order])
+
+
+def _clearest(
+    leading: Leading, rivals: IntArray, arms: IntArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    """(arms, witness of the largest lead - width, lead, width, 0) of each arm; a witness has the higher score."""
+    witnesses, found = np.full(len(arms), -1), [np.full(len(arms), np.nan), np.full(len(arms), np.inf)]
+    step = max(1, BLOCK_PAIRS // max(len(rivals), 1))
+    for first in range(0, len(arms), step):
+        block = arms[first : first + step]
+        leads, widths = leading(rivals, block)
+        margins = np.where(leads > 0.0, leads - widths, -np.inf)
+        best, columns = np.argmax(margins, axis=0), np.arange(len(block))
+        some = leads[best, columns] > 0.0
+        witnesses[first : first + step] = np.where(some, rivals[best], -1)
+        for kept, values in zip(found, (leads, widths), strict=True):
+            kept[first : first + step] = np.where(some, values[best, columns], np.nan)
+    return arms, witnesses, found[0], found[1], np.zeros(len(arms))

@@ -17,7 +17,7 @@ from surepick.policies import rounds
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import Comparison
-from surepick.records import Certificate, Embedding, IntArray, Observations, Plan, Step, record
+from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan, Step, record
 
 OPTIONS = ("slack", "gap_bound", "schedule", "union", "floor", "dim", "tolerance")
 UNKNOWN = (
@@ -127,8 +127,8 @@ class UnknownMisspecificationElimination:
         step = rounds.conclude(self.settings, state, plan, seen, comparison)
         row = replace(step.record, certified_gap=None)  # nothing is ever proved
         if step.state.finished == "rounds":
-            return Step(replace(step.state, finished="", round=plan.round + 1), row)
-        return Step(step.state, row)
+            return Step(replace(step.state, finished="", round=plan.round + 1), row, step.deciding)
+        return Step(step.state, row, step.deciding)
 
     def recommend(self, state: EliminationState) -> int:
         return state.leader
@@ -150,4 +150,9 @@ def _trailing(fitted: Estimate, active: IntArray, threshold: float) -> Compariso
     scores = np.where(comparable, fitted.scores[active], -np.inf)
     leader = int(active[np.argmax(scores)])
     trailing = comparable & (scores.max() - scores >= threshold)
-    return Comparison(active[~trailing], leader, math.inf)
+
+    def leading(rivals: IntArray, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        leads = np.where(fitted.comparable[arms], fitted.scores[rivals][:, None] - fitted.scores[arms], -np.inf)
+        return leads, np.full_like(leads, threshold)
+
+    return Comparison(active[~trailing], leader, math.inf, leading)

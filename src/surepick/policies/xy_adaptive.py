@@ -10,12 +10,13 @@ import numpy as np
 from surepick.designs import allocate, design_value, solve_design
 from surepick.errors import InvalidInput
 from surepick.estimators import least_squares
+from surepick.intervals import Intervals
 from surepick.noise import Noise, largest_scale
 from surepick.policies.belief import believed
 from surepick.policies.peers import checked_linear, linear_assumption, linear_caveat, peer_certificate
 from surepick.policies.protocol import plain_options, trace_row
 from surepick.policies.rounds import whole_pulls
-from surepick.policies.rules import Comparison, compare
+from surepick.policies.rules import Comparison, compare, intervals_of
 from surepick.policies.schedules import check_choice
 from surepick.policies.xy_static import (
     CONSTANTS,
@@ -159,7 +160,14 @@ class XYAdaptive:
             certified_gap=after.gap,
             alarms=alarms,
         )
-        return Step(after, row)
+        certifies = self.epsilon if self.stopping == "certified" else None
+
+        def deciding(_: Intervals | None) -> Intervals:
+            return intervals_of(
+                comparison.leading, active=state.active, survivors=after.active, leader=after.leader, epsilon=certifies
+            )
+
+        return Step(after, row, deciding)
 
     def recommend(self, state: PhaseState) -> int:
         return state.leader

@@ -192,7 +192,7 @@ class XYStatic:
             certified_gap=after.gap,
             alarms=alarms,
         )
-        return Step(after, row)
+        return Step(after, row, found.deciding)
 
     def recommend(self, state: PhaseState) -> int:
         return state.leader

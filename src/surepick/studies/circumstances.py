@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from surepick.records import Certificate, Plan
-from surepick.studies.leases import format_time
+from surepick.records import Certificate, Plan, record
+from surepick.studies.leases import to_the_minute
 from surepick.studies.log import INDEPENDENT_OF_VALUE, Circumstances, Event
 from surepick.studies.progress import times
 
@@ -63,15 +63,33 @@ def _with_missing(answer: Certificate, circumstances: Sequence[Circumstances]) -
     )
 
 
-def with_early_end(answer: Certificate, ended: Event, plan: Plan, missing: int) -> Certificate:
-    """The answer of a study that was closed before its policy stopped, and what more it would have taken.
+@record
+class EarlyEnd:
+    """A study was closed before its policy stopped.
 
     Args:
-        plan: the plan that was open, or that would have been next.
-        missing: its pulls that were not in.
+        reason: why, in the user's words; may be empty.
+        at: when, seconds since 1970 (UTC).
+        missing: pulls that were not in, of the plan that was open or would have been next.
+        predicted: how many were predicted to be enough, None where that is not known.
     """
-    why = f" ({ended.reason})" if ended.reason else ""
-    more = f"The next batch would have taken {times(missing, 'more measurement')}"
-    if plan.candidate is not None and plan.value is not None:
-        more += f", and about {max(plan.value, missing):,.0f} were predicted to be enough"
-    return replace(answer, reason=f"{answer.reason} The study was closed on {format_time(ended.at)}{why}. {more}.")
+
+    reason: str
+    at: float
+    missing: int
+    predicted: float | None
+
+    @staticmethod
+    def of(ended: Event, plan: Plan, missing: int) -> EarlyEnd:
+        """The end, when `missing` pulls of that plan were not in."""
+        predicted = None if plan.candidate is None or plan.value is None else max(plan.value, missing)
+        return EarlyEnd(ended.reason, ended.at, missing, predicted)
+
+
+def with_early_end(answer: Certificate, end: EarlyEnd) -> Certificate:
+    """The answer of a study that was closed before its policy stopped, and what more it would have taken."""
+    why = f" ({end.reason})" if end.reason else ""
+    more = f"The next batch would have taken {times(end.missing, 'more measurement')}"
+    if end.predicted is not None:
+        more += f", and about {end.predicted:,.0f} were predicted to be enough"
+    return replace(answer, reason=f"{answer.reason} The study was closed on {to_the_minute(end.at)}{why}. {more}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from surepick.noise import parse_noise
 from surepick.records import Arms
 from surepick.studies import sql_schema as tables
 from surepick.studies.audit import audit, first_difference
+from surepick.studies.hashes import arms_hash, chained
 from surepick.studies.leases import system_clock
 from surepick.studies.log import Planned
 from surepick.studies.sql_engine import check_version, connect, in_words, reach, shown
-from surepick.studies.sql_log import SqlLog, chained
+from surepick.studies.sql_log import SqlLog
 from surepick.studies.study import Study, check_subject, rounds_at_most
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
     features = np.ascontiguousarray(arms.features, dtype="<f8").tobytes()
     ids = json.dumps(arms.ids, ensure_ascii=False)
     shape = arms.features.shape
-    arms_hash = _arms_hash(ids, shape, features)
+    hashed = arms_hash(ids, shape, features)
     return {
         "name": name,
         "configuration": configuration,
@@ -229,19 +229,15 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
         "features": features,
         "num_arms": shape[0],
         "num_features": shape[1],
-        "arms_hash": arms_hash,
-        "hash": study_hash(name, configuration, ids, arms_hash),
+        "arms_hash": hashed,
+        "hash": study_hash(name, configuration, ids, hashed),
         "created_at": system_clock(),
     }
 
 
-def study_hash(name: str, configuration: str, ids: str, arms_hash: str) -> str:
+def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
     """Where the chain of plans and decisions begins. The ids stand in it themselves: who tells needs no features."""
-    return chained("", name, configuration, ids, arms_hash)
-
-
-def _arms_hash(ids: str, shape: tuple[int, ...], features: bytes) -> str:
-    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest())
+    return chained("", name, configuration, ids, hashed)
 
 
 def _found(engine: Engine, url: str, name: str) -> Row[Any]:
@@ -289,7 +285,7 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
             sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
         ).scalar_one()
     shape = (row.num_arms, row.num_features)
-    if not isinstance(features, bytes) or row.arms_hash != _arms_hash(row.ids, shape, features):
+    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features):
         raise StorageError(
             f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
             "changed now; take the latest backup (docs/studies.md)."

@@ -54,6 +54,11 @@ def format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
+def to_the_minute(seconds: float) -> str:
+    """A time in UTC, to the minute: the same text on every machine."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def format_utc(seconds: float) -> str:
     """A time in UTC, ISO 8601, to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

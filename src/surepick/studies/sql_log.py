@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from surepick.codec import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
 from surepick.records import Lease, Observations, Plan, RoundRecord
 from surepick.studies import sql_schema as tables
+from surepick.studies.hashes import chained
 from surepick.studies.leases import Clock, system_clock
 from surepick.studies.log import (
     COUNTED,
@@ -498,16 +498,6 @@ class SqlLog:
 
 
 HASHED = ("plan", "round", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")
-
-
-def chained(previous: str, *texts: str) -> str:
-    """SHA-256 of the hash before and of texts, each with its length, so that none can run into the next."""
-    digest = hashlib.sha256(previous.encode())
-    for text in texts:
-        stored = str(text).encode()  # SQLite may hold any kind of value
-        digest.update(len(stored).to_bytes(8, "big"))
-        digest.update(stored)
-    return digest.hexdigest()
 
 
 def decision_hash(row: Any) -> str:

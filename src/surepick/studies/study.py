@@ -16,10 +16,22 @@ from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord
 from surepick.studies import parts, telling
 from surepick.studies import results as border
 from surepick.studies.board import Held
-from surepick.studies.circumstances import with_circumstances, with_early_end
+from surepick.studies.circumstances import EarlyEnd, with_circumstances, with_early_end
 from surepick.studies.fold import Build, Fold
 from surepick.studies.leases import format_time
-from surepick.studies.log import ABANDONED, CLOSED, ENDED, FAILED, PRIOR, Event, Log, MemoryLog, Planned, Results
+from surepick.studies.log import (
+    ABANDONED,
+    CLOSED,
+    ENDED,
+    FAILED,
+    PRIOR,
+    Circumstances,
+    Event,
+    Log,
+    MemoryLog,
+    Planned,
+    Results,
+)
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.telling import Receipt
 
@@ -391,21 +403,25 @@ class Study:
     def certificate(self) -> Certificate:
         """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
         head = self._fold.settle()
-        state = self._fold.state_of(head.decision)
-        answer = self.policy.certificate(state)
-        prepared = self.arms.preparation if self.policy.assumptions else ()
-        answer = replace(
-            answer, best_arm=self.ids[answer.arm], minimize=self.minimize, rounds=self._fold.trace(head.decision.plan)
+        return answer_of(
+            self.policy,
+            self.arms,
+            self._fold.state_of(head.decision),
+            minimize=self.minimize,
+            rounds=self._fold.trace(head.decision.plan),
+            circumstances=self._fold.circumstances,
+            end=self.early_end(),
         )
-        answer = with_circumstances(answer, prepared, self._fold.circumstances)
-        ended = self.log.ended()
+
+    def early_end(self) -> EarlyEnd | None:
+        """How the study was closed before its policy stopped; None if it was not."""
+        head, ended = self._fold.settle(), self.log.ended()
         if ended is None or head.decision.stopped:
-            return answer
+            return None
         if head.planned is not None:
-            missing = int(self._fold.look(head.planned).missing.sum())
-            return with_early_end(answer, ended, head.planned.plan, missing)
-        plan = self.policy.ask(state)
-        return with_early_end(answer, ended, plan, plan.total)
+            return EarlyEnd.of(ended, head.planned.plan, int(self._fold.look(head.planned).missing.sum()))
+        plan = self.policy.ask(self._fold.state_of(head.decision))
+        return EarlyEnd.of(ended, plan, plan.total)
 
     # one turn
 
@@ -479,6 +495,24 @@ class Study:
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
         return np.array([self._index[name] for name in names], np.int64), names
+
+
+def answer_of(
+    policy: Policy[Any],
+    arms: Arms,
+    state: Any,
+    *,
+    minimize: bool,
+    rounds: tuple[RoundRecord, ...],
+    circumstances: Sequence[Circumstances],
+    end: EarlyEnd | None,
+) -> Certificate:
+    """The certificate of a study, from where its policy stands and how its plans were carried out."""
+    answer = policy.certificate(state)
+    prepared = arms.preparation if policy.assumptions else ()
+    answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
+    answer = with_circumstances(answer, prepared, circumstances)
+    return answer if end is None else with_early_end(answer, end)
 
 
 def check_subject(arms: Arms, policy: Policy[Any]) -> None:

@@ -1,0 +1,94 @@
+"""`surepick verify`: a certificate checked by somebody else, on another machine, without the database."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from surepick.cli import options
+from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.errors import InvalidInput
+from surepick.studies.verify import PLAN_SECONDS, Line, Verification, read_certificate, verify_certificate
+from surepick.tables import read_arms
+
+
+def verify(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="CERTIFICATE", help="A JSON file that surepick certificate wrote.", show_default=False),
+    ],
+    arms: Annotated[
+        str | None,
+        typer.Option(
+            "--arms", metavar="TABLE", help="The candidates, where they are too many to be in the file (over 10,000)."
+        ),
+    ] = None,
+    id_column: options.IdOption = None,
+    features: options.FeaturesOption = None,
+    every_plan: Annotated[
+        bool,
+        typer.Option("--every-plan", help="Compute every design again, however long it takes; else for two seconds."),
+    ] = False,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Compute every number of a certificate again, from what was measured. Exit code 3 unless all of it holds."""
+    document = read_certificate(file)
+    candidates = None
+    if arms is not None:
+        prepared = document.get("arms")
+        steps = prepared.get("preparation") if isinstance(prepared, dict) else None
+        steps = steps if isinstance(steps, list) else []
+        candidates = read_arms(
+            arms, id_column, features, standardize="standardize" in steps, intercept="intercept" in steps
+        )
+    elif id_column is not None or features is not None:
+        raise InvalidInput("--id and --features say how to read the table of --arms, which is not given.")
+    seconds = math.inf if every_plan else PLAN_SECONDS
+    result = verify_certificate(document, arms=candidates, plan_seconds=seconds)
+    if output is options.Format.json:
+        print_json(
+            {
+                "file": str(file),
+                "holds": result.holds,
+                "verdict": result.verdict,
+                "lines": [{"what": line.what, "holds": line.holds, "words": line.words} for line in result.lines],
+            }
+        )
+    else:
+        _print(document, result)
+    if not result.holds:
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def _print(document: dict[str, object], result: Verification) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for line in _shortened(result.lines):
+        mark = ("holds ", "green") if line.holds else ("FAILS ", "bold red")
+        console.print(Text.assemble(mark, (line.what, "bold"), f": {line.words}"))
+    failed = sum(not line.holds for line in result.lines)
+    if failed:
+        console.print(Text(f"Do not rely on this file: {failed} of {len(result.lines)} lines do not hold."))
+        return
+    console.print(
+        Text(f"All {len(result.lines)} lines hold: {document['best_arm']}, {result.verdict}. {document['promise']}")
+    )
+    console.print(
+        Text("What this cannot check: that the measurements were made as they were told, and what is assumed of them.")
+    )
+
+
+def _shortened(lines: tuple[Line, ...]) -> list[Line]:
+    """The lines, but rounds that hold in one."""
+    rounds = [line for line in lines if line.what.startswith("round ") and line.holds]
+    if len(rounds) < 2:
+        return list(lines)
+    first, last = (line.what.removeprefix("round ") for line in (rounds[0], rounds[-1]))
+    whole = Line(f"rounds {first} to {last}", True, f"{len(rounds)} rounds as computed; in the end {rounds[-1].words}")
+    shown = [line for line in lines if line not in rounds]
+    shown.insert(lines.index(rounds[0]), whole)
+    return shown

@@ -1,0 +1,457 @@
+"""`verify`: every number of a certificate computed again from what was told, without the study or its database."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surepick.codec import encode
+from surepick.errors import InvalidInput, SurepickError
+from surepick.linalg import arithmetic
+from surepick.records import Arms, IntArray, Observations, Plan
+from surepick.studies.audit import TOLERANCE, UNREADABLE, first_difference
+from surepick.studies.certificate import FORMAT, VERSION, Facts, Look, dense, digest, document_of, version
+from surepick.studies.circumstances import EarlyEnd
+from surepick.studies.log import Circumstances
+from surepick.studies.progress import times
+from surepick.studies.results import check_sums
+
+if TYPE_CHECKING:
+    from surepick.policies import Policy
+
+PLAN_SECONDS = 2.0
+SLOW = "their designs take long (--every-plan), and the promise does not rest on them"
+LARGEST_QUICK_DESIGN = 60_000  # arms times dimensions: one search for a dimension takes seconds beyond it
+BROKEN = (SurepickError, MemoryError, RecursionError, *UNREADABLE)
+COLUMNS = ("leads", "widths", "margins", "allowed")  # compared on the scale of the largest of them
+ANSWER = {  # line -> the fields that it is about
+    "the answer": ("best_arm", "epsilon", "delta", "certified_gap", "minimize"),
+    "the measurements spent": ("pulls",),
+    "the verdict": ("verdict", "promise", "reason"),
+    "the assumptions": ("assumptions",),
+    "the intervals": ("intervals",),
+    "the candidates": ("candidates",),
+}
+WHOLE = ("plan", "look", "looks", "dim", "repeated")
+FIRST = ("format", "version", "made_by", "arithmetic", "study", "arms", "policy", "algorithm", "ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was checked.
+
+    Args:
+        what: what it is about.
+        holds: whether it does.
+        words: what was found.
+    """
+
+    what: str
+    holds: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify_certificate` found.
+
+    Args:
+        lines: all that was checked, in order.
+        verdict: the verdict that the file states.
+    """
+
+    lines: tuple[Line, ...]
+    verdict: str
+
+    @property
+    def holds(self) -> bool:
+        """Everything that was checked holds."""
+        return all(line.holds for line in self.lines)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{'holds' if line.holds else 'FAILS'}: {line.what}: {line.words}" for line in self.lines)
+
+
+@dataclass(slots=True)
+class _Findings:
+    lines: list[Line] = field(default_factory=list)
+
+    def add(self, what: str, wrong: str, words: str) -> bool:
+        """A line that holds with these words, or fails with what is wrong."""
+        self.lines.append(Line(what, not wrong, wrong or words))
+        return not wrong
+
+    def attempt(self, what: str, check: Callable[[], str]) -> bool:
+        """A line about a check that gives its words, or raises what is wrong."""
+        try:
+            return self.add(what, "", check())
+        except BROKEN as error:
+            return self.add(what, _one_line(error), "")
+
+
+def verify_certificate(
+    source: str | Path | Mapping[str, Any],
+    *,
+    arms: Arms | None = None,
+    policy: Policy[Any] | None = None,
+    plan_seconds: float = PLAN_SECONDS,
+) -> Verification:
+    """Compute again all that a certificate states, from what was told.
+
+    The study is folded anew, plan by plan, by a policy built from the file; words, counts, candidates and verdicts must
+    be equal, numbers equal within 1e-9 of their size. Where this machine rounds as the one that wrote the file, and the
+    versions are equal, the plans are computed again and must be the same. Elsewhere another design is as good as the
+    one that was used: then the stored bracket of its value must be compatible with the one found here. The promise
+    rests on what was measured, not on why.
+
+    Args:
+        source: a file, or the certificate as JSON data.
+        arms: the arms, where they are too many to be in the file (over 10,000).
+        policy: the policy, where it was made of parts that have no name, so that the file cannot say it.
+        plan_seconds: for how long plans are computed again; those that are left then, or all of them where a single
+            design may take seconds, are not. Everything else always is. math.inf: all plans.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is no certificate.
+    """
+    document = read_certificate(source)
+    found = _Findings()
+    stated = document.get("sha256")
+    found.attempt("the file is whole", lambda: _whole(document, stated))
+    wrong = _wrong_format(document)
+    found.add("the format", wrong, f"{FORMAT}, version {VERSION}")
+    if not wrong:
+        _recompute(document, found, arms, policy, plan_seconds)
+    return Verification(tuple(found.lines), str(document.get("verdict")))
+
+
+def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON data of a certificate, unchecked.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is no certificate.
+    """
+    if isinstance(source, Mapping):
+        document = dict(source)
+    else:
+        path = Path(source)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        except (OSError, ValueError, RecursionError) as error:
+            raise InvalidInput(f"{path} cannot be read as JSON: {_one_line(error)}.") from error
+    if not isinstance(document, dict) or not {"format", "rounds", "sha256"} & set(document):
+        raise InvalidInput(
+            "this is no certificate: it lacks format, rounds and sha256. Write one with "
+            "surepick certificate URL NAME --out FILE, or sp.write_certificate(study, FILE)."
+        )
+    return document
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a finite number")
+
+
+def _whole(document: Mapping[str, Any], stated: object) -> str:
+    found = digest(dict(document))
+    if stated != found:
+        raise ValueError(f"its SHA-256 is {found[:16]}..., and it states {str(stated)[:16]}...: something was changed")
+    return f"its SHA-256 is {found}"
+
+
+def _wrong_format(document: Mapping[str, Any]) -> str:
+    if document.get("format") != FORMAT:
+        return f"the format is {document.get('format')!r}, not {FORMAT!r}"
+    number = document.get("version")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        return f"the version is {number!r}, not a whole number from 1"
+    if number > VERSION:
+        return f"version {number} was written by a newer surepick; this one reads up to {VERSION}. Upgrade to check it"
+    return ""
+
+
+def _recompute(
+    document: dict[str, Any],
+    found: _Findings,
+    arms: Arms | None,
+    policy: Policy[Any] | None,
+    plan_seconds: float,
+) -> None:
+    box: dict[str, Any] = {}
+
+    def choose_arms() -> str:
+        box["arms"] = _arms(document["arms"], arms)
+        return f"{box['arms'].num_arms:,} candidates"
+
+    def choose_policy() -> str:
+        box["policy"] = _policy(document["policy"], box["arms"], policy)
+        return f"built again: {document['algorithm']}, epsilon {box['policy'].epsilon:g}, delta {box['policy'].delta:g}"
+
+    def read_told() -> str:
+        box["facts"] = _facts(document, box["arms"], box["policy"])
+        told = sum(look.seen.total for look in box["facts"].looks)
+        plans = times(len(box["facts"].looks), "plan")
+        return f"{times(told, 'measurement')} in {plans}; what is missing was given up with a reason"
+
+    def fold() -> str:
+        plans = _Plans(box["facts"], plan_seconds)
+        box["again"], box["plans"] = document_of(box["facts"], watch=plans.watch), plans
+        return "every plan judged again, from the first to the last"
+
+    steps = (
+        ("the candidates and their features", choose_arms),
+        ("the policy", choose_policy),
+        ("what was told", read_told),
+        ("the fold", fold),
+    )
+    for what, step in steps:
+        if not found.attempt(what, step):
+            return
+    _compare(document, box["again"], found)
+    found.lines += box["plans"].lines()
+
+
+def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings) -> None:
+    """Every field of the file with the one computed."""
+    compared = {"the configuration": FIRST, **ANSWER}
+    listed = {name for fields in compared.values() for name in fields} | {"rounds", "sha256"}
+    surplus, missing = sorted(set(document) - listed), sorted(listed - set(document))
+    odd = [*(f"unknown field {name!r}" for name in surplus), *(f"field {name!r} is missing" for name in missing)]
+    found.add("the fields", "; ".join(odd), "all that a certificate has, and no other")
+    for what, names in compared.items():
+        wrong = next(filter(None, (_difference(document.get(name), again[name], name) for name in names)), "")
+        found.add(what, wrong, "as computed")
+    stored, computed = document.get("rounds"), again["rounds"]
+    if not isinstance(stored, list) or len(stored) != len(computed):
+        found.add("the rounds", f"{len(computed)} rounds follow from what was told", "")
+        return
+    for row, (theirs, ours) in enumerate(zip(stored, computed, strict=True)):
+        words = f"{times(ours['pulls'], 'measurement')}, {times(ours['active'], 'candidate')} left"
+        found.add(f"round {ours['round']}", _difference(theirs, ours, f"rounds[{row}]"), words)
+
+
+def _difference(stored: Any, again: Any, where: str) -> str:
+    """Where they differ, "" where they agree; numbers of compared candidates on their common scale."""
+    if isinstance(stored, dict) and isinstance(again, dict):
+        names = [*stored, *(name for name in again if name not in stored)]
+        scale = _scale(again)
+        for name in names:
+            place = f"{where}.{name}"
+            if name not in stored or name not in again:
+                return f"{place} is {'unknown' if name in stored else 'missing'}"
+            columns = name in COLUMNS and isinstance(again[name], list)
+            wrong = (
+                _columns_differ(stored[name], again[name], scale, place)
+                if columns
+                else _difference(stored[name], again[name], place)
+            )
+            if wrong:
+                return wrong
+        return ""
+    if isinstance(stored, list) and isinstance(again, list) and any(isinstance(one, dict) for one in again):
+        if len(stored) != len(again):
+            return f"{where} has {len(stored)} entries, and {len(again)} are computed"
+        found = (_difference(*pair, f"{where}[{row}]") for row, pair in enumerate(zip(stored, again, strict=True)))
+        return next(filter(None, found), "")
+    return first_difference(stored, again, TOLERANCE, where)
+
+
+def _scale(entry: Mapping[str, Any]) -> float:
+    numbers = [abs(one) for name in COLUMNS for one in entry.get(name) or [] if one is not None]
+    return max(numbers, default=0.0)
+
+
+def _columns_differ(stored: Any, again: list[float | None], scale: float, where: str) -> str:
+    if not isinstance(stored, list) or len(stored) != len(again):
+        return f"{where} is not a list of {len(again)} numbers"
+    for row, (theirs, ours) in enumerate(zip(stored, again, strict=True)):
+        same = theirs is None if ours is None else isinstance(theirs, float) and abs(theirs - ours) <= TOLERANCE * scale
+        if not same:
+            return f"{where}[{row}] is stored as {theirs!r} and computed as {ours!r}"
+    return ""
+
+
+# the facts
+
+
+def _arms(entry: Mapping[str, Any], given: Arms | None) -> Arms:
+    if entry["ids"] is None:
+        if given is None:
+            raise ValueError(
+                f"the {entry['number']:,} candidates are too many to be in the file; give their table (--arms TABLE)"
+            )
+        return Arms(given.features, given.ids, columns=entry["columns"], preparation=entry["preparation"])
+    if entry["features"] is None:
+        raise ValueError("the ids are in the file and the features are not")
+    features = np.array(entry["features"], np.float64).reshape(len(entry["ids"]), -1)
+    return Arms(features, entry["ids"], columns=entry["columns"], preparation=entry["preparation"])
+
+
+def _policy(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
+    from surepick.policies import make_policy  # noqa: PLC0415 (loads what the algorithm needs)
+
+    if given is not None:
+        if encode(given.spec) != spec:
+            raise ValueError("the policy that was given is not that of the certificate")
+        return given
+    if spec is None:
+        raise ValueError("the policy has parts without a name; give it: verify_certificate(file, policy=...)")
+    return make_policy(arms=arms, **spec)
+
+
+def _facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
+    minimize, ended = document["minimize"], document["ended"]
+    if not isinstance(minimize, bool):
+        raise ValueError("minimize is neither true nor false")
+    looks = sorted(_looks(document["rounds"], arms, policy, minimize), key=lambda look: look.number)
+    if [look.number for look in looks] != list(range(1, len(looks) + 1)):
+        raise ValueError("the plans are not numbered 1, 2, 3, ...")
+    return Facts(
+        study=document["study"],
+        made_by=document["made_by"],
+        arithmetic=document["arithmetic"],
+        arms=arms,
+        policy=policy,
+        minimize=minimize,
+        looks=tuple(looks),
+        end=None if ended is None else EarlyEnd(**ended),
+    )
+
+
+def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Look]:
+    index = {name: arm for arm, name in enumerate(arms.ids)}
+    for entry in rounds:
+        for look in entry["looks"]:
+            wrong = [name for name in WHOLE if type(look[name]) is not int or look[name] < 0]
+            if wrong or not all(isinstance(reason, str) for reason in look["abandoned"]):
+                raise ValueError(f"{', '.join(wrong) or 'abandoned'} of a look is of another kind")
+            number = look["plan"]
+            seen = _seen(look["told"], arms, policy, minimize)
+            counts = dense(look["asked"], arms.num_arms)
+            missing = int(np.maximum(counts - seen.counts, 0).sum())
+            if missing and not look["abandoned"]:
+                raise ValueError(f"plan {number}: {missing} of the measurements asked were neither told nor given up")
+            allocation = look["allocation"]
+            plan = Plan(
+                round=entry["round"],
+                counts=counts,
+                look=look["look"],
+                looks=look["looks"],
+                allocation=None if allocation is None else dense(allocation, arms.num_arms),
+                dim=look["dim"],
+                value=look["value"],
+                lower_bound=look["lower_bound"],
+                misspecification=look["misspecification"],
+                candidate=None if look["candidate"] is None else index[look["candidate"]],
+            )
+            abandoned = tuple(look["abandoned"])
+            came = Circumstances(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
+            yield Look(number, plan, seen, came)
+
+
+def _seen(told: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
+    """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
+    counts = dense(told, arms.num_arms)
+    measured = np.flatnonzero(counts)
+    sums, squares = _scattered(told["sums"], measured, arms), None
+    if told["squares"] is not None:
+        squares = _scattered(told["squares"], measured, arms)
+    check_sums(counts, sums, squares, policy.noise, arms.ids)
+    return Observations(counts, -sums if minimize else sums, squares)
+
+
+def _scattered(values: Sequence[float], measured: IntArray, arms: Arms) -> np.ndarray:
+    if len(values) != len(measured) or not all(isinstance(value, float) for value in values):
+        raise ValueError("totals must be one number for each candidate that was measured")
+    column = np.zeros(arms.num_arms)
+    column[measured] = values
+    return column
+
+
+# the plans
+
+
+class _Plans:
+    """The plans, computed again while the study is folded, or their brackets checked."""
+
+    def __init__(self, facts: Facts, seconds: float) -> None:
+        self._facts = facts
+        self._left = 0.0 if math.isfinite(seconds) and _size(facts.policy) > LARGEST_QUICK_DESIGN else seconds
+        self._done = 0
+        self._exact = facts.arithmetic == arithmetic() and facts.made_by == f"surepick {version()}"
+        self._wrong: list[str] = []
+
+    def watch(self, look: Look, state: Any) -> None:
+        """Compare one plan with what the policy asks in that state."""
+        policy = self._facts.policy
+        if policy.stopped(state):
+            self._wrong.append(f"plan {look.number}: the policy had stopped before it")
+            return
+        if self._left <= 0.0:
+            return
+        started = time.perf_counter()
+        again = policy.ask(state)
+        self._left -= time.perf_counter() - started
+        self._done += 1
+        if self._exact:
+            difference = first_difference(encode(look.plan), encode(again), TOLERANCE)
+        else:
+            difference = _brackets(look.plan, again)
+        self._wrong += [f"plan {look.number}: {difference.lstrip('.')}"] if difference else []
+
+    def lines(self) -> list[Line]:
+        """What became of it."""
+        number = len(self._facts.looks)
+        if self._done == 0 < number:
+            return [Line("the plans", not self._wrong, "; ".join(self._wrong[:1]) or f"not computed again: {SLOW}")]
+        these = f"all {number:,}" if self._done == number else f"the first {self._done:,} of {number:,}"
+        words = f"{these} are what the policy asks, with their designs and brackets"
+        if not self._exact:
+            words = (
+                f"written by {self._facts.made_by} on a machine that rounds otherwise, so that other designs as good "
+                f"may be found here: the brackets of {these} are compatible with those found here"
+            )
+        if self._done < number:
+            words += f"; not the others: {SLOW}"
+        return [Line("the plans", not self._wrong, self._wrong[0] if self._wrong else words)]
+
+
+def _size(policy: Policy[Any]) -> int:
+    """Arms times the most dimensions in which a design may be searched; 0 without designs."""
+    embedding = getattr(policy, "embedding", None)
+    if embedding is not None and embedding.family != "independent":
+        return int(policy.num_arms * embedding.max_dim)
+    return int(np.size(getattr(policy, "features", ())))
+
+
+def _brackets(stored: Plan, again: Plan) -> str:
+    """Whether both brackets can hold the value of one best design; "" if so, or if the plans solve other problems."""
+    for name, least in (("value", 0.0), ("lower_bound", 0.0), ("misspecification", 0.0)):
+        number = getattr(stored, name)
+        if number is not None and not (isinstance(number, float) and math.isfinite(number) and number >= least):
+            return f"its {name} is {number!r}"
+    if stored.value is None or stored.lower_bound is None or again.value is None or again.lower_bound is None:
+        return ""
+    if stored.lower_bound > stored.value * (1.0 + TOLERANCE):
+        return f"its lower bound {stored.lower_bound!r} is above its value {stored.value!r}"
+    if (stored.dim, stored.candidate, stored.round) != (again.dim, again.candidate, again.round):
+        return ""
+    if again.lower_bound > stored.value * (1.0 + 1e-6) or stored.lower_bound > again.value * (1.0 + 1e-6):
+        return (
+            f"its bracket {stored.lower_bound:.6g} to {stored.value:.6g} does not meet the one found here, "
+            f"{again.lower_bound:.6g} to {again.value:.6g}"
+        )
+    return ""
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    if isinstance(error, KeyError):
+        text = f"there is no {error}"
+    return " ".join(text.split())

@@ -1,0 +1,449 @@
+"""The certificate as a file: what it holds, that every alteration is found, and what else `verify` refuses.
+
+python tests/unit/test_certificate.py       # writes the fixtures of this version's format anew
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import certificate_flips as flips
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli.app import app
+from surepick.randomness import stream
+from surepick.studies import certificate, verify
+from surepick.studies.certificate import certificate_document, digest
+from surepick.studies.verify import verify_certificate
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "certificates"
+FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5]])
+MEANS = FEATURES @ np.array([0.9, 0.2])
+POLICIES = {
+    "certified-linear": {"norm_bound": 2.0},
+    "certified-independent": {},
+    "linear-embedding": {"norm_bound": 2.0},
+    "action-elimination": {"growth": 1.0},
+    "xy-adaptive": {},
+}
+
+
+def study_of(name: str, *, most: int = 6, minimize: bool = False, seed: int = 0, **options) -> sp.Study:
+    """A small study: bounded rewards, told in parts, up to its end or to so many plans."""
+    arms = sp.Arms(FEATURES, [*"abcde"], columns=["x", "y"])
+    policy = sp.make_policy(name, arms, epsilon=0.4, delta=0.1, noise=sp.Bounded(-2.0, 2.0), **options)
+    study = sp.Study(arms, policy, minimize=minimize)
+    for number in range(most):
+        plan = study.ask()
+        if plan is None:
+            break
+        rng = stream(seed, "file", number)
+        ids = [one for one, pulls in plan.table() for _ in range(pulls)]
+        study.tell(ids, [float(np.clip(MEANS["abcde".index(one)] + rng.normal(0, 0.3), -2, 2)) for one in ids])
+    return study
+
+
+@pytest.fixture(scope="module", params=POLICIES)
+def document(request) -> dict:
+    return certificate_document(study_of(request.param, **POLICIES[request.param]), "paint")
+
+
+@pytest.fixture(scope="module", params=["linear-embedding", "certified-independent"])
+def short(request) -> dict:
+    """Two plans are enough to have every kind of field."""
+    return certificate_document(study_of(request.param, most=2, **POLICIES[request.param]), "paint")
+
+
+@pytest.fixture(scope="module")
+def linear() -> dict:
+    return certificate_document(study_of("certified-linear", most=3, norm_bound=2.0), "paint")
+
+
+def resealed(document: dict) -> dict:
+    """With the digest of what it holds now."""
+    return {**document, "sha256": digest(document)}
+
+
+# --- alterations
+
+
+def test_every_altered_field_is_found_by_its_digest(document):
+    assert verify_certificate(document).holds
+    for path in flips.some_of_each_kind(document, each=10):
+        for value in flips.altered(flips.at(document, path)):
+            spoilt = flips.replaced(document, path, value)
+            assert digest(spoilt) != spoilt.get("sha256"), (path, value)
+    assert not verify_certificate({**document, "study": "ink"}, plan_seconds=0.0).lines[0].holds
+
+
+def missed(document: dict, each: int) -> list:
+    """Altered derived fields, under a digest that was computed again, of which every line holds."""
+    found = []
+    for path in flips.some_of_each_kind(document, each):
+        if path == ("sha256",) or flips.is_fact(path):
+            continue
+        for value in flips.altered(flips.at(document, path)):
+            if verify_certificate(resealed(flips.replaced(document, path, value))).holds:
+                found.append((path, value))
+    return found
+
+
+def test_every_altered_derived_field_is_found_without_the_digest(short):
+    assert missed(short, each=1) == []
+
+
+@pytest.mark.slow
+def test_every_single_derived_field_is_found_without_the_digest(document):
+    assert missed(document, each=10**6) == []
+
+
+def test_a_verifier_that_computed_nothing_would_be_noticed(short, monkeypatch):
+    monkeypatch.setattr(verify, "_difference", lambda stored, again, where: "")
+    monkeypatch.setattr(flips, "altered", lambda value, altered=flips.altered: altered(value)[:1])
+    assert len(missed(short, each=1)) > 20
+
+
+@pytest.mark.parametrize("told", ["pulls", "sums", "squares"])
+def test_results_that_were_altered_with_the_digest_do_not_give_the_same_answer(linear, told):
+    """The answer follows from what was told: another result gives other numbers somewhere."""
+    path = ("rounds", 1, "looks", 0, "told", told, 0)
+    spoilt = resealed(flips.replaced(linear, path, flips.at(linear, path) + 1))
+    assert not verify_certificate(spoilt).holds
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("rounds", 0, "looks", 0, "told", "sums", 0), 1e6, "outside bounded"),
+        (("rounds", 0, "looks", 0, "told", "sums", 0), None, "one number"),
+        (("rounds", 0, "looks", 0, "told", "arms", 0), 99, "ascending"),
+        (("rounds", 0, "looks", 0, "told", "arms", -1), 99, "no candidate 99"),
+        (("rounds", 0, "looks", 0, "told", "pulls", 0), 0, "at least one"),
+        (("rounds", 0, "looks", 0, "told", "pulls", 0), 10**30, "int"),
+        (("rounds", 0, "looks", 0, "asked", "pulls", 0), 10**6, "neither told nor given up"),
+        (("rounds", 0, "looks", 0, "plan"), 7, "numbered"),
+        (("policy", "name"), "guess", "guess"),
+        (("policy", "epsilon"), -1.0, "epsilon"),
+        (("policy",), None, "without a name"),
+        (("minimize",), 1, "true nor false"),
+        (("arms", "ids", 0), "b", "repeated"),
+        (("arms", "features", 0, 0), "wide", "float"),
+        (("arms", "features"), None, "features are not"),
+        (("rounds",), 5, "iterable"),
+        (("ended",), {"reason": ""}, "missing"),
+    ],
+)
+def test_facts_that_make_no_study_are_named(linear, path, value, words):
+    target = flips.at(linear, path[:-1])
+    path = (*path[:-1], len(target) - 1) if path[-1] == -1 else path
+    result = verify_certificate(resealed(flips.replaced(linear, path, value)))
+    assert not result.holds
+    assert words in next(line for line in result.lines if not line.holds).words
+
+
+def test_missing_and_unknown_fields_are_named(linear):
+    for path, words in (((), "unknown field 'more'"), (("rounds", 0), "rounds[0].more is unknown")):
+        spoilt = resealed(flips.replaced(linear, path, {**flips.at(linear, path), "more": 1}))
+        assert words in str(verify_certificate(spoilt))
+    lacking = resealed({name: value for name, value in linear.items() if name != "promise"})
+    assert "field 'promise' is missing" in str(verify_certificate(lacking))
+
+
+# --- how a study was carried out
+
+
+def carried_out(study: sp.Study) -> None:
+    result = verify_certificate(json.loads(json.dumps(certificate_document(study))))
+    assert result.holds, str(result)
+
+
+def test_what_is_missing_must_have_been_given_up():
+    study = study_of("certified-independent", most=1)
+    plan = study.ask()
+    name, pulls = plan.table()[0]
+    study.tell([name] * (pulls + 2), [0.5] * (pulls + 2))
+    study.abandon("independent-of-value")
+    carried_out(study)
+    document = certificate_document(study)
+    (look,) = document["rounds"][1]["looks"]
+    assert look["abandoned"] == ["independent-of-value"]
+    assert look["surplus"]
+    assert any("missing" in sentence for sentence in document["assumptions"])
+    spoilt = flips.replaced(document, ("rounds", 1, "looks", 0, "abandoned"), [])
+    assert "neither told nor given up" in str(verify_certificate(resealed(spoilt)))
+
+
+def test_a_doubtful_reason_and_totals_without_squares():
+    study = study_of("certified-independent", most=1)
+    plan = study.ask()
+    counts = np.maximum(plan.counts - 1, 0)
+    study.tell_sums(counts, 0.5 * counts)
+    study.abandon("it looked good")
+    carried_out(study)
+    assert certificate_document(study)["rounds"][1]["looks"][0]["told"]["squares"] is None
+    assert "it looked good" in certificate_document(study)["reason"]
+
+
+def test_a_round_of_which_nothing_came():
+    study = study_of("linear-embedding", most=0, norm_bound=2.0)
+    study.ask()
+    study.abandon("independent-of-value")
+    carried_out(study)
+
+
+def test_before_the_first_round_and_closed_early():
+    study = study_of("certified-linear", most=0, norm_bound=2.0)
+    carried_out(study)
+    study.ask()
+    carried_out(study)
+    study.close("no more paint")
+    carried_out(study)
+    document = certificate_document(study)
+    assert document["ended"]["reason"] == "no more paint"
+    assert "no more paint" in document["reason"]
+    assert "UTC" in document["reason"]
+
+
+def test_one_candidate_and_an_answer_that_needs_no_measurement():
+    arms = sp.Arms(ids=["only"])
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.1, delta=0.05, noise=sp.Bernoulli())
+    carried_out(sp.Study(arms, policy))
+    arms = sp.Arms(ids=["a", "b"])
+    policy = sp.make_policy("action-elimination", arms, epsilon=1.5, delta=0.05, noise=sp.Bernoulli())
+    carried_out(sp.Study(arms, policy))
+
+
+def test_a_noise_that_was_measured_first(tmp_path):
+    noise = sp.pilot_noise([2, 2, 0], [2.1, 4.2, 0.0], [2.21, 8.84, 0.0], failure=0.01)
+    arms = sp.Arms(ids=["a", "b", "c"])
+    study = sp.Study(arms, sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=noise))
+    plan = study.ask()
+    study.tell_sums(plan.counts, 1.0 * plan.counts, 2.0 * plan.counts)
+    carried_out(study)
+
+
+def test_equal_studies_give_equal_files(tmp_path):
+    files = [
+        sp.write_certificate(study_of("certified-linear", norm_bound=2.0), tmp_path / f"{number}.json", name="paint")
+        for number in range(2)
+    ]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_nothing_of_an_open_plan_is_in_it():
+    quiet, loud = (study_of("certified-independent", most=1) for _ in range(2))
+    for study, reward in ((quiet, 0.0), (loud, 2.0)):
+        study.tell([study.ask().table()[0][0]], [reward])
+    assert certificate_document(quiet) == certificate_document(loud)
+
+
+def test_a_policy_without_a_name_must_be_given():
+    arms = sp.Arms(FEATURES)
+    embedding = sp.KernelEmbedding(FEATURES, kernel=lambda left, right: left @ right.T, norm_bound=2.0)
+    policy = sp.CertifiedElimination(embedding=embedding, epsilon=0.4, delta=0.1, noise=sp.SubGaussian(0.3))
+    assert policy.spec is None
+    study = sp.Study(arms, policy)
+    plan = study.ask()
+    study.tell_sums(plan.counts, plan.counts * MEANS)
+    document = certificate_document(study)
+    assert "without a name" in str(verify_certificate(document))
+    assert verify_certificate(document, policy=policy).holds
+    other = sp.make_policy("certified-independent", arms, epsilon=0.4, delta=0.1, noise=sp.SubGaussian(0.3))
+    assert "not that of the certificate" in str(verify_certificate(document, policy=other))
+
+
+# --- other machines, other versions, many candidates
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    monkeypatch.setattr(verify, "arithmetic", lambda: "another machine")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_where_numbers_round_otherwise_brackets_are_compared(document):
+    result = verify_certificate(document)
+    assert result.holds, str(result)
+    assert "rounds otherwise" in result.lines[-1].words
+    looks = [(row, look) for row, entry in enumerate(document["rounds"]) for look in range(len(entry["looks"]))]
+    if document["rounds"][0]["looks"][0]["lower_bound"] is None:
+        return
+    for row, look in looks[:2]:
+        for name, factor in (("value", 0.5), ("lower_bound", 2.0), ("value", -1.0)):
+            spoilt = document
+            for path in (("rounds", row, name), ("rounds", row, "looks", look, name)):
+                spoilt = flips.replaced(spoilt, path, factor * flips.at(document, path))
+            assert not verify_certificate(resealed(spoilt)).holds, (row, name, factor)
+
+
+ANOTHER_KERNEL = """
+import json, sys
+from surepick.studies.verify import verify_certificate
+results = [verify_certificate(path) for path in sys.argv[1:]]
+print(json.dumps([[one.holds, str(one)] for one in results]))
+"""
+
+
+def test_another_processor_verifies_it(tmp_path):
+    """OpenBLAS with the kernels of another processor adds in another order."""
+    files = [
+        sp.write_certificate(study_of(name, most=12, **POLICIES[name]), tmp_path / f"{name}.json") for name in POLICIES
+    ]
+    environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+    words = [sys.executable, "-c", ANOTHER_KERNEL, *map(str, files)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    for holds, text in json.loads(done.stdout):
+        assert holds, text
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.json")), ids=lambda path: path.stem)
+def test_certificates_of_every_version_are_verified(path, monkeypatch):
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert verify_certificate(path).holds
+    monkeypatch.setattr(sp, "__version__", "0.9.0")
+    result = verify_certificate(path)
+    assert result.holds, str(result)
+    assert stored["made_by"] in result.lines[-1].words
+    wrong = flips.replaced(stored, ("pulls",), stored["pulls"] + 1)
+    assert not verify_certificate(resealed(wrong)).holds
+
+
+def test_there_is_a_fixture_of_this_version():
+    versions = {json.loads(path.read_text(encoding="utf-8"))["version"] for path in FIXTURES.glob("*.json")}
+    assert versions == set(range(1, certificate.VERSION + 1))
+
+
+def test_a_newer_version_is_refused(linear):
+    result = verify_certificate(resealed({**linear, "version": certificate.VERSION + 1}))
+    assert not result.holds
+    assert "newer surepick" in str(result)
+
+
+def test_more_candidates_than_are_written_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(certificate, "INLINE", 4)
+    study = study_of("certified-linear", norm_bound=2.0)
+    file = sp.write_certificate(study, tmp_path / "c.json")
+    document = json.loads(file.read_text())
+    assert document["arms"]["ids"] is document["arms"]["features"] is document["candidates"] is None
+    assert "--arms TABLE" in str(verify_certificate(file))
+    assert verify_certificate(file, arms=study.arms).holds
+    moved = sp.Arms(FEATURES + 1e-9, study.arms.ids)
+    assert not verify_certificate(file, arms=moved).holds
+    rows = ["id,x,y", *(f"{one},{x!r},{y!r}" for one, (x, y) in zip("abcde", FEATURES.tolist(), strict=True))]
+    (tmp_path / "arms.csv").write_text("\n".join(rows))
+    words = ["verify", str(file), "--arms", str(tmp_path / "arms.csv"), "--id", "id"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert CliRunner().invoke(app, words[:2]).exit_code == 3
+    assert CliRunner().invoke(app, [*words[:2], "--id", "id"]).exception.args[0].startswith("--id and --features")
+
+
+@pytest.mark.parametrize("name", ["certified-linear", "certified-independent"])
+def test_a_thousand_candidates_are_verified_in_seconds(name):
+    """About half a second on one core; five are asked for."""
+    world = sp.environments.two_clusters(num_arms=1000, dim=20, reward="linear", perturbation=1e-3, seed=0)
+    options = {"norm_bound": 0.9} if name == "certified-linear" else {}
+    policy = sp.make_policy(name, world.arms, epsilon=0.3, delta=0.05, noise=sp.Bernoulli(), **options)
+    study = sp.Study(world.arms, policy)
+    for number in range(12):
+        if (plan := study.ask()) is None:
+            break
+        seen = world.pull(plan.counts, stream(0, "thousand", number))
+        study.tell_sums(seen.counts, seen.sums, seen.squares)
+    document = certificate_document(study)
+    started = time.perf_counter()
+    assert verify_certificate(document).holds
+    assert time.perf_counter() - started < 5.0
+
+
+def test_designs_that_take_long_are_computed_only_when_asked_for(linear, monkeypatch):
+    monkeypatch.setattr(verify, "LARGEST_QUICK_DESIGN", 9)
+    quick, whole = verify_certificate(linear), verify_certificate(linear, plan_seconds=math.inf)
+    assert quick.holds
+    assert whole.holds
+    assert "not computed again" in quick.lines[-1].words
+    assert whole.lines[-1].words.startswith("all 3 are what the policy asks")
+    monkeypatch.setattr(verify, "LARGEST_QUICK_DESIGN", 10)
+    assert "the first 1 of 3" in verify_certificate(linear, plan_seconds=1e-9).lines[-1].words
+
+
+# --- the commands
+
+
+def cli(*words: str):
+    return CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(app, list(words))
+
+
+def test_verify_says_which_lines_hold(linear, tmp_path):
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(linear))
+    bad.write_text(json.dumps(resealed(flips.replaced(linear, ("verdict",), "certified"))))
+    result = cli("verify", str(good))
+    assert result.exit_code == 0
+    assert "lines hold" in result.stdout
+    assert "FAILS" not in result.stdout
+    result = cli("verify", str(bad))
+    assert result.exit_code == 3
+    assert "FAILS the verdict: verdict is stored as 'certified' and computed as 'not-yet'" in result.stdout
+    assert "Do not rely on this file" in result.stdout
+    answer = json.loads(cli("verify", str(bad), "--format", "json").stdout)
+    assert not answer["holds"]
+    assert [line["what"] for line in answer["lines"] if not line["holds"]] == ["the verdict"]
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", "{}", "5", '{"format": NaN}', "[" * 5000, '{"sku": 1}'])
+def test_what_is_no_certificate_is_bad_input(text, tmp_path):
+    file = tmp_path / "c.json"
+    file.write_text(text)
+    with pytest.raises(sp.InvalidInput, match=r"cannot be read as JSON|no certificate"):
+        verify_certificate(file)
+    assert isinstance(cli("verify", str(file)).exception, sp.InvalidInput)
+    with pytest.raises(sp.InvalidInput, match="cannot be read"):
+        verify_certificate(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"format": 5}', '{"sha256": null}', '{"rounds": 1, "format": "surepick certificate"}']
+)
+def test_a_fragment_of_a_certificate_does_not_hold(text, tmp_path):
+    file = tmp_path / "c.json"
+    file.write_text(text)
+    assert cli("verify", str(file)).exit_code == 3
+
+
+def test_the_certificate_of_a_durable_study(tmp_path):
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    arms = sp.Arms(ids=["a", "b"])
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.5, delta=0.2, noise=sp.Bernoulli())
+    study = sp.create_study(url, "coins", arms, policy)
+    while (plan := study.ask()) is not None:
+        study.tell_sums(plan.counts, plan.counts * np.array([0.0, 1.0]), plan.counts * np.array([0.0, 1.0]))
+    file = tmp_path / "c.json"
+    result = cli("certificate", url, "coins", "--out", str(file))
+    assert result.exit_code == 0
+    assert "Next: surepick verify" in result.stdout
+    printed = cli("certificate", url, "coins", "--format", "json")
+    assert json.loads(printed.stdout) == json.loads(file.read_text()) == certificate_document(study, "coins")
+    (tmp_path / "printed.json").write_text(printed.stdout)
+    assert cli("verify", str(tmp_path / "printed.json")).exit_code == 0
+    with pytest.raises(sp.InvalidInput, match="cannot be written"):
+        sp.write_certificate(study, tmp_path / "absent" / "c.json")
+
+
+def rewrite() -> None:
+    """Write the fixtures of this version anew; those of earlier versions are never touched."""
+    FIXTURES.mkdir(exist_ok=True)
+    for name, options in POLICIES.items():
+        study = study_of(name, most=12, minimize=name == "linear-embedding", **options)
+        path = FIXTURES / f"v{certificate.VERSION}_{name}.json"
+        path.write_text(json.dumps(certificate_document(study, "fixture"), separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    rewrite()

@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# Strict: a warning is an error. The variable silences a notice of the theme's makers.
+SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-.PHONY: demo test prove check clean
+.PHONY: demo test prove check site clean
 
 demo: .venv/.demo
 	@$(BIN)/surepick demo
@@ -20,6 +22,11 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(SITE)
+
+site: .venv/.dev
+	$(SITE)
+	@echo "The documents are in site/. Open site/index.html in a browser; no server is needed."
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -33,4 +40,4 @@ check: .venv/.dev
 	@touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv
+	rm -rf .venv site

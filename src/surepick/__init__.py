@@ -77,6 +77,8 @@ if TYPE_CHECKING:
         Step,
     )
     from surepick.studies import Study
+    from surepick.studies.certificate import write_certificate
+    from surepick.studies.verify import verify_certificate
     from surepick.tables import read_arms
 
 __version__ = "0.1.0"
@@ -164,6 +166,8 @@ HOMES = {  # module -> public names in it: resolved on first use, so that a comm
         "Step",
     ),
     "surepick.studies": ("Study",),
+    "surepick.studies.certificate": ("write_certificate",),
+    "surepick.studies.verify": ("verify_certificate",),
     "surepick.tables": ("read_arms",),
 }
 NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
@@ -173,6 +177,7 @@ NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
     "create_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
     "list_studies": ("surepick.studies.durable", "sqlalchemy", "studies"),
     "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
+    "write_report": ("surepick.reports.study_report", "jinja2", "reports"),
 }
 MODULE_OF = {name: module for module, names in HOMES.items() for name in names}
 
@@ -266,4 +271,6 @@ __all__ = [
     "simulate",
     "solve_design",
     "to_json",
+    "verify_certificate",
+    "write_certificate",
 ]

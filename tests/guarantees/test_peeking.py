@@ -60,11 +60,13 @@ IDS = ("a", "b", "c")
 SHOWN = {  # commands that show something of a study -> arguments after URL and NAME
     "status": [[], ["--format", "json"]],
     "recommend": [[], ["--format", "json"]],
-    "certificate": [[], ["--format", "json"]],
+    "certificate": [[], ["--format", "json"], ["--out", "FOLDER/certificate.json"]],
     "ask": [[], ["--format", "json"], ["--worker", "cy", "--max-pulls", "1", "--format", "json"]],
     "tell": [["FOLDER/again.csv"], ["FOLDER/other.csv"], ["FOLDER/again.csv", "--format", "json"]],
     "export": [["--out", "FOLDER/results.csv"], ["--out", "FOLDER/results.csv", "--format", "json"]],
+    "report": [["--out", "FOLDER/report.html", "--forecast-up-to", "0"]],
 }
+WRITTEN = ("results.csv", "report.html", "certificate.json")  # what these commands write
 OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
 ENDING = {"release": [["--worker", "bob"]], "close": [["--reason", "enough"]]}
 WRITING = {"create", "abandon", "run-study"}  # make a study, or close its open plan, after which it may be seen
@@ -162,7 +164,7 @@ def shown_by_library(study: sp.Study) -> list[str]:
 
 
 def shown_by_commands(home: Home, commands, *, named: bool = True) -> list[str]:
-    """Output, messages and exit code of each command, and the tables that it wrote."""
+    """Output, messages and exit code of each command, and the files that it wrote."""
     shown = []
     for command, ways in commands.items():
         for way in ways:
@@ -172,10 +174,10 @@ def shown_by_commands(home: Home, commands, *, named: bool = True) -> list[str]:
             said = result.exception if isinstance(result.exception, sp.SurepickError) else ""
             assert said or result.exception is None or isinstance(result.exception, SystemExit), result.exception
             shown.append(f"{words} {result.exit_code}\n{result.stdout}\n{result.stderr}\n{said}")
-            table = home.folder / "results.csv"
-            if table.exists():
-                shown.append(table.read_text())
-                table.unlink()
+            for file in [home.folder / name for name in WRITTEN]:
+                if file.exists():
+                    shown.append(file.read_text(encoding="utf-8"))
+                    file.unlink()
     return [home.hidden(text) for text in shown]
 
 

@@ -1,0 +1,49 @@
+"""`surepick report`: a study as a page that anybody can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surepick.cli import options
+from surepick.cli.output import print_json
+from surepick.cli.studies import NameArgument, UrlArgument, noted
+from surepick.cli.studies import check_extra as check_studies
+from surepick.errors import InvalidInput
+
+SUFFIXES = (".html", ".htm")
+
+
+def report(
+    url: UrlArgument,
+    name: NameArgument,
+    out: Annotated[Path, typer.Option("--out", help="An .html file; one file, which needs no network.")],
+    forecast_up_to: Annotated[
+        int,
+        typer.Option(
+            "--forecast-up-to",
+            min=0,
+            help="With more candidates, leave out the comparison with a forecast, which takes long to compute.",
+        ),
+    ] = 1_000,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Write what the complete rounds say as one page to pass on: answer, pictures, assumptions and log."""
+    from surepick.reports.study_report import check_extra, write_report  # noqa: PLC0415 (others stay quick)
+
+    if out.suffix.lower() not in SUFFIXES:
+        raise InvalidInput(f"{str(out)!r} does not end in .html; a report is a page for a browser, so name it so.")
+    check_extra()
+    check_studies()
+    from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+
+    with noted():
+        study = open_study(url, name)  # all that was decided is computed again
+    write_report(study, out, name=name, forecast_up_to=forecast_up_to)
+    answer = study.certificate()
+    if output is options.Format.json:
+        print_json({"study": name, "verdict": answer.verdict, "file": str(out), "bytes": out.stat().st_size})
+        return
+    typer.echo(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")

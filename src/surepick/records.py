@@ -71,11 +71,18 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
     """The arms' ids as unique strings; "0".."K-1" when none are given.
 
     Raises:
-        InvalidInput: their number is not K, or two are equal.
+        InvalidInput: their number is not K, two are equal, or one is no text that a file can hold.
     """
     if ids is None:
         return tuple(str(row) for row in range(num_arms))
     names = tuple(str(name) for name in ids)
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"an id holds {error.object[error.start]!r}, half of a character, which no file can hold; read the table "
+            "anew with its right encoding."
+        ) from error
     if len(names) != num_arms:
         raise InvalidInput(f"there are {len(names)} ids for {num_arms} arms; give one id per arm.")
     if len(set(names)) != num_arms:

@@ -71,7 +71,7 @@ def test_help_loads_nothing_heavy(words):
     )
     found = packages(modules)
     assert "typer" in found
-    assert found <= needed_by("typer", "rich", "click")
+    assert found <= needed_by("typer", "rich", "click") | {"attr"}  # rich looks for it; other packages may bring it
     assert not any(name.startswith("scipy") for name in modules)
 
 

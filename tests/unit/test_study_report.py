@@ -127,6 +127,7 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "certified_gap": 0.2 if verdict == "certified" else None,
         "minimize": False,
         "assumptions": ["Given what was measured before, each measurement is an independent draw."],
+        "checks": ["The results are no farther from the embedding than its noise allows."],
         "policy": {"name": "certified-linear", "noise": "bounded:0:1"},
         "algorithm": "certified-elimination",
         "arms": {"number": num_arms, "ids": ids, "features": [], "columns": ["x"], "sha256": "b" * 64},

@@ -29,6 +29,24 @@ EQUAL_FEATURES = (
 )
 
 
+FITTED = (
+    "The results of each batch or look are no farther from the embedding than its noise and misspecification allow."
+)
+BOUNDED = "The norm that the results need is within the declared bound."
+APART = "The first embedding keeps enough of the arms to tell them apart."
+LINEAR = "The results are no farther from linear in the features than their noise allows."
+
+
+def checks_of(embedding: ArmEmbedding) -> tuple[str, ...]:
+    """What `suspicions` looks for, in sentences that hold while there is no alarm; () where nothing is compressed.
+
+    A lack of fit is found only where there are more arms measured than the embedding has directions.
+    """
+    if embedding.family == "independent":
+        return ()
+    return (FITTED, APART) if embedding.norm_bound is None else (FITTED, BOUNDED, APART)
+
+
 def representable(embedding: ArmEmbedding, dim: int) -> bool:
     """Whether every list of means that agrees on equal arms is exactly linear in psi_d."""
     return dim >= embedding.num_distinct and embedding.misspecification(dim) == 0.0

@@ -20,6 +20,7 @@ from surepick.policies.belief import (
     assumed,
     believed,
     checkable_counts,
+    checks_of,
     representable,
     suspicions,
     unbacked,
@@ -135,6 +136,10 @@ class CertifiedElimination:
     @property
     def assumptions(self) -> tuple[str, ...]:
         return self.embedding.assumptions
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        return checks_of(self.embedding)
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from surepick.estimators import (
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
-from surepick.policies.belief import believed, check_level
+from surepick.policies.belief import FITTED, believed, check_level
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
 from surepick.policies.learning import VECTORS, Learnt, estimated_misspecification, remembered
 from surepick.policies.neural_steering import Steering, hedges, search, thinned
@@ -171,6 +171,10 @@ class CertifiedNeural:
             f"{self.misspecification:g} of the mean reward of every candidate.",
             size,
         )
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        return () if self.misspecification is None else (FITTED,)
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -13,7 +13,16 @@ from surepick.estimators import estimate, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.answers import check_common
-from surepick.policies.belief import assumed, believed, checkable_counts, representable, suspicions, unbacked, vacuous
+from surepick.policies.belief import (
+    assumed,
+    believed,
+    checkable_counts,
+    checks_of,
+    representable,
+    suspicions,
+    unbacked,
+    vacuous,
+)
 from surepick.policies.protocol import NAMED_FAMILIES, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -124,6 +133,10 @@ class FixedElimination:
     @property
     def assumptions(self) -> tuple[str, ...]:
         return self.embedding.assumptions
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        return checks_of(self.embedding)
 
     @property
     def caveats(self) -> tuple[str, ...]:

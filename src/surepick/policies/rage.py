@@ -11,7 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import lack_of_fit, least_squares, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
-from surepick.policies.belief import believed, check_level
+from surepick.policies.belief import LINEAR, believed, check_level
 from surepick.policies.protocol import plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
@@ -82,6 +82,10 @@ class RAGE:
     @property
     def assumptions(self) -> tuple[str, ...]:
         return (f"The mean reward is exactly a linear function of the {self.features.shape[1]} features.",)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        return (LINEAR,)
 
     @property
     def caveats(self) -> tuple[str, ...]:

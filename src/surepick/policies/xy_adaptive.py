@@ -12,7 +12,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import least_squares
 from surepick.intervals import Intervals
 from surepick.noise import Noise, largest_scale
-from surepick.policies.belief import believed
+from surepick.policies.belief import LINEAR, believed
 from surepick.policies.peers import checked_linear, linear_assumption, linear_caveat, peer_certificate
 from surepick.policies.protocol import plain_options, trace_row
 from surepick.policies.rounds import whole_pulls
@@ -109,6 +109,10 @@ class XYAdaptive:
     @property
     def assumptions(self) -> tuple[str, ...]:
         return linear_assumption(self.features)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        return (LINEAR,)
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from surepick.designs import round_design, solve_design
 from surepick.estimators import LeastSquaresEstimate, lack_of_fit, least_squares
 from surepick.noise import Noise, largest_scale
 from surepick.policies.answers import answer_without_pulls
-from surepick.policies.belief import believed, check_level
+from surepick.policies.belief import LINEAR, believed, check_level
 from surepick.policies.peers import (
     checked_linear,
     judge,
@@ -133,6 +133,10 @@ class XYStatic:
     @property
     def assumptions(self) -> tuple[str, ...]:
         return linear_assumption(self.features)
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        return (LINEAR,)
 
     @property
     def caveats(self) -> tuple[str, ...]:

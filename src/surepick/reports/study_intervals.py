@@ -119,11 +119,13 @@ def bounds_of(document: Document) -> tuple[list[Bound], int]:
 def _reading(document: Document, shown: list[Bound]) -> list[str]:
     """How to read the bars."""
     epsilon = number(document["epsilon"])
-    rule = "with the confidence stated above" if document["verdict"] != "heuristic" else "if its rule can be believed"
+    unproved = document["verdict"] == "heuristic" or document["algorithm"] in WITHOUT
+    rule = "if its rule can be believed" if unproved else "with the confidence stated above"
     sentences = [
         "Each row is a candidate. The dot says by how much it seemed better (to the right) or worse (to the left) than "
-        f"{_other(document, shown)}. Nobody knows the true difference; the end of the bar is how much better it can be "
-        f"at most, {rule}; a bar that ends left of 0 belongs to a candidate that is worse."
+        f"{_other(document, shown)}. Nobody knows the true difference. The end of the bar says how much better it can "
+        f"be at most if it is the best of all, {rule}. A bar that ends left of 0 belongs to a candidate that is not "
+        "the best. (Each bar speaks of its own candidate; do not read it as a ranking.)"
     ]
     limits = limits_of(shown)
     if limits == [0.0]:

@@ -202,6 +202,7 @@ def document_of(facts: Facts, *, watch: Callable[[Look, Any], None] | None = Non
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
         "assumptions": list(answer.assumptions),
+        "checks": list(getattr(policy, "checks", ())),
         "policy": encode(policy.spec),
         "algorithm": policy.name,
         "arms": _arms_entry(arms),

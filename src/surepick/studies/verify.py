@@ -35,7 +35,7 @@ ANSWER = {  # line -> the fields that it is about
     "the answer": ("best_arm", "epsilon", "delta", "certified_gap", "minimize"),
     "the measurements spent": ("pulls",),
     "the verdict": ("verdict", "promise", "reason"),
-    "the assumptions": ("assumptions",),
+    "the assumptions and checks": ("assumptions", "checks"),
     "the intervals": ("intervals",),
     "the candidates": ("candidates",),
 }

@@ -11,6 +11,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import event_priority
 
 COMMENT = re.compile(r"^<!-- .* -->$", re.MULTILINE)
+SCHEMA = Path(__file__).parents[2] / "src/surepick/studies/certificate.schema.json"
 FETCHED = re.compile(r"https://(?:unpkg\.com|api\.github\.com|bit\.ly)/")
 
 
@@ -45,6 +46,7 @@ def on_post_build(config: MkDocsConfig, **_: Any) -> None:
         text = script.read_text(encoding="utf-8")
         if FETCHED.search(text):
             script.write_text(FETCHED.sub("about:blank#", text), encoding="utf-8")
+    shutil.copy(SCHEMA, config.site_dir)
     shutil.rmtree(Path(config.site_dir) / "assets/javascripts/lunr", ignore_errors=True)  # the search's other languages
     for sources in Path(config.site_dir).glob("assets/**/*.map"):
         sources.unlink()  # the scripts' sources, five times the size of the site

@@ -289,22 +289,27 @@ def pivoted_cholesky(
 
 
 def arithmetic() -> str:
-    """How this machine rounds, in 16 hexadecimal digits: equal digits promise that equal programs give equal bits.
+    """How this process rounds, in 16 hexadecimal digits: with equal digits, equal programs may be expected to give
+    equal bits.
 
-    Processors and versions of the libraries add in different orders; a solver that iterates turns differences in the
-    last bit into another design as good as the first. Digits that differ say that such results cannot be compared bit
-    by bit.
+    Processors, numbers of threads and versions of the libraries add in different orders; a solver that iterates turns
+    differences in the last bit into another design as good as the first. Digits that differ say that such results
+    cannot be compared bit by bit. The sizes are such that more threads show (they do in factorisations, from a few
+    hundred rows on).
     """
-    grid = np.arange(1, 1 + 300 * 24, dtype=np.float64).reshape(300, 24)
-    matrix = np.sin(grid * grid) + np.cos(grid / 7.0)
-    gram = matrix.T @ matrix + np.eye(24)
+    grid = np.arange(1, 1 + 300 * 100, dtype=np.float64).reshape(300, 100)
+    wide = np.sin(grid**1.1)
+    matrix = np.ascontiguousarray(wide[:, :24])
+    gram, large = matrix.T @ matrix + np.eye(24), wide @ wide.T + np.eye(300)
     parts = [
-        matrix @ matrix[:40].T,
         gram,
+        large,
         np.linalg.cholesky(gram),
+        np.linalg.cholesky(large),
         scipy.linalg.solve(gram, matrix[:5].T, assume_a="pos"),
         *scipy.linalg.eigh(gram),
         *scipy.linalg.svd(matrix[:60], full_matrices=False),
+        *scipy.linalg.svd(wide, full_matrices=False),
         np.exp(matrix),
         np.log1p(np.abs(matrix)).sum(axis=0),
         np.einsum("ij,ij->i", matrix, matrix),

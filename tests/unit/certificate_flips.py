@@ -8,6 +8,7 @@ FACTS = (  # what a certificate rests on: altered together with the digest, anot
     ("study",),
     ("made_by",),
     ("arithmetic",),
+    ("reproduced",),
     ("policy",),
     ("minimize",),
     ("ended",),

@@ -4,11 +4,11 @@ python tests/unit/test_certificate.py       # writes the fixtures of this versio
 """
 
 import json
-import math
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import certificate_flips as flips
@@ -80,7 +80,7 @@ def test_every_altered_field_is_found_by_its_digest(document):
         for value in flips.altered(flips.at(document, path)):
             spoilt = flips.replaced(document, path, value)
             assert digest(spoilt) != spoilt.get("sha256"), (path, value)
-    assert not verify_certificate({**document, "study": "ink"}, plan_seconds=0.0).lines[0].holds
+    assert not verify_certificate({**document, "study": "ink"}, most_plans=0).lines[0].holds
 
 
 def missed(document: dict, each: int) -> list:
@@ -271,7 +271,7 @@ def elsewhere(monkeypatch):
 def test_where_numbers_round_otherwise_brackets_are_compared(document):
     result = verify_certificate(document)
     assert result.holds, str(result)
-    assert "rounds otherwise" in result.lines[-1].words
+    assert "round otherwise" in result.lines[-1].words
     looks = [(row, look) for row, entry in enumerate(document["rounds"]) for look in range(len(entry["looks"]))]
     if document["rounds"][0]["looks"][0]["lower_bound"] is None:
         return
@@ -310,7 +310,8 @@ def test_certificates_of_every_version_are_verified(path, monkeypatch):
     monkeypatch.setattr(sp, "__version__", "0.9.0")
     result = verify_certificate(path)
     assert result.holds, str(result)
-    assert stored["made_by"] in result.lines[-1].words
+    assert "round otherwise" in result.lines[-1].words
+    assert stored["reproduced"] > 0
     wrong = flips.replaced(stored, ("pulls",), stored["pulls"] + 1)
     assert not verify_certificate(resealed(wrong)).holds
 
@@ -363,14 +364,34 @@ def test_a_thousand_candidates_are_verified_in_seconds(name):
 
 
 def test_designs_that_take_long_are_computed_only_when_asked_for(linear, monkeypatch):
-    monkeypatch.setattr(verify, "LARGEST_QUICK_DESIGN", 9)
-    quick, whole = verify_certificate(linear), verify_certificate(linear, plan_seconds=math.inf)
+    monkeypatch.setattr(certificate, "LARGEST_QUICK_DESIGN", 9)
+    quick, whole = verify_certificate(linear), verify_certificate(linear, most_plans=3)
     assert quick.holds
     assert whole.holds
-    assert "not computed again" in quick.lines[-1].words
+    assert quick.lines[-1].words.startswith("3 were not computed again")
     assert whole.lines[-1].words.startswith("all 3 are what the policy asks")
-    monkeypatch.setattr(verify, "LARGEST_QUICK_DESIGN", 10)
-    assert "the first 1 of 3" in verify_certificate(linear, plan_seconds=1e-9).lines[-1].words
+    words = verify_certificate(linear, most_plans=1).lines[-1].words
+    assert words.startswith("the first 1 of 3 are")
+    assert "2 were not computed again" in words
+    monkeypatch.setattr(certificate, "LARGEST_QUICK_DESIGN", 10)
+    monkeypatch.setattr(certificate, "QUICK_PLANS", 2)
+    assert verify_certificate(linear).lines[-1].words.startswith("the first 2 of 3 are")
+
+
+def test_plans_that_were_asked_for_elsewhere_are_not_said_to_be_reproduced():
+    """Where the log's second plan is not what the policy asks here, the file says that one came out equal."""
+    study = study_of("certified-linear", most=1, norm_bound=2.0)
+    first = study.ask()
+    counts = first.counts + 1
+    study.log._plans[-1] = replace(study.log._plans[-1], plan=replace(study.log._plans[-1].plan, counts=counts))
+    study = sp.Study(study.arms, study.policy, log=study.log)
+    study.tell_sums(counts, counts * 0.5, counts * 0.5)
+    document = certificate_document(study)
+    assert document["reproduced"] == 1
+    result = verify_certificate(document)
+    assert result.holds, str(result)
+    assert result.lines[-1].words.startswith("the first 1 of 2 are")
+    assert not verify_certificate(resealed({**document, "reproduced": 2})).holds
 
 
 # --- the commands

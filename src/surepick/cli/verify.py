@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.errors import InvalidInput
-from surepick.studies.verify import PLAN_SECONDS, Line, Verification, read_certificate, verify_certificate
+from surepick.studies.verify import Line, Verification, read_certificate, verify_certificate
 from surepick.tables import read_arms
 
 
@@ -32,7 +32,7 @@ def verify(
     features: options.FeaturesOption = None,
     every_plan: Annotated[
         bool,
-        typer.Option("--every-plan", help="Compute every design again, however long it takes; else for two seconds."),
+        typer.Option("--every-plan", help="Compute every plan again, however long the designs take."),
     ] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -48,8 +48,7 @@ def verify(
         )
     elif id_column is not None or features is not None:
         raise InvalidInput("--id and --features say how to read the table of --arms, which is not given.")
-    seconds = math.inf if every_plan else PLAN_SECONDS
-    result = verify_certificate(document, arms=candidates, plan_seconds=seconds)
+    result = verify_certificate(document, arms=candidates, most_plans=sys.maxsize if every_plan else None)
     if output is options.Format.json:
         print_json(
             {

@@ -22,6 +22,7 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.intervals import Intervals
 from surepick.linalg import arithmetic
 from surepick.records import Arms, FloatArray, IntArray, Observations, Plan, RoundRecord, Step
+from surepick.studies.audit import first_difference
 from surepick.studies.circumstances import EarlyEnd
 from surepick.studies.hashes import arms_hash
 from surepick.studies.log import Circumstances
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 FORMAT = "surepick certificate"
 VERSION = 1
+QUICK_PLANS = 50
+LARGEST_QUICK_DESIGN = 60_000
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
@@ -61,7 +64,9 @@ class Facts:
     Args:
         study: its name, None if it has none.
         made_by: program and version that wrote the certificate.
-        arithmetic: how that machine rounds (`linalg.arithmetic`).
+        arithmetic: how that process rounds (`linalg.arithmetic`).
+        reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
+            elsewhere, or were not tried.
         arms, policy: what was chosen among, and how.
         minimize: small rewards are good.
         looks: the plans that were judged, in order.
@@ -71,6 +76,7 @@ class Facts:
     study: str | None
     made_by: str
     arithmetic: str
+    reproduced: int
     arms: Arms
     policy: Policy[Any]
     minimize: bool
@@ -93,13 +99,16 @@ def certificate_document(study: Study, name: str | None = None) -> dict[str, Any
         study=name,
         made_by=f"surepick {version()}",
         arithmetic=arithmetic(),
+        reproduced=0,
         arms=study.arms,
         policy=study.policy,
         minimize=study.minimize,
         looks=looks,
         end=study.early_end(),
     )
-    return document_of(facts)
+    repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
+    document = document_of(facts, watch=repeated.watch)
+    return sealed({**document, "reproduced": repeated.equal})
 
 
 def write_certificate(study: Study, path: str | Path, *, name: str | None = None) -> Path:
@@ -151,6 +160,48 @@ def _looks(study: Study) -> tuple[Look, ...]:
     return tuple(looks)
 
 
+# the plans
+
+
+class Repeated:
+    """Plans computed again while a study is folded.
+
+    Args:
+        policy: asks.
+        most: how many plans, from the first.
+    """
+
+    def __init__(self, policy: Policy[Any], most: int) -> None:
+        self.most = most
+        self.equal = 0
+        self._policy = policy
+
+    def watch(self, look: Look, state: Any) -> None:
+        """Count the plan if all before it and it itself come out equal."""
+        if look.number == self.equal + 1 <= self.most and not self._policy.stopped(state):
+            self.equal += not plan_difference(look.plan, self._policy.ask(state))
+
+
+def plan_difference(stored: Plan, again: Plan) -> str:
+    """Where two plans differ, "" where they agree: numbers within 1e-9, all else exactly."""
+    return first_difference(encode(stored), encode(again)).lstrip(".")
+
+
+def quick_plans(policy: Policy[Any], number: int) -> int:
+    """How many of so many plans can be computed again in a few seconds: all, the first 50, or none.
+
+    None where the arms times the dimensions in which a design may be searched exceed LARGEST_QUICK_DESIGN, since one
+    search may take seconds there; all where nothing is designed.
+    """
+    embedding = getattr(policy, "embedding", None)
+    size = int(np.size(getattr(policy, "features", ())))
+    if embedding is not None:
+        size = 0 if embedding.family == "independent" else int(policy.num_arms * embedding.max_dim)
+    if size == 0:
+        return number
+    return min(number, QUICK_PLANS) if size <= LARGEST_QUICK_DESIGN else 0
+
+
 # the document
 
 
@@ -191,6 +242,7 @@ def document_of(facts: Facts, *, watch: Callable[[Look, Any], None] | None = Non
         "version": VERSION,
         "made_by": facts.made_by,
         "arithmetic": facts.arithmetic,
+        "reproduced": facts.reproduced,
         "study": facts.study,
         "best_arm": answer.best_arm,
         "epsilon": float(answer.epsilon),
@@ -211,7 +263,13 @@ def document_of(facts: Facts, *, watch: Callable[[Look, Any], None] | None = Non
         "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
         "candidates": _candidates(facts, answer.arm, active),
     }
-    return {**document, "sha256": digest(document)}
+    return sealed(document)
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the digest of all the rest, at the end."""
+    rest = {name: value for name, value in document.items() if name != "sha256"}
+    return {**rest, "sha256": digest(rest)}
 
 
 def digest(document: dict[str, Any]) -> str:

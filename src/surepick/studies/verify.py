@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,18 @@ from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg import arithmetic
 from surepick.records import Arms, IntArray, Observations, Plan
 from surepick.studies.audit import TOLERANCE, UNREADABLE, first_difference
-from surepick.studies.certificate import FORMAT, VERSION, Facts, Look, dense, digest, document_of, version
+from surepick.studies.certificate import (
+    FORMAT,
+    VERSION,
+    Facts,
+    Look,
+    dense,
+    digest,
+    document_of,
+    plan_difference,
+    quick_plans,
+    version,
+)
 from surepick.studies.circumstances import EarlyEnd
 from surepick.studies.log import Circumstances
 from surepick.studies.progress import times
@@ -26,9 +36,7 @@ from surepick.studies.results import check_sums
 if TYPE_CHECKING:
     from surepick.policies import Policy
 
-PLAN_SECONDS = 2.0
 SLOW = "their designs take long (--every-plan), and the promise does not rest on them"
-LARGEST_QUICK_DESIGN = 60_000  # arms times dimensions: one search for a dimension takes seconds beyond it
 BROKEN = (SurepickError, MemoryError, RecursionError, *UNREADABLE)
 COLUMNS = ("leads", "widths", "margins", "allowed")  # compared on the scale of the largest of them
 ANSWER = {  # line -> the fields that it is about
@@ -40,7 +48,7 @@ ANSWER = {  # line -> the fields that it is about
     "the candidates": ("candidates",),
 }
 WHOLE = ("plan", "look", "looks", "dim", "repeated")
-FIRST = ("format", "version", "made_by", "arithmetic", "study", "arms", "policy", "algorithm", "ended")
+FIRST = ("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm", "ended")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +109,22 @@ def verify_certificate(
     *,
     arms: Arms | None = None,
     policy: Policy[Any] | None = None,
-    plan_seconds: float = PLAN_SECONDS,
+    most_plans: int | None = None,
 ) -> Verification:
     """Compute again all that a certificate states, from what was told.
 
     The study is folded anew, plan by plan, by a policy built from the file; words, counts, candidates and verdicts must
-    be equal, numbers equal within 1e-9 of their size. Where this machine rounds as the one that wrote the file, and the
-    versions are equal, the plans are computed again and must be the same. Elsewhere another design is as good as the
-    one that was used: then the stored bracket of its value must be compatible with the one found here. The promise
-    rests on what was measured, not on why.
+    be equal, numbers equal within 1e-9 of their size. Where this process rounds as the one that wrote the file, and the
+    versions are equal, the plans that came out equal there must come out equal here. Elsewhere another design is as
+    good as the one that was used: then the stored bracket of its value must be compatible with the one found here. The
+    promise rests on what was measured, not on why.
 
     Args:
         source: a file, or the certificate as JSON data.
         arms: the arms, where they are too many to be in the file (over 10,000).
         policy: the policy, where it was made of parts that have no name, so that the file cannot say it.
-        plan_seconds: for how long plans are computed again; those that are left then, or all of them where a single
-            design may take seconds, are not. Everything else always is. math.inf: all plans.
+        most_plans: how many plans, from the first, are computed again; None: as many as take seconds (`quick_plans`).
+            Everything else always is.
 
     Raises:
         InvalidInput: the file cannot be read, or is no certificate.
@@ -128,7 +136,7 @@ def verify_certificate(
     wrong = _wrong_format(document)
     found.add("the format", wrong, f"{FORMAT}, version {VERSION}")
     if not wrong:
-        _recompute(document, found, arms, policy, plan_seconds)
+        _recompute(document, found, arms, policy, most_plans)
     return Verification(tuple(found.lines), str(document.get("verdict")))
 
 
@@ -181,7 +189,7 @@ def _recompute(
     found: _Findings,
     arms: Arms | None,
     policy: Policy[Any] | None,
-    plan_seconds: float,
+    most_plans: int | None,
 ) -> None:
     box: dict[str, Any] = {}
 
@@ -200,7 +208,8 @@ def _recompute(
         return f"{times(told, 'measurement')} in {plans}; what is missing was given up with a reason"
 
     def fold() -> str:
-        plans = _Plans(box["facts"], plan_seconds)
+        quick = quick_plans(box["policy"], len(box["facts"].looks))
+        plans = _Plans(box["facts"], quick if most_plans is None else most_plans)
         box["again"], box["plans"] = document_of(box["facts"], watch=plans.watch), plans
         return "every plan judged again, from the first to the last"
 
@@ -214,7 +223,7 @@ def _recompute(
         if not found.attempt(what, step):
             return
     _compare(document, box["again"], found)
-    found.lines += box["plans"].lines()
+    found.lines.append(box["plans"].line())
 
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings) -> None:
@@ -309,6 +318,8 @@ def _facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fact
     minimize, ended = document["minimize"], document["ended"]
     if not isinstance(minimize, bool):
         raise ValueError("minimize is neither true nor false")
+    if type(document["reproduced"]) is not int:
+        raise ValueError("reproduced is no whole number")
     looks = sorted(_looks(document["rounds"], arms, policy, minimize), key=lambda look: look.number)
     if [look.number for look in looks] != list(range(1, len(looks) + 1)):
         raise ValueError("the plans are not numbered 1, 2, 3, ...")
@@ -316,6 +327,7 @@ def _facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fact
         study=document["study"],
         made_by=document["made_by"],
         arithmetic=document["arithmetic"],
+        reproduced=document["reproduced"],
         arms=arms,
         policy=policy,
         minimize=minimize,
@@ -378,13 +390,19 @@ def _scattered(values: Sequence[float], measured: IntArray, arms: Arms) -> np.nd
 
 
 class _Plans:
-    """The plans, computed again while the study is folded, or their brackets checked."""
+    """The plans, computed again while the study is folded, or their brackets checked.
 
-    def __init__(self, facts: Facts, seconds: float) -> None:
+    Args:
+        facts: what the certificate rests on.
+        most: how many plans, from the first.
+    """
+
+    def __init__(self, facts: Facts, most: int) -> None:
         self._facts = facts
-        self._left = 0.0 if math.isfinite(seconds) and _size(facts.policy) > LARGEST_QUICK_DESIGN else seconds
+        self._most = most
+        same = facts.arithmetic == arithmetic() and facts.made_by == f"surepick {version()}"
+        self._equal = facts.reproduced if same else 0
         self._done = 0
-        self._exact = facts.arithmetic == arithmetic() and facts.made_by == f"surepick {version()}"
         self._wrong: list[str] = []
 
     def watch(self, look: Look, state: Any) -> None:
@@ -393,53 +411,50 @@ class _Plans:
         if policy.stopped(state):
             self._wrong.append(f"plan {look.number}: the policy had stopped before it")
             return
-        if self._left <= 0.0:
-            return
-        started = time.perf_counter()
-        again = policy.ask(state)
-        self._left -= time.perf_counter() - started
-        self._done += 1
-        if self._exact:
-            difference = first_difference(encode(look.plan), encode(again), TOLERANCE)
-        else:
-            difference = _brackets(look.plan, again)
-        self._wrong += [f"plan {look.number}: {difference.lstrip('.')}"] if difference else []
+        difference = _impossible(look.plan)
+        if not difference and self._done < self._most:
+            self._done += 1
+            compare = plan_difference if look.number <= self._equal else _brackets
+            difference = compare(look.plan, policy.ask(state))
+        self._wrong += [f"plan {look.number}: {difference}"] if difference else []
 
-    def lines(self) -> list[Line]:
+    def line(self) -> Line:
         """What became of it."""
+        if self._wrong:
+            return Line("the plans", False, self._wrong[0])
         number = len(self._facts.looks)
-        if self._done == 0 < number:
-            return [Line("the plans", not self._wrong, "; ".join(self._wrong[:1]) or f"not computed again: {SLOW}")]
-        these = f"all {number:,}" if self._done == number else f"the first {self._done:,} of {number:,}"
-        words = f"{these} are what the policy asks, with their designs and brackets"
-        if not self._exact:
-            words = (
-                f"written by {self._facts.made_by} on a machine that rounds otherwise, so that other designs as good "
-                f"may be found here: the brackets of {these} are compatible with those found here"
+        equal = min(self._equal, self._done)
+        parts = []
+        if equal == number:
+            parts.append(f"all {number:,} are what the policy asks, with their designs and brackets")
+        elif equal:
+            parts.append(f"the first {equal:,} of {number:,} are what the policy asks, with their designs and brackets")
+        if self._done > equal:
+            these = f"all {number:,}" if self._done - equal == number else f"{self._done - equal:,}"
+            parts.append(
+                f"the brackets of {these} are compatible with those found here, where other designs as good may be "
+                "found: numbers round otherwise here, or did where they were asked for"
             )
         if self._done < number:
-            words += f"; not the others: {SLOW}"
-        return [Line("the plans", not self._wrong, self._wrong[0] if self._wrong else words)]
+            parts.append(f"{number - self._done:,} were not computed again: {SLOW}")
+        return Line("the plans", True, "; ".join(parts))
 
 
-def _size(policy: Policy[Any]) -> int:
-    """Arms times the most dimensions in which a design may be searched; 0 without designs."""
-    embedding = getattr(policy, "embedding", None)
-    if embedding is not None and embedding.family != "independent":
-        return int(policy.num_arms * embedding.max_dim)
-    return int(np.size(getattr(policy, "features", ())))
+def _impossible(plan: Plan) -> str:
+    """Why no plan has such numbers, "" if one may."""
+    for name in ("value", "lower_bound", "misspecification"):
+        number = getattr(plan, name)
+        if number is not None and not (isinstance(number, float) and math.isfinite(number) and number >= 0.0):
+            return f"its {name} is {number!r}"
+    if plan.value is not None and plan.lower_bound is not None and plan.lower_bound > plan.value * (1.0 + TOLERANCE):
+        return f"its lower bound {plan.lower_bound!r} is above its value {plan.value!r}"
+    return ""
 
 
 def _brackets(stored: Plan, again: Plan) -> str:
     """Whether both brackets can hold the value of one best design; "" if so, or if the plans solve other problems."""
-    for name, least in (("value", 0.0), ("lower_bound", 0.0), ("misspecification", 0.0)):
-        number = getattr(stored, name)
-        if number is not None and not (isinstance(number, float) and math.isfinite(number) and number >= least):
-            return f"its {name} is {number!r}"
     if stored.value is None or stored.lower_bound is None or again.value is None or again.lower_bound is None:
         return ""
-    if stored.lower_bound > stored.value * (1.0 + TOLERANCE):
-        return f"its lower bound {stored.lower_bound!r} is above its value {stored.value!r}"
     if (stored.dim, stored.candidate, stored.round) != (again.dim, again.candidate, again.round):
         return ""
     if again.lower_bound > stored.value * (1.0 + 1e-6) or stored.lower_bound > again.value * (1.0 + 1e-6):

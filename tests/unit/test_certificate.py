@@ -457,6 +457,19 @@ def test_the_certificate_of_a_durable_study(tmp_path):
         sp.write_certificate(study, tmp_path / "absent" / "c.json")
 
 
+def test_a_rehearsal_writes_its_certificate_and_its_report(tmp_path):
+    (tmp_path / "cups.csv").write_text("cup,score\n" + "".join(f"{cup},{cup == 'b':d}\n" for cup in "abca"))
+    words = [str(tmp_path / "cups.csv"), "--id", "cup", "--reward", "score", "--noise", "bernoulli", "--epsilon", "0.4"]
+    file, page = tmp_path / "c.json", tmp_path / "r.html"
+    result = cli("run", *words, "--certificate", str(file), "--report", str(page), "--format", "json")
+    assert result.exit_code == 0
+    answer, document = json.loads(result.stdout), json.loads(file.read_text())
+    assert all(answer[name] == document[name] for name in ("best_arm", "pulls", "verdict", "reason", "assumptions"))
+    assert cli("verify", str(file)).exit_code == 0
+    assert document["sha256"] in page.read_text(encoding="utf-8")
+    assert isinstance(cli("run", *words, "--report", "r.txt").exception, sp.InvalidInput)
+
+
 def rewrite() -> None:
     """Write the fixtures of this version anew; those of earlier versions are never touched."""
     FIXTURES.mkdir(exist_ok=True)

@@ -31,19 +31,32 @@ def report(
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write what the complete rounds say as one page to pass on: answer, pictures, assumptions and log."""
-    from surepick.reports.study_report import check_extra, write_report  # noqa: PLC0415 (others stay quick)
+    from surepick.experiments.threads import one_thread  # noqa: PLC0415
+    from surepick.reports.study_report import write_report  # noqa: PLC0415 (others stay quick)
 
-    if out.suffix.lower() not in SUFFIXES:
-        raise InvalidInput(f"{str(out)!r} does not end in .html; a report is a page for a browser, so name it so.")
-    check_extra()
+    check_page(out)
     check_studies()
     from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
     with noted():
         study = open_study(url, name)  # all that was decided is computed again
-    write_report(study, out, name=name, forecast_up_to=forecast_up_to)
+    with one_thread():
+        write_report(study, out, name=name, forecast_up_to=forecast_up_to)
     answer = study.certificate()
     if output is options.Format.json:
         print_json({"study": name, "verdict": answer.verdict, "file": str(out), "bytes": out.stat().st_size})
         return
     typer.echo(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
+
+
+def check_page(path: Path) -> None:
+    """Refuse to go on without what a report needs.
+
+    Raises:
+        InvalidInput: the file is not named as a page, or jinja2 is absent.
+    """
+    from surepick.reports.study_report import check_extra  # noqa: PLC0415 (others stay quick)
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidInput(f"{str(path)!r} does not end in .html; a report is a page for a browser, so name it so.")
+    check_extra()

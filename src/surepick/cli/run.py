@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,12 +18,16 @@ from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
 from surepick.cli.policies import chosen_policy, norm_options
 from surepick.cli.progress import round_bars
+from surepick.cli.report import check_page
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
 from surepick.experiments.threads import one_thread
 from surepick.noise import PilotGaussian, parse_noise, scales
 from surepick.policies import Policy
+from surepick.records import Plan
+from surepick.studies import Study
+from surepick.studies.certificate import write_certificate
 
 
 def run(
@@ -45,6 +50,10 @@ def run(
     intercept: options.InterceptOption = False,
     seed: options.SeedOption = 0,
     max_pulls: options.MaxPullsOption = 10_000_000,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", help="Write the certificate to this JSON file: surepick verify.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write the report to this .html file.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Rehearse on recorded measurements: which candidate is best, and what would finding it out have cost?
@@ -57,6 +66,8 @@ def run(
             "(normal noise of standard deviation SIGMA, or at least half the range of any candidate's repeats). "
             "Every certificate rests on it. If it is normal and SIGMA is not known, measure it: --noise pilot."
         )
+    if report is not None:
+        check_page(report)
     norm = norm_options(norm_bound, norm_estimate)
     asked = pilot_pulls(noise)
     environment = table(
@@ -87,8 +98,20 @@ def run(
         kernel=kernel,
     )
     warn((*chosen.caveats, *_doubts(environment)))
+    rehearsed = [Study(environment.arms, chosen, minimize=environment.minimize)]
     with one_thread(), round_bars() as show:
-        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
+
+        def follow(plan: Plan, study: Study) -> None:
+            rehearsed[0] = study
+            show(plan, study)
+
+        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=follow)
+        if certificate is not None:
+            write_certificate(rehearsed[0], certificate)
+        if report is not None:
+            from surepick.reports.study_report import write_report  # noqa: PLC0415 (jinja2: an extra)
+
+            write_report(rehearsed[0], report)
     if pilot is not None:
         finished = with_pilot(finished, pilot)
     _print(finished, environment, chosen, pilot, output)

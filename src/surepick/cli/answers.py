@@ -148,9 +148,12 @@ def print_certificate(answer: Certificate) -> None:
     """The verdict in words that need no statistics."""
     console = Console(highlight=False, soft_wrap=True)
     if answer.pulls == 0 and answer.verdict not in VERDICT_STYLES:
-        headline = "Nothing was measured; the first candidate"
-    else:
-        headline = "Recommended" if answer.verdict in VERDICT_STYLES else "Best guess so far, nothing proved"
+        console.print(
+            Text.assemble("No round is complete, so there is no answer yet.   ", (answer.verdict, "bold red"))
+        )
+        console.print(Text(answer.reason))
+        return
+    headline = "Recommended" if answer.verdict in VERDICT_STYLES else "Best guess so far, nothing proved"
     first, *rest = str(answer).splitlines()
     name, verdict = first[: -len(answer.verdict)], answer.verdict
     console.print(Text.assemble(f"{headline}: ", (name, "bold"), (verdict, VERDICT_STYLES.get(verdict, "bold red"))))

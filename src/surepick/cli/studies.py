@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -20,6 +20,10 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import print_json
 from surepick.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from surepick.policies import Policy
+    from surepick.records import Arms
 
 UrlArgument = Annotated[
     str,
@@ -136,7 +140,7 @@ def create(
     if seed is not None and "seed" in policy_options(policy or fitting_policy(given)):
         given["seed"] = seed
     chosen = chosen_policy(candidates, parse_noise(noise), policy, epsilon=epsilon, delta=delta, **given)
-    note(*chosen.caveats)
+    note(*chosen.caveats, *_unused(candidates, chosen))
     with noted():
         study = create_study(url, name, candidates, chosen, minimize=minimize)
     spec = chosen.spec or {}
@@ -156,6 +160,20 @@ def create(
     console.print(Text(f"{name}: {study.progress()}"))
     console.print(Text("This is the first round only; surepick forecast says what all may take."))
     console.print(Text(f"Next: {command_line('ask', url, name)}"))
+
+
+def _unused(candidates: Arms, chosen: Policy[Any]) -> list[str]:
+    """That the features are not used, if they are not."""
+    columns = candidates.features.shape[1]
+    from surepick.studies.progress import times  # noqa: PLC0415
+
+    spec = chosen.spec or {}
+    if columns == 0 or spec.get("name") != "certified-independent":
+        return []
+    return [
+        f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says how "
+        "much they can matter."
+    ]
 
 
 def _more_options(pairs: list[str]) -> dict[str, Any]:

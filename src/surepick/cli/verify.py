@@ -68,16 +68,20 @@ def verify(
 
 def _print(document: dict[str, object], result: Verification) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    for line in _shortened(result.lines):
-        mark = ("holds ", "green") if line.holds else ("FAILS ", "bold red")
-        console.print(Text.assemble(mark, (line.what, "bold"), f": {line.words}"))
+    lines = _shortened(result.lines)
+    width = max(len(line.what) for line in lines)
+    for line in lines:
+        mark = ("holds  ", "green") if line.holds else ("FAILS  ", "bold red")
+        console.print(Text.assemble(mark, (line.what.ljust(width), "bold"), f"  {line.words}"))
     failed = sum(not line.holds for line in result.lines)
     if failed:
-        console.print(Text(f"Do not rely on this file: {failed} of {len(result.lines)} lines do not hold."))
+        said = "one line does not hold" if failed == 1 else f"{failed} lines do not hold"
+        console.print(Text(f"Do not rely on this file: {said}."))
         return
-    console.print(
-        Text(f"All {len(result.lines)} lines hold: {document['best_arm']}, {result.verdict}. {document['promise']}")
-    )
+    if document["pulls"] == 0 and result.verdict == "not-yet":
+        console.print(Text("All of it holds. No round is complete, so there is no answer yet."))
+        return
+    console.print(Text(f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}"))
     console.print(
         Text("What this cannot check: that the measurements were made as they were told, and what is assumed of them.")
     )
@@ -89,7 +93,7 @@ def _shortened(lines: tuple[Line, ...]) -> list[Line]:
     if len(rounds) < 2:
         return list(lines)
     first, last = (line.what.removeprefix("round ") for line in (rounds[0], rounds[-1]))
-    whole = Line(f"rounds {first} to {last}", True, f"{len(rounds)} rounds as computed; in the end {rounds[-1].words}")
+    whole = Line(f"rounds {first} to {last}", True, f"as computed; the last took {rounds[-1].words}")
     shown = [line for line in lines if line not in rounds]
     shown.insert(lines.index(rounds[0]), whole)
     return shown

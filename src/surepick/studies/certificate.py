@@ -135,7 +135,7 @@ def write_document(document: dict[str, Any], path: str | Path) -> Path:
     try:
         target.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"the certificate cannot be written to {target}: {error}.") from error
+        raise InvalidInput(f"the certificate cannot be written to {target}: {error.strerror or error}.") from error
     return target
 
 
@@ -223,7 +223,7 @@ def document_of(facts: Facts, *, watch: Callable[[Look, Any], None] | None = Non
         step = policy.tell(state, look.plan, look.seen)
         intervals = None if step.deciding is None else step.deciding(intervals)
         if intervals is not None:
-            last.add(look.number, intervals)
+            last.add(look.number, intervals, np.union1d(active, step.record.active))
         entry = _look_entry(facts, look, step, intervals, active)
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
@@ -377,7 +377,7 @@ def _left(arms: IntArray, intervals: Intervals | None, num_arms: int) -> dict[st
 
 
 class _LastIntervals:
-    """For every arm the interval of the last look at which it was compared."""
+    """For every arm the interval of the last look at which it was in question, or was compared with another witness."""
 
     def __init__(self, num_arms: int) -> None:
         self.known = False
@@ -385,12 +385,14 @@ class _LastIntervals:
         self._witnesses = np.full(num_arms, -1)
         self._numbers = {name: np.full(num_arms, np.nan) for name in ("leads", "widths", "margins", "allowed")}
 
-    def add(self, plan: int, intervals: Intervals) -> None:
+    def add(self, plan: int, intervals: Intervals, in_question: IntArray) -> None:
         self.known = True
-        self._plans[intervals.arms] = plan
-        self._witnesses[intervals.arms] = intervals.witnesses
+        fresh = np.isin(intervals.arms, in_question) | (self._witnesses[intervals.arms] != intervals.witnesses)
+        arms = intervals.arms[fresh]
+        self._plans[arms] = plan
+        self._witnesses[arms] = intervals.witnesses[fresh]
         for name, column in self._numbers.items():
-            column[intervals.arms] = getattr(intervals, name)
+            column[arms] = getattr(intervals, name)[fresh]
 
     def entry(self) -> dict[str, Any]:
         columns = {name: _numbers(column) for name, column in self._numbers.items()}

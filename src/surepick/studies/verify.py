@@ -152,7 +152,9 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
         path = Path(source)
         try:
             document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-        except (OSError, ValueError, RecursionError) as error:
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{path} cannot be read as JSON: {_one_line(error)}.") from error
     if not isinstance(document, dict) or not {"format", "rounds", "sha256"} & set(document):
         raise InvalidInput(
@@ -199,25 +201,31 @@ def _recompute(
 
     def choose_policy() -> str:
         box["policy"] = _policy(document["policy"], box["arms"], policy)
-        return f"built again: {document['algorithm']}, epsilon {box['policy'].epsilon:g}, delta {box['policy'].delta:g}"
+        built = box["policy"]
+        name = built.name if built.spec is None else built.spec["name"]
+        return f"built again: {name}, epsilon {built.epsilon:g}, delta {built.delta:g}"
 
     def read_told() -> str:
         box["facts"] = _facts(document, box["arms"], box["policy"])
         told = sum(look.seen.total for look in box["facts"].looks)
         plans = times(len(box["facts"].looks), "plan")
-        return f"{times(told, 'measurement')} in {plans}; what is missing was given up with a reason"
+        missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in box["facts"].looks)
+        words = f"{times(told, 'measurement')} in {plans}, all that was asked"
+        if missing:
+            words = f"{times(told, 'measurement')} in {plans}; {missing:,} more were asked, and given up with a reason"
+        return words
 
     def fold() -> str:
         quick = quick_plans(box["policy"], len(box["facts"].looks))
         plans = _Plans(box["facts"], quick if most_plans is None else most_plans)
         box["again"], box["plans"] = document_of(box["facts"], watch=plans.watch), plans
-        return "every plan judged again, from the first to the last"
+        return "all taken again, from the first to the last"
 
     steps = (
         ("the candidates and their features", choose_arms),
         ("the policy", choose_policy),
         ("what was told", read_told),
-        ("the fold", fold),
+        ("the decisions", fold),
     )
     for what, step in steps:
         if not found.attempt(what, step):
@@ -423,10 +431,12 @@ class _Plans:
         if self._wrong:
             return Line("the plans", False, self._wrong[0])
         number = len(self._facts.looks)
+        if number == 0:
+            return Line("the plans", True, "none was judged yet")
         equal = min(self._equal, self._done)
         parts = []
         if equal == number:
-            parts.append(f"all {number:,} are what the policy asks, with their designs and brackets")
+            parts.append(f"what the policy asks, with their designs and brackets ({number:,})")
         elif equal:
             parts.append(f"the first {equal:,} of {number:,} are what the policy asks, with their designs and brackets")
         if self._done > equal:

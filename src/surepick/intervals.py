@@ -40,7 +40,9 @@ class Intervals:
         an arm no longer stands in the way when   lead - width >= -allowed,   that is when its margin >= 0
 
     lead - width is the lower end of the interval for h_witness - h_arm; so the arm is at most width - lead better than
-    its witness. What a drop proves is "not the best (witness, margin)", not that the witness is better than others.
+    its witness. What an elimination proves is "not the best (witness, margin)", not that the witness is better than
+    others; what evidence for a candidate proves is "not better than it by more than epsilon". Each holds for one
+    arm at a time.
 
     Args:
         arms: the arms compared, ascending, shape (m,).

@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.randomness import stream
-from surepick.studies import certificate, verify
+from surepick.studies import certificate, verify, verify_plans
 from surepick.studies.certificate import certificate_document, digest
+from surepick.studies.comparison import Comparison
 from surepick.studies.verify import verify_certificate
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "certificates"
@@ -35,10 +36,12 @@ POLICIES = {
 }
 
 
-def study_of(name: str, *, most: int = 6, minimize: bool = False, seed: int = 0, **options) -> sp.Study:
+def study_of(
+    name: str, *, most: int = 6, minimize: bool = False, seed: int = 0, epsilon: float = 0.4, **options
+) -> sp.Study:
     """A small study: bounded rewards, told in parts, up to its end or to so many plans."""
     arms = sp.Arms(FEATURES, [*"abcde"], columns=["x", "y"])
-    policy = sp.make_policy(name, arms, epsilon=0.4, delta=0.1, noise=sp.Bounded(-2.0, 2.0), **options)
+    policy = sp.make_policy(name, arms, epsilon=epsilon, delta=0.1, noise=sp.Bounded(-2.0, 2.0), **options)
     study = sp.Study(arms, policy, minimize=minimize)
     for number in range(most):
         plan = study.ask()
@@ -105,7 +108,7 @@ def test_every_single_derived_field_is_found_without_the_digest(document):
 
 
 def test_a_verifier_that_computed_nothing_would_be_noticed(short, monkeypatch):
-    monkeypatch.setattr(verify, "_difference", lambda stored, again, where: "")
+    monkeypatch.setattr(Comparison, "difference", lambda self, stored, again, where: "")
     monkeypatch.setattr(flips, "altered", lambda value, altered=flips.altered: altered(value)[:1])
     assert len(missed(short, each=1)) > 20
 
@@ -146,6 +149,112 @@ def test_facts_that_make_no_study_are_named(linear, path, value, words):
     result = verify_certificate(resealed(flips.replaced(linear, path, value)))
     assert not result.holds
     assert words in next(line for line in result.lines if not line.holds).words
+
+
+def forged(document: dict, spoil) -> dict:
+    """All that follows from altered facts, computed as an honest writer would: what a careful forger hands in."""
+    spoilt = json.loads(json.dumps(document))
+    spoil(spoilt)
+    arms = verify._arms(spoilt["arms"], None)
+    facts = verify._facts(spoilt, arms, verify._policy(spoilt["policy"], arms, None))
+    return {**certificate.document_of(facts)}
+
+
+def every_look(name: str, value):
+    """Spoils one field of every look."""
+
+    def spoil(document: dict) -> None:
+        for entry in document["rounds"]:
+            for look in entry["looks"]:
+                look[name] = value
+
+    return spoil
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize(
+    ("name", "field", "value", "words"),
+    [
+        ("certified-linear", "misspecification", 1e6, "its misspecification is 1000000.0"),
+        ("linear-embedding", "misspecification", 1e6, "its misspecification is 1000000.0"),
+        ("certified-linear", "lower_bound", 1e9, "its lower bound"),
+        ("action-elimination", "dim", 3, "dim is stored as 3 and computed as 0"),
+        ("action-elimination", "value", 3.5, "value is stored as 3.5"),
+        ("action-elimination", "candidate", "c", "candidate is stored as 2"),
+        ("action-elimination", "looks", 99, "looks is stored as 99"),
+    ],
+)
+def test_a_forger_who_computes_everything_anew_cannot_alter_what_the_promise_rests_on(name, field, value, words):
+    """On any machine: where plans cannot be computed bit by bit, what `tell` reads of them is checked all the same."""
+    honest = certificate_document(study_of(name, most=4, **POLICIES[name]))
+    assert verify_certificate(forged(honest, lambda document: None)).holds
+    result = verify_certificate(forged(honest, every_look(field, value)))
+    assert not result.holds
+    assert words in result.lines[-1].words
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_no_round_can_spend_the_share_of_another():
+    honest = certificate_document(study_of("linear-embedding", most=12, epsilon=0.05, norm_bound=2.0))
+    assert len(honest["rounds"]) > 1
+
+    def all_in_round_one(document: dict) -> None:
+        for entry in document["rounds"]:
+            entry["round"] = 1
+
+    result = verify_certificate(forged(honest, all_in_round_one))
+    assert not result.holds
+    assert "it is of round 1, and the study was in round 2" in str(result)
+
+
+def test_a_field_that_stands_twice_is_refused(linear, tmp_path):
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps(linear).replace('"verdict":', '"verdict": "certified", "verdict":', 1))
+    with pytest.raises(sp.InvalidInput, match="stands in it twice"):
+        verify_certificate(file)
+
+
+def test_a_margin_keeps_its_sign_and_what_is_allowed_is_exact_however_large_the_means_are():
+    features = np.column_stack([FEATURES, np.ones(5)])
+    arms = sp.Arms(features)
+    policy = sp.make_policy(
+        "certified-linear", arms, epsilon=0.3, delta=0.1, noise=sp.SubGaussian(0.3), norm_bound=2e6, dim=3
+    )
+    study = sp.Study(arms, policy)
+    while (plan := study.ask()) is not None:
+        study.tell_sums(plan.counts, plan.counts * (1e6 + MEANS))
+    document = certificate_document(study)
+    assert verify_certificate(document).holds
+    for name in ("allowed", "margins"):
+        values = document["intervals"][name]
+        row = next(row for row, value in enumerate(values) if value is not None)
+        for other in (-values[row], values[row] * (1 + 1e-4) + 1e-4):
+            spoilt = flips.replaced(document, ("intervals", name, row), other)
+            assert not verify_certificate(resealed(spoilt)).holds, (name, other)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("study",), 5),
+        (("made_by",), None),
+        (("arithmetic",), ["x"]),
+        (("arms", "columns"), [1, 2]),
+        (("arms", "preparation"), {"a": 1}),
+        (("ended",), {"reason": "x", "at": 1e17, "missing": 1, "predicted": None}),
+        (("ended",), {"reason": "x", "at": -1e18, "missing": 1, "predicted": None}),
+        (("policy", "epsilon"), 1e-9),
+        (("algorithm",), "\ud800\x1b[2J\nholds the verdict: as computed"),
+    ],
+)
+def test_odd_facts_end_in_a_line_that_fails(linear, path, value, tmp_path):
+    spoilt = resealed(flips.replaced(linear, path, value))
+    result = verify_certificate(spoilt)
+    assert not result.holds
+    assert all(line.words.isprintable() for line in result.lines)
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps(spoilt))
+    assert cli("verify", str(file)).exit_code == 3
 
 
 def test_missing_and_unknown_fields_are_named(linear):
@@ -264,7 +373,7 @@ def test_a_policy_without_a_name_must_be_given():
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    monkeypatch.setattr(verify, "arithmetic", lambda: "another machine")
+    monkeypatch.setattr(verify_plans, "arithmetic", lambda: "another machine")
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -291,11 +400,25 @@ print(json.dumps([[one.holds, str(one)] for one in results]))
 """
 
 
+def uneven() -> sp.Study:
+    """Columns of very different sizes: the bias that rounding costs is large beside it, and drifts."""
+    rng = np.random.default_rng(3)
+    features = np.column_stack([np.ones(30), rng.normal(size=(30, 3)) * [1.0, 100.0, 1e4]])
+    arms, means = sp.Arms(features), features @ [0.2, 0.3, 0.004, 0.00003]
+    policy = sp.make_policy(
+        "certified-linear", arms, epsilon=0.3, delta=0.05, noise=sp.SubGaussian(0.3), norm_bound=50.0
+    )
+    study = sp.Study(arms, policy)
+    while (plan := study.ask()) is not None:
+        study.tell_sums(plan.counts, plan.counts * means + np.sqrt(plan.counts) * rng.normal(0.0, 0.3, 30))
+    assert study.certificate().verdict == "certified"
+    return study
+
+
 def test_another_processor_verifies_it(tmp_path):
     """OpenBLAS with the kernels of another processor adds in another order."""
-    files = [
-        sp.write_certificate(study_of(name, most=12, **POLICIES[name]), tmp_path / f"{name}.json") for name in POLICIES
-    ]
+    studies = {name: study_of(name, most=12, **POLICIES[name]) for name in POLICIES} | {"uneven": uneven()}
+    files = [sp.write_certificate(study, tmp_path / f"{name}.json") for name, study in studies.items()]
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
     words = [sys.executable, "-c", ANOTHER_KERNEL, *map(str, files)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=120)

@@ -14,7 +14,8 @@ from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.errors import InvalidInput
 from surepick.experiments.threads import one_thread
-from surepick.studies.verify import Line, Verification, read_certificate, verify_certificate
+from surepick.studies.verify import Verification, read_certificate, verify_certificate
+from surepick.studies.verify_lines import Line, printable
 from surepick.tables import read_arms
 
 
@@ -81,7 +82,7 @@ def _print(document: dict[str, object], result: Verification) -> None:
     if document["pulls"] == 0 and result.verdict == "not-yet":
         console.print(Text("All of it holds. No round is complete, so there is no answer yet."))
         return
-    console.print(Text(f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}"))
+    console.print(Text(printable(f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}")))
     console.print(
         Text("What this cannot check: that the measurements were made as they were told, and what is assumed of them.")
     )

@@ -59,6 +59,8 @@ def _apportioned(shares: FloatArray, total: int) -> IntArray:
     low, high = (total - len(shares)) * (1.0 - SUM_SAFETY), total * (1.0 + SUM_SAFETY)
     while (high - low) * float(shares.max()) >= 1.0:  # below, no arm gains two pulls between low and high
         middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break  # so many pulls that no number lies between
         if np.maximum(np.ceil(middle * shares), 1.0).sum() <= total:
             low = middle
         else:

@@ -14,6 +14,7 @@ from surepick.complexity import embedding_design
 from surepick.designs import independent_star_design, solve_star_design
 from surepick.errors import NotConverged
 from surepick.estimators import Estimate, estimate
+from surepick.policies.rounds import whole_pulls
 from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
@@ -204,9 +205,9 @@ def opening_total(embedded: Embedding | IndependentArms, sigma: float, epsilon: 
     """
     ratio = HEURISTIC_OPENING * (sigma / epsilon) ** 2
     if isinstance(embedded, IndependentArms):
-        each = max(1, math.ceil(2.0 * ratio))
+        each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
-    return max(2 * embedded.dim, 4, math.ceil(ratio * embedded.dim))
+    return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
 
 
 def batch_total(predicted: float, pulls: int) -> int:

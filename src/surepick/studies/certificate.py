@@ -133,10 +133,21 @@ def write_document(document: dict[str, Any], path: str | Path) -> Path:
     """
     target = Path(path)
     try:
-        target.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        target.write_text(laid_out(document) + "\n", encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"the certificate cannot be written to {target}: {error.strerror or error}.") from error
     return target
+
+
+def laid_out(value: Any, indent: str = "") -> str:
+    """JSON with a field a line, and lists of plain values on one line each."""
+    deeper = indent + " "
+    if isinstance(value, dict) and value:
+        rows = [f"{json.dumps(name, ensure_ascii=False)}: {laid_out(item, deeper)}" for name, item in value.items()]
+        return "{\n" + ",\n".join(deeper + row for row in rows) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return "[\n" + ",\n".join(deeper + laid_out(item, deeper) for item in value) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def version() -> str:

@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from surepick.errors import InvalidInput
 
@@ -55,8 +55,12 @@ def format_time(seconds: float) -> str:
 
 
 def to_the_minute(seconds: float) -> str:
-    """A time in UTC, to the minute: the same text on every machine."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    """A time in UTC, to the minute: the same text on every machine.
+
+    Raises:
+        ValueError: no calendar has that time.
+    """
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def format_utc(seconds: float) -> str:

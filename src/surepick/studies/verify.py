@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,8 @@ import numpy as np
 
 from surepick.codec import encode
 from surepick.errors import InvalidInput, SurepickError
-from surepick.linalg import arithmetic
 from surepick.records import Arms, IntArray, Observations, Plan
-from surepick.studies.audit import TOLERANCE, UNREADABLE, first_difference
+from surepick.studies.audit import TOLERANCE, UNREADABLE
 from surepick.studies.certificate import (
     FORMAT,
     VERSION,
@@ -24,21 +22,20 @@ from surepick.studies.certificate import (
     dense,
     digest,
     document_of,
-    plan_difference,
     quick_plans,
-    version,
 )
 from surepick.studies.circumstances import EarlyEnd
+from surepick.studies.comparison import Comparison
 from surepick.studies.log import Circumstances
 from surepick.studies.progress import times
 from surepick.studies.results import check_sums
+from surepick.studies.verify_lines import Line, printable
+from surepick.studies.verify_plans import ELSEWHERE, Plans, written_here
 
 if TYPE_CHECKING:
     from surepick.policies import Policy
 
-SLOW = "their designs take long (--every-plan), and the promise does not rest on them"
-BROKEN = (SurepickError, MemoryError, RecursionError, *UNREADABLE)
-COLUMNS = ("leads", "widths", "margins", "allowed")  # compared on the scale of the largest of them
+BROKEN = (SurepickError, MemoryError, OSError, RuntimeError, *UNREADABLE)  # RecursionError is a RuntimeError
 ANSWER = {  # line -> the fields that it is about
     "the answer": ("best_arm", "epsilon", "delta", "certified_gap", "minimize"),
     "the measurements spent": ("pulls",),
@@ -49,21 +46,6 @@ ANSWER = {  # line -> the fields that it is about
 }
 WHOLE = ("plan", "look", "looks", "dim", "repeated")
 FIRST = ("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm", "ended")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One thing that was checked.
-
-    Args:
-        what: what it is about.
-        holds: whether it does.
-        words: what was found.
-    """
-
-    what: str
-    holds: bool
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +75,7 @@ class _Findings:
 
     def add(self, what: str, wrong: str, words: str) -> bool:
         """A line that holds with these words, or fails with what is wrong."""
-        self.lines.append(Line(what, not wrong, wrong or words))
+        self.lines.append(Line(what, not wrong, printable(wrong or words)))
         return not wrong
 
     def attempt(self, what: str, check: Callable[[], str]) -> bool:
@@ -151,7 +133,8 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     else:
         path = Path(source)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+            text = path.read_text(encoding="utf-8")
+            document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
         except OSError as error:
             raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
         except (ValueError, RecursionError) as error:
@@ -166,6 +149,13 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
 
 def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is not a finite number")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a field stands in it twice, and readers would disagree about which one counts")
+    return found
 
 
 def _whole(document: Mapping[str, Any], stated: object) -> str:
@@ -217,7 +207,7 @@ def _recompute(
 
     def fold() -> str:
         quick = quick_plans(box["policy"], len(box["facts"].looks))
-        plans = _Plans(box["facts"], quick if most_plans is None else most_plans)
+        plans = Plans(box["facts"], quick if most_plans is None else most_plans)
         box["again"], box["plans"] = document_of(box["facts"], watch=plans.watch), plans
         return "all taken again, from the first to the last"
 
@@ -230,19 +220,20 @@ def _recompute(
     for what, step in steps:
         if not found.attempt(what, step):
             return
-    _compare(document, box["again"], found)
+    _compare(document, box["again"], found, TOLERANCE if written_here(box["facts"]) else ELSEWHERE)
     found.lines.append(box["plans"].line())
 
 
-def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings) -> None:
+def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
     compared = {"the configuration": FIRST, **ANSWER}
     listed = {name for fields in compared.values() for name in fields} | {"rounds", "sha256"}
     surplus, missing = sorted(set(document) - listed), sorted(listed - set(document))
     odd = [*(f"unknown field {name!r}" for name in surplus), *(f"field {name!r} is missing" for name in missing)]
     found.add("the fields", "; ".join(odd), "all that a certificate has, and no other")
+    same = Comparison(tolerance, again["epsilon"])
     for what, names in compared.items():
-        wrong = next(filter(None, (_difference(document.get(name), again[name], name) for name in names)), "")
+        wrong = next(filter(None, (same.difference(document.get(name), again[name], name) for name in names)), "")
         found.add(what, wrong, "as computed")
     stored, computed = document.get("rounds"), again["rounds"]
     if not isinstance(stored, list) or len(stored) != len(computed):
@@ -250,54 +241,18 @@ def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings) 
         return
     for row, (theirs, ours) in enumerate(zip(stored, computed, strict=True)):
         words = f"{times(ours['pulls'], 'measurement')}, {times(ours['active'], 'candidate')} left"
-        found.add(f"round {ours['round']}", _difference(theirs, ours, f"rounds[{row}]"), words)
-
-
-def _difference(stored: Any, again: Any, where: str) -> str:
-    """Where they differ, "" where they agree; numbers of compared candidates on their common scale."""
-    if isinstance(stored, dict) and isinstance(again, dict):
-        names = [*stored, *(name for name in again if name not in stored)]
-        scale = _scale(again)
-        for name in names:
-            place = f"{where}.{name}"
-            if name not in stored or name not in again:
-                return f"{place} is {'unknown' if name in stored else 'missing'}"
-            columns = name in COLUMNS and isinstance(again[name], list)
-            wrong = (
-                _columns_differ(stored[name], again[name], scale, place)
-                if columns
-                else _difference(stored[name], again[name], place)
-            )
-            if wrong:
-                return wrong
-        return ""
-    if isinstance(stored, list) and isinstance(again, list) and any(isinstance(one, dict) for one in again):
-        if len(stored) != len(again):
-            return f"{where} has {len(stored)} entries, and {len(again)} are computed"
-        found = (_difference(*pair, f"{where}[{row}]") for row, pair in enumerate(zip(stored, again, strict=True)))
-        return next(filter(None, found), "")
-    return first_difference(stored, again, TOLERANCE, where)
-
-
-def _scale(entry: Mapping[str, Any]) -> float:
-    numbers = [abs(one) for name in COLUMNS for one in entry.get(name) or [] if one is not None]
-    return max(numbers, default=0.0)
-
-
-def _columns_differ(stored: Any, again: list[float | None], scale: float, where: str) -> str:
-    if not isinstance(stored, list) or len(stored) != len(again):
-        return f"{where} is not a list of {len(again)} numbers"
-    for row, (theirs, ours) in enumerate(zip(stored, again, strict=True)):
-        same = theirs is None if ours is None else isinstance(theirs, float) and abs(theirs - ours) <= TOLERANCE * scale
-        if not same:
-            return f"{where}[{row}] is stored as {theirs!r} and computed as {ours!r}"
-    return ""
+        found.add(f"round {ours['round']}", same.difference(theirs, ours, f"rounds[{row}]"), words)
 
 
 # the facts
 
 
 def _arms(entry: Mapping[str, Any], given: Arms | None) -> Arms:
+    for name in ("columns", "preparation"):
+        if entry[name] is not None and not (
+            isinstance(entry[name], list) and all(isinstance(text, str) for text in entry[name])
+        ):
+            raise ValueError(f"{name} are not texts")
     if entry["ids"] is None:
         if given is None:
             raise ValueError(
@@ -328,6 +283,11 @@ def _facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fact
         raise ValueError("minimize is neither true nor false")
     if type(document["reproduced"]) is not int:
         raise ValueError("reproduced is no whole number")
+    texts = {name: document[name] for name in ("made_by", "arithmetic")}
+    texts["study"] = "" if document["study"] is None else document["study"]
+    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: no text")
     looks = sorted(_looks(document["rounds"], arms, policy, minimize), key=lambda look: look.number)
     if [look.number for look in looks] != list(range(1, len(looks) + 1)):
         raise ValueError("the plans are not numbered 1, 2, 3, ...")
@@ -392,87 +352,6 @@ def _scattered(values: Sequence[float], measured: IntArray, arms: Arms) -> np.nd
     column = np.zeros(arms.num_arms)
     column[measured] = values
     return column
-
-
-# the plans
-
-
-class _Plans:
-    """The plans, computed again while the study is folded, or their brackets checked.
-
-    Args:
-        facts: what the certificate rests on.
-        most: how many plans, from the first.
-    """
-
-    def __init__(self, facts: Facts, most: int) -> None:
-        self._facts = facts
-        self._most = most
-        same = facts.arithmetic == arithmetic() and facts.made_by == f"surepick {version()}"
-        self._equal = facts.reproduced if same else 0
-        self._done = 0
-        self._wrong: list[str] = []
-
-    def watch(self, look: Look, state: Any) -> None:
-        """Compare one plan with what the policy asks in that state."""
-        policy = self._facts.policy
-        if policy.stopped(state):
-            self._wrong.append(f"plan {look.number}: the policy had stopped before it")
-            return
-        difference = _impossible(look.plan)
-        if not difference and self._done < self._most:
-            self._done += 1
-            compare = plan_difference if look.number <= self._equal else _brackets
-            difference = compare(look.plan, policy.ask(state))
-        self._wrong += [f"plan {look.number}: {difference}"] if difference else []
-
-    def line(self) -> Line:
-        """What became of it."""
-        if self._wrong:
-            return Line("the plans", False, self._wrong[0])
-        number = len(self._facts.looks)
-        if number == 0:
-            return Line("the plans", True, "none was judged yet")
-        equal = min(self._equal, self._done)
-        parts = []
-        if equal == number:
-            parts.append(f"what the policy asks, with their designs and brackets ({number:,})")
-        elif equal:
-            parts.append(f"the first {equal:,} of {number:,} are what the policy asks, with their designs and brackets")
-        if self._done > equal:
-            these = f"all {number:,}" if self._done - equal == number else f"{self._done - equal:,}"
-            parts.append(
-                f"the brackets of {these} are compatible with those found here, where other designs as good may be "
-                "found: numbers round otherwise here, or did where they were asked for"
-            )
-        if self._done < number:
-            parts.append(f"{number - self._done:,} were not computed again: {SLOW}")
-        return Line("the plans", True, "; ".join(parts))
-
-
-def _impossible(plan: Plan) -> str:
-    """Why no plan has such numbers, "" if one may."""
-    for name in ("value", "lower_bound", "misspecification"):
-        number = getattr(plan, name)
-        if number is not None and not (isinstance(number, float) and math.isfinite(number) and number >= 0.0):
-            return f"its {name} is {number!r}"
-    if plan.value is not None and plan.lower_bound is not None and plan.lower_bound > plan.value * (1.0 + TOLERANCE):
-        return f"its lower bound {plan.lower_bound!r} is above its value {plan.value!r}"
-    return ""
-
-
-def _brackets(stored: Plan, again: Plan) -> str:
-    """Whether both brackets can hold the value of one best design; "" if so, or if the plans solve other problems."""
-    if stored.value is None or stored.lower_bound is None or again.value is None or again.lower_bound is None:
-        return ""
-    if (stored.dim, stored.candidate, stored.round) != (again.dim, again.candidate, again.round):
-        return ""
-    if again.lower_bound > stored.value * (1.0 + 1e-6) or stored.lower_bound > again.value * (1.0 + 1e-6):
-        return (
-            f"its bracket {stored.lower_bound:.6g} to {stored.value:.6g} does not meet the one found here, "
-            f"{again.lower_bound:.6g} to {again.value:.6g}"
-        )
-    return ""
 
 
 def _one_line(error: BaseException) -> str:

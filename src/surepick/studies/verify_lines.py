@@ -1,0 +1,26 @@
+"""A line of a verification: what was checked, whether it holds, and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was checked.
+
+    Args:
+        what: what it is about.
+        holds: whether it does.
+        words: what was found.
+    """
+
+    what: str
+    holds: bool
+    words: str
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control characters and halves of characters written out: a file may hold any."""
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in whole)

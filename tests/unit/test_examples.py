@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+import surepick.experiments
 from surepick.cli.app import app
 
 ROOT = Path(__file__).parents[2]

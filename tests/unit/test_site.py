@@ -80,6 +80,36 @@ def test_every_page_is_reached_from_the_navigation():
     assert sorted(named) == there, "the pages of docs/ and those under nav in mkdocs.yml differ"
 
 
+def test_the_navigation_lists_the_scripts_of_the_examples(site):
+    scripts = sorted((DOCS / "examples").glob("*.py"))
+    for page, path in (("index", "examples/index.html"), ("examples/crossed-barrel", "index.html")):
+        sidebar = read(site / f"{page}.html").split("<article")[0]
+        listed = re.findall(rf'<a href="{path}#([\w-]+)" class="md-nav__link">', sidebar)
+        assert len(listed) == len(scripts) >= 5
+        for anchor, section in zip(listed, body(site / "examples/index.html").split("<h2 ")[1:], strict=True):
+            assert section.startswith(f'id="{anchor}"')
+            assert re.search(r'<a href="\w+\.py">', section)
+
+
+def test_the_lines_of_a_table_stay_whole_and_others_are_broken(site):
+    text = body(site / "examples/crossed-barrel.html")
+    outputs = "".join(re.findall(r'<div class="language-text highlight">.*?</div>', text, re.DOTALL))
+    whole = re.findall(r'<span class="columns"[^>]*>(.*?)</span>', outputs)
+    rows = [line for line in outputs.splitlines() if re.search(r"\d {3,}\d|─", line)]
+    assert len(whole) > len(rows) > 10
+    assert all(line.startswith('<span class="columns">') for line in rows)
+    assert not [line for line in whole if "this statement is wrong" in line]
+    assert "this statement is wrong" in outputs
+    checked = body(site / "certificates.html")  # what verify prints: a sentence in the last column
+    assert '<span class="columns" style="--last: 42">holds  the decisions' in checked
+
+
+def test_nothing_is_installed_by_a_name_that_no_index_knows():
+    files = [ROOT / "README.md", *PAGES, *DOCS.rglob("*.py")]
+    assert [file.name for file in files if re.search(r"pip install [^\n]*\bsurepick\b", read(file))] == []
+    assert "pip install '.[studies,tables,reports]'" in read(DOCS / "index.md")
+
+
 def test_no_page_names_a_folder_of_the_machine_that_built_it(site):
     for page in built_pages(site):
         assert str(ROOT) not in read(page)
@@ -353,6 +383,7 @@ def test_the_picture_of_peeking_passes_the_limit_and_comes_back():
 
 # --- the pages that answer a question
 
+QUESTIONS = ["noise", "which-policy", "cost", "looking", "resume", "verdict", "certificates"]
 PROGRAM = re.compile(r"^```python\n(((?!^```).)*?)^```\n\nIt prints:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -367,6 +398,16 @@ def test_a_program_prints_what_its_page_shows(name, tmp_path, monkeypatch, sqlit
         with contextlib.redirect_stdout(printed):
             exec(program, {})
         assert printed.getvalue() == shown
+
+
+FITS = 94  # characters in a line of code, on a screen of 1280 pixels
+
+
+@pytest.mark.parametrize("name", ["index", *QUESTIONS, "concepts"])
+def test_the_lines_of_a_program_fit_on_a_page(name):
+    programs = re.findall(r"^```python\n(.*?)^```$", read(DOCS / f"{name}.md"), re.MULTILINE | re.DOTALL)
+    assert programs
+    assert [line for program in programs for line in program.splitlines() if len(line) > FITS] == []
 
 
 def rows(text: str, first: str) -> list[list[str]]:

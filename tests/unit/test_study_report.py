@@ -21,13 +21,13 @@ from surepick.reports import study_effort, study_intervals, study_map, study_rep
 from surepick.reports.study_drawing import Scale, bins, nice_step, staircase
 from surepick.reports.study_history import History, Kept, history_of
 from surepick.reports.study_spending import Foreseen
-from surepick.reports.study_words import chance, labels, number, plain, shortened, signed
+from surepick.reports.study_words import chance, column, distinct, labels, number, plain, shortened, signed_column
 from surepick.studies import MemoryLog
 from surepick.studies.certificate import certificate_document
 
 ROOT = Path(__file__).parents[2]
 VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}
-NO_LOG = History((Kept(1, 0.0, 0.0, 0, (), ()),), (), ())
+NO_LOG = History((Kept(1, 0.0, 0.0, 0, (), ()),), (), (), durable=True)
 NO_FORECAST = Foreseen(None, "There is no forecast.")
 
 
@@ -108,6 +108,7 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "repeated": 0,
         "abandoned": [],
         "leader": "0",
+        "candidate": "0",
         "active": 1 + sum(open_ones[1:]),
         "certified_gap": None,
         "left": {"number": sum(not one for one in open_ones[1:])},
@@ -349,10 +350,11 @@ def test_the_line_of_those_still_possible_is_the_trace(certified, tmp_path):
 
 def test_a_bar_far_beyond_the_others_is_cut_and_its_number_stays():
     document = made_up(8)
+    document["policy"]["noise"] = "subgaussian:0.5"
     document["intervals"]["widths"][3] = 500.0
     document["intervals"]["margins"][3] = -499.5
     page = rendered(document)
-    assert "+500" in page.words
+    assert "+499.7" in page.words
     inside = [float(bar["x2"]) for bar in page.all("line") if "data-margin" in bar]
     assert max(inside) == study_intervals.RIGHT
     assert min(inside) < study_intervals.RIGHT - 50
@@ -360,9 +362,12 @@ def test_a_bar_far_beyond_the_others_is_cut_and_its_number_stays():
 
 def test_what_nothing_is_known_of_is_counted_and_not_drawn():
     document = made_up(6)
-    for column in ("leads", "widths", "margins"):
-        document["intervals"][column][2:4] = [None, None]
-    assert "Of 2 candidates nothing is known yet" in rendered(document).words
+    for name in ("leads", "widths", "margins"):
+        document["intervals"][name][2:4] = [None, None]
+    assert "Of 2 and 3 nothing is known yet" in rendered(document).words
+    for name in ("leads", "widths", "margins"):
+        document["intervals"][name][1:5] = [None] * 4
+    assert "Of 4 candidates nothing is known yet" in rendered(document).words
 
 
 def test_limits_that_differ_are_both_drawn():
@@ -385,10 +390,10 @@ def test_more_candidates_than_a_certificate_lists_are_still_reported(monkeypatch
     monkeypatch.setattr("surepick.studies.certificate.INLINE", 4)
     monkeypatch.setattr(study_intervals, "INLINE", 4)
     page = page_of(finished(most_plans=2), tmp_path)
-    assert "With more than 4 candidates" in page.words
-    for column in ("data-pulls", "data-mean"):
-        assert [row.get(column) for row in page.all("tr") if column in row] == [
-            row.get(column) for row in whole.all("tr") if column in row
+    assert "There are no intervals: with more than 4 candidates" in page.words
+    for name in ("data-pulls", "data-mean"):
+        assert [row.get(name) for row in page.all("tr") if name in row] == [
+            row.get(name) for row in whole.all("tr") if name in row
         ]
 
 
@@ -398,24 +403,21 @@ def test_more_candidates_than_a_certificate_lists_are_still_reported(monkeypatch
 @pytest.mark.parametrize(
     ("delta", "words"),
     [
-        (0.05, "at most once in 20 such studies"),
-        (0.01, "at most once in 100 such studies"),
-        (0.03, "at most 3 times in 100 such studies"),
-        (0.15, "at most 15 times in 100 such studies"),
-        (0.125, "at most once in 8 such studies"),
-        (0.123, "at most 123 times in 1,000 such studies"),
-        (1e-6, "at most once in 1,000,000 such studies"),
-        (0.1234567891, "with probability at most 0.1234567891"),
+        (0.05, "5"),
+        (0.01, "1"),
+        (0.3, "30"),
+        (0.125, "12.5"),
+        (1e-6, "0.0001"),
+        (0.1234567891, "12.34567891"),
     ],
 )
 def test_a_probability_in_words(delta, words):
-    assert chance(delta) == words
+    assert chance(delta) == f"of many such studies at most {words}\xa0% name a wrong answer, in the long run"
 
 
 def test_numbers_as_people_write_them():
     given = [0.0, 1204.0, 0.15342, -2.5, 3.1e-7, 123456.7, None]
     assert [number(one) for one in given] == ["0", "1,204", "0.1534", "−2.5", "3.100e-07", "123,457", "unknown"]
-    assert [signed(one) for one in (0.25, -0.25, 0.0)] == ["+0.25", "−0.25", "0"]
     assert shortened("abcdefghij", 5) == "ab…ij"
 
 
@@ -423,7 +425,7 @@ def test_numbers_as_people_write_them():
     ("names", "found"),
     [
         (["ab", "abcdef"], ["ab", "abcdef"]),
-        (["recipe-1", "recipe-2"], ["…1", "…2"]),
+        (["recipe-1", "recipe-2"], ["…ipe-1", "…ipe-2"]),
         (["xxxxxaxxxxx1", "yxxxxbxxxxx2"], ["xx…xx1", "yx…xx2"]),
         (["aXaaaaaaaaaa", "bXaaaYaaaaaa", "bXaaaZaaaaaa"], ["aX…aaa", "bX…aaa", "bX…aaa"]),
         (["x" * 9 + "abcdef", "y" * 9 + "Abcdef"], ["xx…def", "yy…def"]),
@@ -434,6 +436,28 @@ def test_short_names_differ_where_the_long_ones_do(names, found):
     short = labels(names, 6)
     assert all(len(one) <= 6 for one in short)
     assert short == found
+
+
+def test_numbers_of_a_column_have_the_same_decimals():
+    assert column([0.12345, 12.5, None, 0.0, 0.2]) == ["0.1235", "12.5000", "unknown", "0.0000", "0.2000"]
+    assert signed_column([123.456, -0.5, 0.0]) == ["+123.5", "−0.5", "0.0"]
+    assert column([1.0, 1e-9]) == ["1.000", "1.000e-09"]  # lest it look like nothing
+    assert column([31234.5, 2.0, 1500.0]) == ["31,234", "2", "1,500"]
+    assert column([]) == []
+
+
+def test_names_are_made_longer_until_they_differ():
+    names = ["aXaaaaaaaaaa", "bXaaaYaaaaaa", "bXaaaZaaaaaa"]
+    assert len(set(labels(names, 6))) == 2
+    assert len(set(distinct(names, 6, 12))) == 3
+    assert distinct(names, 6, 7) == labels(names, 7)
+
+
+def test_a_short_name_comes_with_the_whole_one():
+    ids = [f"a very long name that nobody can read at once {arm}" for arm in range(4)]
+    whole = set(rendered(made_up(ids=ids)).texts["title"])
+    assert set(ids[1:]) <= whole
+    assert whole.isdisjoint({"0", "1", "2", "3"})
 
 
 def test_the_words_of_the_field_are_replaced_but_not_those_of_users():
@@ -449,7 +473,7 @@ def test_a_certified_answer_says_what_is_promised(certified, tmp_path):
     assert page.texts["h1"] == ["paint"]
     assert f"Recommended: {answer.best_arm}" in page.words
     assert "Its true mean is within 0.5 of the largest mean of all" in page.words
-    assert "at most once in 20 such studies" in page.words
+    assert "Of many such studies at most 5\xa0% name a wrong answer, in the long run (delta = 0.05)" in page.words
     assert f"{answer.pulls:,} measurements of 5 candidates" in page.words
     assert "What is missing" not in page.words
 
@@ -467,6 +491,152 @@ def test_an_answer_that_is_no_theorem_says_why():
     assert "What is promised" not in words
 
 
+ALARM = "two arms with equal features differ"
+
+
+def contradicted(verdict="heuristic", **changes) -> dict:
+    reason = f"The data speak against the embedding: {ALARM}. No other candidate can be better by more than 0.2."
+    document = made_up(verdict=verdict, reason=reason, **changes)
+    document["rounds"][0]["alarms"] = [ALARM]
+    return document
+
+
+FLAT = re.compile(r"(?<!rule, )ruled out|a good guess|recommended|for the same promise|shows that this", re.I)
+
+
+@pytest.mark.parametrize("verdict", ["heuristic", "not-yet"])
+def test_an_answer_that_the_results_contradict_is_not_to_be_relied_on(verdict):
+    words = rendered(contradicted(verdict), expected=NO_FORECAST).words
+    assert "the results contradict an assumption; do not rely on this" in words
+    assert "By the rule of the algorithm, which the results contradict, no other candidate can be better" in words
+    assert FLAT.findall(words) == []
+    assert words.count("two candidates with equal features differ") == 1
+
+
+def test_a_proof_may_say_it_flatly():
+    """So that the test above can fail."""
+    assert FLAT.findall(rendered(made_up()).words)
+
+
+def test_a_guess_is_said_to_be_one_everywhere():
+    reason = "A rule of thumb. No other candidate can be better by more than 0.2."
+    document = made_up(verdict="heuristic", reason=reason)
+    document["rounds"][0]["looks"][0]["certified_gap"] = 0.2
+    words = rendered(document).words
+    assert (
+        "By the rule of the algorithm, which is not proved, no other candidate can be better by more than 0.2" in words
+    )
+    assert "it is worse than the best by at most (by the rule; not proved)" in words
+    assert "ruled out" not in words.replace("hardest to rule out", "")
+    assert "A proof. A rule of thumb." in words
+
+
+def test_a_network_is_said_to_have_been_used():
+    words = rendered(made_up(verdict="heuristic", algorithm="certified-neural")).words
+    assert "A network's predictions were used, and nobody can prove how wrong they are." in words
+
+
+def test_a_candidate_that_was_never_measured_is_said_so_and_shown():
+    document = made_up(400)
+    found = document["candidates"]
+    found["pulls"][0], found["means"][0] = 0, None
+    page = rendered(document)
+    assert "0 itself was never measured; what is said of it comes from similar candidates" in page.words
+    assert "and 0" in next(one for one in page.texts["figcaption"] if "most measured" in one)
+    rows = [row for row in page.all("tr") if "data-pulls" in row]
+    assert len(rows) == 300
+    assert [row["data-pulls"] for row in rows if row["data-candidate"] == "0"] == ["0"]
+    document["policy"] = {"name": "certified-independent", "noise": "bernoulli"}
+    assert "similar candidates" not in rendered(document).words
+
+
+@pytest.mark.parametrize(
+    ("policy", "gap", "proved"),
+    [
+        ({"noise": "bernoulli"}, 0.99, True),
+        ({"noise": "bernoulli"}, 1.0, False),
+        ({"noise": "bounded:-1.0:4.0"}, 4.9, True),
+        ({"noise": "bounded:-1.0:4.0"}, 5.0, False),
+        ({"noise": "subgaussian:1.0"}, 99.0, True),
+        ({"noise": "subgaussian:1.0", "gap_bound": 2.0}, 2.0, False),
+    ],
+)
+def test_a_bound_that_held_anyway_proves_nothing(policy, gap, proved):
+    promise = f"Not certified to within 0.2: so far its mean is proved to be within {gap:.4g} of the largest of all."
+    document = made_up(
+        verdict="not-yet", certified_gap=gap, promise=promise, policy={"name": "certified-linear"} | policy
+    )
+    document["rounds"][0]["looks"][0]["certified_gap"] = gap
+    document["intervals"]["widths"][1] = gap + 0.1  # less its lead
+    words = rendered(document).words
+    assert ("Nothing is proved yet." in words) != proved
+    assert ("nothing proved" in words) != proved
+    assert (f"to be within {gap:.4g} of" in words) == proved
+    assert ("Of 1 candidate nothing is proved yet" in words) != proved
+
+
+def test_the_average_is_no_promise_and_the_end_has_a_date():
+    page = rendered(made_up())
+    assert "0.5 in 2 measurements; not part of the promise." in page.words
+    assert "When it ended" in page.words
+    assert "1970-01-01\xa000:00\xa0UTC" in page.words
+    assert "How recent it is" in rendered(made_up(verdict="not-yet")).words
+
+
+def test_bars_that_compare_with_another_than_the_star_say_why():
+    document = made_up(5, verdict="not-yet")
+    document["candidates"]["fates"][:2] = ["possible", "recommended"]
+    document["best_arm"] = "1"
+    words = rendered(document).words
+    assert "The star, 1, has the best estimate by now, but 0 was the one under test" in words
+    assert "can be better than 0 by (unit of the rewards)" in words
+    assert "The star has no bar of its own; nor has 0" in words
+    for name, value in (("leads", 0.1), ("widths", 0.2), ("margins", 0.1), ("allowed", 0.2), ("witnesses", 3)):
+        document["intervals"][name][0] = value
+    assert "that of 0 compares it with 3, which was under test before." in rendered(document).words
+    assert "The star" not in rendered(made_up(5)).words
+
+
+def test_where_the_line_rises_the_new_candidate_is_named():
+    document = made_up(6)
+    first = document["rounds"][0]
+    for number_of, active, tested in ((2, 2, "0"), (3, 5, "4")):
+        look = first["looks"][0] | {"plan": number_of, "active": active, "candidate": tested, "joined": [1]}
+        document["rounds"].append(first | {"round": number_of, "looks": [look]})
+    words = rendered(document).words
+    assert "now testing 4" in words
+    assert "now testing 0" not in words
+    document["rounds"][2]["looks"][0]["candidate"] = "0"
+    assert "now testing" not in rendered(document).words
+
+
+def test_one_word_for_steps_that_are_one_batch_each():
+    document = made_up()
+    assert not re.search(r"\brounds?\b", rendered(document).words)
+    look = document["rounds"][0]["looks"][0]
+    document["rounds"][0]["looks"] = [look | {"look": 1, "looks": 2}, look | {"plan": 2, "look": 2, "looks": 2}]
+    assert "1, part 2 of 2" in rendered(document).words
+    assert "in 1 round (2 batches" in rendered(document).words
+
+
+def test_only_a_database_is_said_to_have_written_plans_down():
+    kept = History(NO_LOG.kept, (), (), durable=False)
+    assert "What to measure was decided before it was measured" in rendered(made_up(), history=kept).words
+    assert "written down" not in rendered(made_up(), history=kept).words
+    assert "What to measure was written down before it was measured" in rendered(made_up()).words
+
+
+def test_parts_that_show_nothing_are_left_out_and_say_why_once():
+    page = rendered(made_up())
+    ids = {one["id"] for one in page.all("section")}
+    assert ids == {"answer", "narrowing", "intervals", "effort", "grounds", "history"}
+    assert [one["href"] for one in page.all("a")] == [
+        "#main",
+        *(f"#{key}" for key in ("narrowing", "intervals", "effort", "grounds", "history")),
+    ]
+    assert page.words.count("There is no forecast") == 1 == "".join(page.texts["ul"]).count("There is no map")
+
+
 def test_an_unfinished_study_says_what_is_missing(tmp_path):
     study = finished(most_plans=1)
     words = page_of(study, tmp_path).words
@@ -474,8 +644,10 @@ def test_an_unfinished_study_says_what_is_missing(tmp_path):
     assert "5 candidates of 5 are still possible; more measurements are needed" in words
     study.close("no money left")
     words = page_of(study, tmp_path).words
-    assert "The study was closed before it was done" in words
-    assert "no money left" in words
+    assert "closed early, not certified" in words
+    assert "The study was closed early, on 2025-06-15\xa015:06\xa0UTC (no money left)." in words
+    assert re.search(r"Its next batch would have taken [\d,]+ more measurements; about [\d,]+ were predicted", words)
+    assert "Results of a batch that was not complete are not used" in words
 
 
 def test_what_is_proved_so_far_is_said():
@@ -571,6 +743,14 @@ def test_the_log_says_what_came_and_from_whom(tmp_path):
     assert "2025-06-15 15:06 UTC" in page.words.replace("\xa0", " ")
 
 
+def test_results_without_a_name_are_a_dash():
+    log = History((Kept(1, 0.0, 0.0, 0, (), (("without a name", 8),)),), (("without a name", 1),), (), durable=True)
+    page = rendered(made_up(), history=log)
+    assert "without a name" not in page.words
+    assert "-" in page.texts["td"]
+    assert "1 result came after its batch was complete: kept, and not used." in page.words
+
+
 def test_a_study_without_incidents_says_so(certified, tmp_path):
     words = page_of(certified, tmp_path).words
     assert "none failed or was given up" in words
@@ -593,7 +773,10 @@ def test_spending_is_compared_with_the_forecast(certified, tmp_path):
     foreseen = sp.forecast(certified.policy)
     words = page_of(certified, tmp_path, forecast_up_to=5).words
     assert f"up to about {foreseen.total:,} measurements" in words
-    assert f"it took {certified.certificate().pulls:,}" in words
+    assert f"It took {certified.certificate().pulls:,}" in words
+    assert "That is a worst case" in words
+    share = certified.certificate().pulls / foreseen.uniform
+    assert (f"This study took {share:.0%} of it." in words) == (share < 1)
 
 
 def test_a_forecast_that_takes_long_is_left_out(certified, tmp_path):
@@ -674,8 +857,8 @@ def test_headings_are_in_order_and_landmarks_are_there(readable):
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert [tag for tag, _ in readable.elements if tag in {"header", "nav", "main", "footer"}] == [
         "header",
-        "nav",
         "main",
+        "nav",
         "footer",
     ]
     assert readable.all("html") == [{"lang": "en"}]
@@ -783,6 +966,7 @@ def test_paper_is_white_and_charts_are_whole():
     assert "@media screen and (prefers-color-scheme: dark)" in STYLE  # so that print keeps the light colours
     paper = STYLE[STYLE.index("@media print") :]
     assert re.search(r"\.drawing \{[^}]*break-inside: avoid", paper)
+    assert "figure)" in paper  # what stands before a picture stays with it
     assert "details.long { display: none; }" in paper
 
 
@@ -831,5 +1015,8 @@ def test_without_jinja_one_sentence_says_what_to_install(certified, tmp_path, mo
 
 
 def test_a_file_that_cannot_be_written_is_named(certified, tmp_path):
-    with pytest.raises(sp.InvalidInput, match=r"cannot be written to .*nowhere"):
+    with pytest.raises(sp.InvalidInput, match=r"cannot be written to .*nowhere.*make the folder first\.$") as refused:
         sp.write_report(certified, tmp_path / "nowhere" / "report.html", forecast_up_to=0)
+    assert "Errno" not in str(refused.value)
+    with pytest.raises(sp.InvalidInput, match=r"cannot be written to .*: Is a directory\.$"):
+        sp.write_report(certified, tmp_path, forecast_up_to=0)

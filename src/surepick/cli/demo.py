@@ -14,8 +14,8 @@ from surepick.cli.run import print_truth
 from surepick.complexity import uniform_pulls
 from surepick.environments import digits
 from surepick.experiments import simulate
-from surepick.experiments.threads import one_thread
 from surepick.policies import make_policy
+from surepick.threads import one_thread
 
 NORM_BOUND = 2.0
 

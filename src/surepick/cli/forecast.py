@@ -20,13 +20,13 @@ from surepick.complexity import uniform_pulls
 from surepick.embeddings.norm_source import ESTIMATED
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.experiments.threads import one_thread
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies import make_policy
 from surepick.records import Arms, FloatArray
 from surepick.reports import forecast_figure
 from surepick.tables import read_arms
+from surepick.threads import one_thread
 
 MOST_ROUNDS = 6
 

@@ -31,8 +31,8 @@ def report(
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write what the complete rounds say as one page to pass on: answer, pictures, assumptions and log."""
-    from surepick.experiments.threads import one_thread  # noqa: PLC0415
     from surepick.reports.study_report import write_report  # noqa: PLC0415 (others stay quick)
+    from surepick.threads import one_thread  # noqa: PLC0415
 
     check_page(out)
     check_studies()

@@ -22,12 +22,12 @@ from surepick.cli.report import check_page
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
-from surepick.experiments.threads import one_thread
 from surepick.noise import PilotGaussian, parse_noise, scales
 from surepick.policies import Policy
 from surepick.records import Plan
 from surepick.studies import Study
 from surepick.studies.certificate import write_certificate
+from surepick.threads import one_thread
 
 
 def run(

@@ -107,14 +107,12 @@ def certificate(
     another machine, without the database.
     """
     from surepick.cli.answers import print_certificate, print_rounds  # noqa: PLC0415
-    from surepick.experiments.threads import one_thread  # noqa: PLC0415
     from surepick.studies.certificate import certificate_document, write_document  # noqa: PLC0415
 
     study = _opened(url, name)
     answer = study.certificate()
     if out is not None or output is options.Format.json:
-        with one_thread():
-            document = certificate_document(study, name)
+        document = certificate_document(study, name)
     if out is not None:
         write_document(document, out)
     if output is options.Format.json:

@@ -21,10 +21,10 @@ from surepick.cli.output import print_json
 from surepick.complexity import KernelChoice, choose_kernel
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
-from surepick.experiments.threads import one_thread
 from surepick.noise import parse_noise
 from surepick.randomness import stream
 from surepick.records import IntArray
+from surepick.threads import one_thread
 
 MOST_ROWS = 12
 NOT_REUSED = (

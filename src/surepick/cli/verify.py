@@ -13,7 +13,6 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.errors import InvalidInput
-from surepick.experiments.threads import one_thread
 from surepick.studies.verify import Verification, read_certificate, verify_certificate
 from surepick.studies.verify_lines import Line, printable
 from surepick.tables import read_arms
@@ -50,8 +49,7 @@ def verify(
         )
     elif id_column is not None or features is not None:
         raise InvalidInput("--id and --features say how to read the table of --arms, which is not given.")
-    with one_thread():  # as the commands that write one: threads change the last bits, and with them designs
-        result = verify_certificate(document, arms=candidates, most_plans=sys.maxsize if every_plan else None)
+    result = verify_certificate(document, arms=candidates, most_plans=sys.maxsize if every_plan else None)
     if output is options.Format.json:
         print_json(
             {

@@ -7,7 +7,7 @@ from surepick.experiments.runner import run_experiments
 from surepick.experiments.simulation import Run, simulate
 from surepick.experiments.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed, restricted
 from surepick.experiments.summary import CellSummary, summarize
-from surepick.experiments.threads import one_thread
+from surepick.threads import one_thread
 
 __all__ = [
     "Cell",

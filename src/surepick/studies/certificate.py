@@ -28,6 +28,7 @@ from surepick.studies.hashes import arms_hash
 from surepick.studies.log import Circumstances
 from surepick.studies.results import received
 from surepick.studies.study import Study, answer_of
+from surepick.threads import one_thread
 
 if TYPE_CHECKING:
     from surepick.policies import Policy
@@ -94,6 +95,11 @@ def certificate_document(study: Study, name: str | None = None) -> dict[str, Any
     Raises:
         StorageError: two looks at a log that others write to did not agree.
     """
+    with one_thread():  # as whoever verifies it: threads change the last bits, and with them designs
+        return _certificate_document(study, name)
+
+
+def _certificate_document(study: Study, name: str | None) -> dict[str, Any]:
     looks = _looks(study)
     facts = Facts(
         study=name,

@@ -51,6 +51,7 @@ def test_a_page_of_an_unfinished_study_is_written_and_that_is_all_it_takes(lab):
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "<h1>paint</h1>" in page
     assert "not certified yet" in page
+    assert "What to measure was written down before it was measured" in page
 
 
 def test_the_page_of_a_finished_study_is_that_of_its_certificate(lab):

@@ -619,7 +619,8 @@ def test_one_word_for_steps_that_are_one_batch_each():
     assert "in 1 round (2 batches" in rendered(document).words
 
 
-def test_only_a_database_is_said_to_have_written_plans_down():
+def test_only_a_database_is_said_to_have_written_plans_down(certified):
+    assert not history_of(certified.log, 1).durable
     kept = History(NO_LOG.kept, (), (), durable=False)
     assert "What to measure was decided before it was measured" in rendered(made_up(), history=kept).words
     assert "written down" not in rendered(made_up(), history=kept).words

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from surepick.records import record
-from surepick.reports.study_words import number
+from surepick.reports.study_words import distinct, number
 
 WIDTH = 640  # of every drawing; letters are larger on small screens, and the places leave room for that
-LETTERS = 14  # of a candidate's name beside a row
+LETTERS = 24  # of a candidate's name beside a row
+MOST_LETTERS = 30  # where names differ only then
+LETTER = 11.2  # room for one of them, as wide as it is on small screens
 
 
 @record
@@ -21,11 +23,13 @@ class Mark:
         tag: "path", "rect", "line", "text", ...
         attributes: its attributes; numbers are places on the drawing.
         text: what stands in it; None for an element without content.
+        whole: the whole name where `text` is a part of it, "" otherwise.
     """
 
     tag: str
     attributes: dict[str, str]
     text: str | None = None
+    whole: str = ""
 
 
 @record
@@ -54,6 +58,22 @@ def mark(tag: str, style: str, text: str | None = None, **attributes: object) ->
     """A mark of a class of the style sheet; `text_anchor` stands for text-anchor, `d` for itself, and so on."""
     given = {name.replace("_", "-"): _place(value) for name, value in attributes.items()}
     return Mark(tag, {"class": style, **given}, text)
+
+
+def row_names(names: Sequence[str]) -> list[str]:
+    """The names beside rows: short, and different where the names are."""
+    return distinct(names, LETTERS, MOST_LETTERS)
+
+
+def beside(names: Sequence[str], *, least: float = 120.0) -> float:
+    """Where a picture begins that has these names, and a symbol, at its left."""
+    return max(least, 34.0 + LETTER * max(map(len, names), default=0))
+
+
+def name_mark(symbol: str, called: str, name: str, y: float) -> Mark:
+    """A candidate's name at the left of its row, with the whole one for those who point at it."""
+    text = mark("text", "tick", f"{symbol} {called}", x=0.0, y=y)
+    return Mark(text.tag, text.attributes, text.text, "" if called == name else name)
 
 
 def _place(value: object) -> str:
@@ -117,14 +137,17 @@ def spread(values: Iterable[float], *, least: float = 0.0) -> tuple[float, float
     return low, high
 
 
-def across_axis(scale: Scale, *, top: float, bottom: float, name: str, most: int = 5) -> list[Mark]:
-    """Grid, numbers and name of an axis below a picture."""
+def across_axis(
+    scale: Scale, *, top: float, bottom: float, name: str, most: int = 5, middle: float | None = None
+) -> list[Mark]:
+    """Grid, numbers and name of an axis below a picture; the name is in the middle of it, or at `middle`."""
     marks = []
     for tick in scale.ticks(most):
         x = scale.at(tick)
         marks.append(mark("line", "grid", x1=x, x2=x, y1=top, y2=bottom))
         marks.append(mark("text", "tick", number(tick), x=x, y=bottom + 20.0, text_anchor="middle"))
-    marks.append(mark("text", "axis", name, x=(scale.start + scale.end) / 2, y=bottom + 46.0, text_anchor="middle"))
+    middle = (scale.start + scale.end) / 2 if middle is None else middle
+    marks.append(mark("text", "axis", name, x=middle, y=bottom + 46.0, text_anchor="middle"))
     return marks
 
 

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from surepick.reports.study_drawing import LETTERS, WIDTH, Drawing, Scale, across_axis, bins, mark, upright_axis
-from surepick.reports.study_sections import SYMBOLS, Document, Figure, Part, beside_names, fate_words, names_of
+from surepick.reports.study_drawing import (
+    WIDTH,
+    Drawing,
+    Scale,
+    across_axis,
+    beside,
+    bins,
+    mark,
+    name_mark,
+    row_names,
+    upright_axis,
+)
+from surepick.reports.study_sections import (
+    SYMBOLS,
+    Figure,
+    Part,
+    absent,
+    beside_names,
+    best_place,
+    fate_words,
+    names_of,
+)
+from surepick.reports.study_standing import Document, uses_features
 from surepick.reports.study_tables import MOST_ROWS, Table, row, table
-from surepick.reports.study_words import labels, number, shortened
+from surepick.reports.study_words import column, shortened
 from surepick.studies.progress import times
 
 SHOWN = 20
-LEFT, RIGHT, TOP, STEP = 214.0, 548.0, 30.0, 26.0
+RIGHT, TOP, STEP = 548.0, 30.0, 26.0
 WIDE_RATIO = 50  # most over least from which the axis counts factors
 MOST_BINS = 36
+LEAST_SHARE = 0.01
 
 
 def effort(document: Document) -> Part:
@@ -20,55 +42,66 @@ def effort(document: Document) -> Part:
     pulls = document["candidates"]["pulls"]
     total = sum(pulls)
     if total == 0:
-        return Part("effort", heading, ("Nothing counts yet: no round is complete.",))
+        return absent()
     order = sorted(range(len(pulls)), key=lambda candidate: (-pulls[candidate], candidate))
     shown = [candidate for candidate in order[:SHOWN] if pulls[candidate] > 0]
+    best = best_place(document)
+    if best is not None and best not in shown:
+        shown.append(best)
     figures = [Figure(_bars(document, shown), _table(document, order))]
     if len(pulls) > SHOWN:
         figures.append(Figure(_spread(pulls)))
-    return Part("effort", heading, (_sentence(pulls, order, total),), tuple(figures))
+    return Part("effort", heading, (_sentence(document, pulls, order, total),), tuple(figures))
 
 
-def _sentence(pulls: list[int], order: list[int], total: int) -> str:
+def _sentence(document: Document, pulls: list[int], order: list[int], total: int) -> str:
     middle = pulls[order[len(order) // 2]]
     never = sum(count == 0 for count in pulls)
     few = min(10, max(1, len(order) // 4))
     share = sum(pulls[candidate] for candidate in order[:few]) / total
     who = "The most measured candidate" if few == 1 else f"The {few} most measured candidates"
-    text = (
-        "Candidates that stay in question are measured most; those that are clearly worse, seldom. "
-        f"{who} took {share:.0%} of all {total:,} measurements."
-    )
+    part = f"{share:.0%}" if share >= LEAST_SHARE else f"less than {LEAST_SHARE:.0%}"
+    where = "Candidates that stay in question are measured most; those that are clearly worse, seldom."
+    if document["algorithm"] == "successive-halving":
+        part = f"{share:.0%}" if share >= LEAST_SHARE else f"less than {LEAST_SHARE:.0%}"
+    where = "Candidates that stay longer are measured more; in one round all that are left equally often."
+    if uses_features(document):
+        where = (
+            "Measured are those that tell most about the ones in question; these need not be good themselves, because "
+            "the features carry over what was seen."
+        )
+    text = f"{where} {who} took {part} of all {total:,} measurements."
     if middle:
         text += f" Half of the candidates were measured at most {times(middle, 'time')}."
     if never:
-        text += f" {never:,} {'was' if never == 1 else 'were'} never measured: results of others say enough about them."
+        text += f" {never:,} {'was' if never == 1 else 'were'} never measured."
     return text
 
 
 def _bars(document: Document, shown: list[int]) -> Drawing:
     pulls, names, fates = (document["candidates"]["pulls"], names_of(document), document["candidates"]["fates"])
-    across = Scale(0.0, float(max(pulls)), LEFT, RIGHT, whole=True)
+    called = row_names([names[candidate] for candidate in shown])
+    left = beside(called)
+    across = Scale(0.0, float(max(pulls)), left, RIGHT, whole=True)
     bottom = TOP + STEP * len(shown)
     marks = across_axis(across, top=TOP, bottom=bottom, name="measurements of the candidate", most=3)
     marks.append(mark("text", "axis", "candidate", x=0.0, y=TOP - 12.0))
-    called = labels([names[candidate] for candidate in shown], LETTERS)
     for place, candidate in enumerate(shown):
         y, fate = TOP + STEP * place, fates[candidate]
-        name = f"{SYMBOLS[fate]} {called[place]}"
-        long = max(across.at(pulls[candidate]) - LEFT, 0.0)
+        long = max(across.at(pulls[candidate]) - left, 0.0)
         marks += [
-            mark("text", "tick", name, x=0.0, y=y + 18.0),
-            mark("rect", f"fill {fate}", x=LEFT, y=y + 5.0, width=long, height=STEP - 10.0),
+            name_mark(SYMBOLS[fate], called[place], names[candidate], y + 18.0),
+            mark("rect", f"fill {fate}", x=left, y=y + 5.0, width=long, height=STEP - 10.0),
             mark("text", "tick", f"{pulls[candidate]:,}", x=float(WIDTH), y=y + 18.0, text_anchor="end"),
         ]
     first = shown[0]
     finding = f"The most measured candidate is {shortened(names[first], 60)}, {times(pulls[first], 'time')}."
-    title = (
-        f"The {len(shown)} most measured candidates"
-        if sum(count > 0 for count in pulls) > len(shown)
-        else "The candidates that were measured"
-    )
+    most = [candidate for candidate in shown[:SHOWN] if pulls[candidate] > 0]
+    title = "The candidates that were measured"
+    if sum(count > 0 for count in pulls) > len(most):
+        title = f"The {len(most)} most measured candidates"
+    if len(shown) > len(most):
+        title += f", and {shortened(names[shown[-1]], 40)}"
     return Drawing("chart-effort", title, finding, bottom + 56.0, tuple(marks), beside_names(document))
 
 
@@ -95,7 +128,7 @@ def _spread(pulls: list[int]) -> Drawing:
         if part.count:
             y = min(up.at(part.count), bottom - 1.5)
             x = across.start + width * place
-            marks.append(mark("rect", "fill main", x=x + 0.5, y=y, width=width - 1.0, height=bottom - y))
+            marks.append(mark("rect", "fill left", x=x + 0.5, y=y, width=width - 1.0, height=bottom - y))
     finding = f"From {min(measured):,.0f} to {times(int(max(measured)), 'time')}."
     if len(measured) < len(pulls):
         finding += f" The {len(pulls) - len(measured):,} that were never measured are not drawn."
@@ -106,18 +139,23 @@ def _spread(pulls: list[int]) -> Drawing:
 def _table(document: Document, order: list[int]) -> Table:
     found, names = document["candidates"], names_of(document)
     words = fate_words(document)
+    best = best_place(document)
+    chosen = order[:MOST_ROWS]
+    if best is not None and best not in chosen:
+        chosen[-1] = best
+    means = column([found["means"][candidate] for candidate in chosen], unknown="not measured")
     rows = [
         row(
             names[candidate],
             words[candidate],
             f"{found['pulls'][candidate]:,}",
-            "not measured" if found["means"][candidate] is None else number(found["means"][candidate], 6),
+            mean,
             candidate=candidate,
             pulls=found["pulls"][candidate],
             mean=found["means"][candidate],
         )
-        for candidate in order[:MOST_ROWS]
+        for candidate, mean in zip(chosen, means, strict=True)
     ]
-    caption = "Measurements of each candidate, the most measured first (few measurements make an uncertain mean)"
-    headers = ("candidate", "fate", "measurements", "mean of them")
+    caption = "Measurements of each candidate, the most measured first (few measurements make an uncertain average)"
+    headers = ("candidate", "fate", "measurements", "average of them")
     return table(caption, headers, rows, total=len(order), words=(0, 1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from surepick.reports.study_answer import users_words
-from surepick.reports.study_sections import Document, Item, Part, looks_of
+from surepick.reports.study_history import History
+from surepick.reports.study_sections import Item, Part, looks_of
+from surepick.reports.study_standing import Document, alarms_of
 from surepick.reports.study_words import plain
 from surepick.studies.log import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import times
@@ -31,13 +33,13 @@ GLOSSES = (  # words of the assumptions that need explaining
 )
 
 
-def grounds(document: Document) -> Part:
+def grounds(document: Document, kept: History) -> Part:
     """The part about assumptions and checks."""
     sentences = [plain(sentence) for sentence in document["assumptions"]]
     believed = [Item("believed", sentence) for sentence in sentences]
     together = " ".join(sentences)
     glosses = [Item("in other words", text) for word, text in GLOSSES if word in together]
-    lists = [("What was checked", tuple(_checked(document)))]
+    lists = [("What was checked", tuple(_checked(document, kept)))]
     if believed:
         lists.append(("What can only be believed", (*believed, *glosses)))
     head = (
@@ -49,14 +51,14 @@ def grounds(document: Document) -> Part:
     return Part("grounds", "What the answer rests on", (head,), (), tuple(lists))
 
 
-def _checked(document: Document) -> list[Item]:
-    items = [Item("checked", sentence) for sentence in (_values(document), _order(document)) if sentence]
-    alarms = list(dict.fromkeys(alarm for entry in document["rounds"] for alarm in entry["alarms"]))
-    kept = users_words(document)
-    items += [Item("alarm", f"The results speak against what was assumed: {plain(alarm, kept)}.") for alarm in alarms]
+def _checked(document: Document, kept: History) -> list[Item]:
+    items = [Item("checked", sentence) for sentence in (_values(document), _order(document, kept)) if sentence]
+    alarms = alarms_of(document)
+    own = users_words(document)
+    items += [Item("alarm", f"The results speak against what was assumed: {plain(alarm, own)}.") for alarm in alarms]
     if document["rounds"] and not alarms:
         items += [
-            Item("checked", f"{plain(sentence, kept)} Nothing spoke against it; that does not prove it.")
+            Item("checked", f"{plain(sentence, own)} Nothing spoke against it; that does not prove it.")
             for sentence in document["checks"]
         ]
     return [*items, *_departures(document)]
@@ -73,11 +75,12 @@ def _values(document: Document) -> str:
     return "Every reward that was told is a finite number; others are refused."
 
 
-def _order(document: Document) -> str:
+def _order(document: Document, kept: History) -> str:
     if not document["rounds"]:
         return ""
+    done = "written down" if kept.durable else "decided"
     return (
-        "What to measure was written down before it was measured, and the software used and showed no result of a "
+        f"What to measure was {done} before it was measured, and the software used and showed no result of a "
         "batch before the batch was complete, so that nobody could stop in a good moment. (Whoever measures sees "
         "their own results; they must not act on them.)"
     )

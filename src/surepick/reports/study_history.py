@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from surepick.records import record
-from surepick.reports.study_sections import GAP, Document, Figure, Item, Part
-from surepick.reports.study_tables import Row, Table, row, table
-from surepick.reports.study_words import listed
-from surepick.studies.log import ABANDONED, CLOSED, COUNTED, FAILED, INDEPENDENT_OF_VALUE, LATE, PRIOR, Log
+from surepick.reports.study_sections import Figure, Item, Part
+from surepick.reports.study_standing import Document, step_word
+from surepick.reports.study_tables import Table, row, table
+from surepick.reports.study_words import GAP, listed
+from surepick.studies.log import ABANDONED, CLOSED, COUNTED, FAILED, INDEPENDENT_OF_VALUE, LATE, PRIOR, Log, MemoryLog
 from surepick.studies.progress import times
 
 EDGES = 150  # of very many batches the first and the last so many are listed
@@ -43,11 +45,13 @@ class History:
     Args:
         kept: the plans that were judged, in order.
         late, prior: who told results that are not used, of how many measurements.
+        durable: the log is in a database, where it was written before anything was measured.
     """
 
     kept: tuple[Kept, ...]
     late: tuple[tuple[str, int], ...]
     prior: tuple[tuple[str, int], ...]
+    durable: bool
 
 
 def history_of(log: Log, judged: int) -> History:
@@ -82,43 +86,54 @@ def history_of(log: Log, judged: int) -> History:
             )
         )
     aside = {kind: tuple(tellers.get((kind, 0), Counter()).items()) for kind in (LATE, PRIOR)}
-    return History(tuple(kept), aside[LATE], aside[PRIOR])
+    return History(tuple(kept), aside[LATE], aside[PRIOR], not isinstance(log, MemoryLog))
 
 
-def history(document: Document, kept: History) -> Part:
-    """The part about the log."""
+def history(document: Document, kept: History, *, left_out: Sequence[str] = ()) -> Part:
+    """The part about the log.
+
+    Args:
+        left_out: what else the page does not show, and why.
+    """
     heading = "What happened, batch by batch"
     looks = [(entry["round"], look) for entry in document["rounds"] for look in entry["looks"]]
     lists = [("Also in the log", tuple(_aside(document, kept)))]
+    if left_out:
+        lists.append(("Not on this page", tuple(Item("", sentence) for sentence in left_out)))
     if not looks:
         text = "No batch is complete yet, and what was told of one that is open is not shown before it is."
         return Part("history", heading, (text,), (), tuple(lists))
     first, last = time(kept.kept[0].opened_at), time(kept.kept[-1].closed_at)
     when = f"on {first}" if first == last else f"between {first} and {last}"
     several = "1 batch was" if len(looks) == 1 else f"{len(looks):,} batches were"
+    done = "written down" if kept.durable else "decided"
     sentence = (
-        f"{several} asked for, measured and judged, {when}. What to measure is written down when a batch is opened and "
+        f"{several} asked for, measured and judged, {when}. What to measure is {done} when a batch is opened and "
         "never changed; what was told is never changed either."
     )
-    return Part("history", heading, (sentence,), (Figure(None, _table(looks, kept)),), tuple(lists))
+    figure = Figure(None, _table(looks, kept, one_word=step_word(document) == "batch"))
+    return Part("history", heading, (sentence,), (figure,), tuple(lists))
 
 
-def _table(looks: list[tuple[int, dict[str, object]]], kept: History) -> Table:
+def _table(looks: list[tuple[int, dict[str, object]]], kept: History, *, one_word: bool) -> Table:
     by_number = {one.number: one for one in kept.kept}
     chosen = looks if len(looks) <= 2 * EDGES else [*looks[:EDGES], *looks[-EDGES:]]
-    rows = [_row(round_number, look, by_number) for round_number, look in chosen]
+    lines = [_cells(round_number, look, by_number) for round_number, look in chosen]
     headers = ("batch", "round", "opened", "complete", "asked", "told", "notes", "told by")
+    shown = [name for name in headers if name != "round" or not one_word]
+    rows = [row(*(cells[headers.index(name)] for name in shown)) for cells in lines]
     caption = "The batches" + (f" (the first {EDGES} and the last {EDGES})" if len(chosen) < len(looks) else "")
-    return table(caption, headers, rows, total=len(looks), words=(0, 1, 2, 3, 6, 7))
+    words = [place for place, name in enumerate(shown) if name not in {"asked", "told"}]
+    return table(caption, shown, rows, total=len(looks), words=words, printed=False)
 
 
-def _row(round_number: int, look: dict[str, object], by_number: dict[int, Kept]) -> Row:
+def _cells(round_number: int, look: dict[str, object], by_number: dict[int, Kept]) -> tuple[str, ...]:
     number = int(str(look["plan"]))
     one = by_number.get(number)
     asked, told = (sum(look[side]["pulls"]) for side in ("asked", "told"))  # type: ignore[index]
     notes = _notes(look, one)
     part = f", part {look['look']} of {look['looks']}" if look["looks"] != 1 else ""
-    return row(
+    return (
         str(number),
         f"{round_number}{part}",
         "" if one is None else time(one.opened_at),
@@ -126,8 +141,15 @@ def _row(round_number: int, look: dict[str, object], by_number: dict[int, Kept])
         f"{asked:,}",
         f"{told:,}",
         "; ".join(notes),
-        "" if one is None else listed(f"{name} ({count:,})" for name, count in one.tellers) if one.tellers else "",
+        "-" if one is None else _who(one.tellers) or "-",
     )
+
+
+def _who(tellers: tuple[tuple[str, int], ...]) -> str:
+    """Who told how many; "" if nobody gave a name."""
+    if all(name == NOBODY for name, _ in tellers):
+        return ""
+    return listed(f"{name} ({count:,})" for name, count in tellers)
 
 
 def _notes(look: dict[str, object], one: Kept | None) -> list[str]:
@@ -153,8 +175,8 @@ def _aside(document: Document, kept: History) -> list[Item]:
     ):
         total = sum(count for _, count in found)
         if total:
-            who = listed(f"{name} ({count:,})" for name, count in found)
-            text = f"{times(total, 'result')} {why}: kept, and not used. Told by {who}."
+            who = f" Told by {named}." if (named := _who(found)) else ""
+            text = f"{times(total, 'result')} {why}: kept, and not used.{who}"
             items.append(Item(kind, text if total > 1 else text.replace(" were ", " was ").replace("their", "its")))
     if not items:
         items.append(Item("", "No result came late, and none was told that was not asked for."))

@@ -7,34 +7,49 @@ from typing import Any
 
 from surepick.records import record
 from surepick.reports.study_drawing import (
-    LETTERS,
     WIDTH,
     Drawing,
     Mark,
     Scale,
     across_axis,
+    beside,
     bins,
     mark,
+    name_mark,
+    row_names,
     spread,
     upright_axis,
 )
 from surepick.reports.study_sections import (
-    PROVED,
     SYMBOLS,
-    Document,
     Figure,
     Part,
+    absent,
     beside_names,
     fate_words,
+    fates_of,
+    looks_of,
     names_of,
 )
+from surepick.reports.study_standing import (
+    CERTIFYING,
+    PROVED,
+    Document,
+    by_the_rule,
+    is_unproved,
+    out_word,
+    says_something,
+    uses_features,
+)
 from surepick.reports.study_tables import MOST_ROWS, Table, row, table
-from surepick.reports.study_words import labels, listed, number, shortened, signed
+from surepick.reports.study_words import listed, number, shortened, signed_column
 from surepick.studies.certificate import INLINE
 from surepick.studies.progress import times
 
 SHOWN = 30
-LEFT, RIGHT, TOP, STEP = 214.0, 540.0, 62.0, 26.0
+RIGHT, TOP, STEP = 540.0, 62.0, 26.0
+NAMED = 16  # letters of a name in an axis
+FEW = 3  # candidates that a sentence names
 COLUMNS = {  # of the certificate, and what one entry is called here
     "plans": "plan",
     "witnesses": "witness",
@@ -77,10 +92,12 @@ def intervals(document: Document) -> Part:
     """The part about the intervals that decide."""
     heading = "What decided about each candidate"
     if not document["rounds"]:
-        return Part("intervals", heading, ("Nothing yet: no batch has been judged.",))
+        return absent()
     if document["arms"]["number"] > INLINE:
-        text = f"With more than {INLINE:,} candidates the certificate holds no interval for each of them."
-        return Part("intervals", heading, (text,))
+        text = (
+            f"There are no intervals: with more than {INLINE:,} candidates the certificate does not hold one for each."
+        )
+        return absent(text)
     if document["intervals"] is None:
         how = WITHOUT.get(
             document["algorithm"], "It follows a rule of its own, which the list of rounds shows at work."
@@ -91,59 +108,103 @@ def intervals(document: Document) -> Part:
         text = "Nothing is known yet of how the candidates compare: no batch has been judged that could tell."
         return Part("intervals", heading, (text,))
     shown = known[:SHOWN]
-    sentences = [*_reading(document, shown), _counted(known, unknown)]
+    sentences = [*_reading(document, known, shown), _counted(document, known, unknown)]
     figures = [Figure(_bars(document, shown), _table(document, known))]
     if len(known) > len(shown):
         figures.append(Figure(_strip(known)))
     return Part("intervals", heading, tuple(sentences), tuple(figures))
 
 
-def bounds_of(document: Document) -> tuple[list[Bound], int]:
-    """(what is known of each candidate but the recommended one, the hardest to rule out first; of how many nothing is).
+def bounds_of(document: Document) -> tuple[list[Bound], list[int]]:
+    """(what is known of each candidate but the recommended one, the hardest to rule out first; those without a bound).
 
     What is known last: closed batches only.
     """
     found, fates = document["intervals"], document["candidates"]["fates"]
-    known, unknown = [], 0
+    known, unknown = [], []
     for candidate, numbers in enumerate(zip(*(found[column] for column in COLUMNS), strict=True)):
         if fates[candidate] == "recommended":
             continue
         if None in numbers:
-            unknown += 1
+            unknown.append(candidate)
             continue
         entry = dict(zip(COLUMNS.values(), numbers, strict=True))
         known.append(Bound(candidate, entry, entry["width"] - entry["lead"]))
     return sorted(known, key=lambda bound: (bound.entry["margin"], bound.candidate)), unknown
 
 
-def _reading(document: Document, shown: list[Bound]) -> list[str]:
+def _reading(document: Document, known: list[Bound], shown: list[Bound]) -> list[str]:
     """How to read the bars."""
-    epsilon = number(document["epsilon"])
-    unproved = document["verdict"] == "heuristic" or document["algorithm"] in WITHOUT
-    rule = "if its rule can be believed" if unproved else "with the confidence stated above"
+    unproved = is_unproved(document)
+    rule = by_the_rule(document) if unproved else "with the confidence stated above"
+    so = "By that rule a" if unproved else "A"
     sentences = [
-        "Each row is a candidate. The dot says by how much it seemed better (to the right) or worse (to the left) than "
-        f"{_other(document, shown)}. Nobody knows the true difference. The end of the bar says how much better it can "
-        f"be at most if it is the best of all, {rule}. A bar that ends left of 0 belongs to a candidate that is not "
-        "the best. (Each bar speaks of its own candidate; do not read it as a ranking.)"
+        f"Each row is a candidate. The dot is {_dot(document)}: by how much it seemed better (to the right) or worse "
+        f"(to the left) than {_other(document, shown)}. Nobody knows the true difference. The end of the bar says how "
+        f"much better it can be at most if it is the best of all, {rule}. {so} bar that ends left of 0 belongs to a "
+        "candidate that is not the best. (Each bar speaks of its own candidate; do not read it as a ranking.)",
+        *_star(document, known),
+        _limits(document, shown),
     ]
-    limits = limits_of(shown)
-    if limits == [0.0]:
+    if document["verdict"] == "certified" and any(b.entry["lead"] < 0 <= b.entry["margin"] for b in shown):
         sentences.append(
-            "The limit is the line at 0: a candidate is ruled out once its bar ends before the line, for then it "
-            "cannot be the best."
-        )
-    elif len(limits) == 1:
-        sentences.append(
-            f"The limit is the line at {number(limits[0])}, the difference that is tolerated: a candidate is ruled out "
-            "once its bar ends before the line, for then it cannot be better by more than that."
-        )
-    else:
-        sentences.append(
-            f"There are two lines. Candidates whose bar ended before 0 are ruled out: they cannot be the best. For the "
-            f"others it is enough that their bar ends before {epsilon}, the difference that is tolerated."
+            "A candidate whose dot is right of 0 seemed a little better; it is proved to be better by at most the "
+            "tolerance, and the study stops as soon as one candidate is proved good enough."
         )
     return sentences
+
+
+def _dot(document: Document) -> str:
+    """What the estimates are: hardly ever the difference of the averages that the page shows."""
+    if document["algorithm"] in CERTIFYING:
+        return (
+            "the estimate that the test used (measurements count with different weights, so it is not the difference "
+            "of the averages below)"
+        )
+    if uses_features(document):
+        return "an estimate from all results and the features (so it is not the difference of the averages below)"
+    return "the difference of the averages when the bar was last drawn"
+
+
+def _star(document: Document, known: list[Bound]) -> list[str]:
+    """Why the bars do not compare with the best so far, if they do not, and who has no bar."""
+    names = names_of(document)
+    under_test = [look["candidate"] for look in looks_of(document) if look["candidate"] is not None]
+    if document["algorithm"] not in CERTIFYING or document["verdict"] in PROVED or not under_test:
+        return []
+    tested = under_test[-1]
+    if tested == document["best_arm"]:
+        return []
+    best, other = shortened(document["best_arm"], 60), shortened(tested, 60)
+    earlier = {names[bound.candidate]: bound.entry["witness"] for bound in known}.get(tested)
+    neither = f"; nor has {other}, with which the others are compared."
+    if earlier is not None:
+        neither = f"; that of {other} compares it with {shortened(names[earlier], 60)}, which was under test before."
+    return [
+        f"The star, {best}, has the best estimate by now, but {other} was the one under test in the last batch that "
+        f"was judged, and a test is not given up for a small lead. The star has no bar of its own{neither}"
+    ]
+
+
+def _limits(document: Document, shown: list[Bound]) -> str:
+    out = out_word(document)
+    then = "by that rule" if is_unproved(document) else "then"
+    limits = limits_of(shown)
+    if limits == [0.0]:
+        return (
+            f"The limit is the line at 0: a candidate is {out} once its bar ends before the line, for {then} it cannot "
+            "be the best."
+        )
+    if len(limits) == 1:
+        return (
+            f"The limit is the line at {number(limits[0])}, the difference that is tolerated: a candidate is {out} "
+            f"once its bar ends before the line, for {then} it cannot be better by more than that."
+        )
+    return (
+        f"There are two lines. Candidates whose bar ended before 0 are {out}: {then} they cannot be the best. For the "
+        f"others it is enough that their bar ends before {number(document['epsilon'])}, the difference that is "
+        "tolerated."
+    )
 
 
 def limits_of(shown: list[Bound]) -> list[float]:
@@ -151,16 +212,29 @@ def limits_of(shown: list[Bound]) -> list[float]:
     return sorted({bound.entry["allowed"] for bound in shown})
 
 
-def _other(document: Document, shown: list[Bound]) -> str:
-    names = names_of(document)
+def _only_witness(shown: list[Bound]) -> int | None:
+    """The one candidate with which all are compared; None if there are several, or none."""
     witnesses = {bound.entry["witness"] for bound in shown}
-    if len(witnesses) == 1 and (only := witnesses.pop()) >= 0 and names[only] == document["best_arm"]:
-        called = "recommended candidate" if document["verdict"] in PROVED else "best candidate so far"
-        return f"the {called}, {shortened(names[only], 60)}"
-    return "the candidate that it was compared with (the table below names it)"
+    only: int = witnesses.pop() if len(witnesses) == 1 else -1
+    return only if only >= 0 else None
 
 
-def _counted(known: list[Bound], unknown: int) -> str:
+def _other(document: Document, shown: list[Bound]) -> str:
+    only = _only_witness(shown)
+    if only is None:
+        return "the candidate that it was compared with (the table below names it)"
+    name = names_of(document)[only]
+    if name != document["best_arm"]:
+        called = (
+            "the candidate under test" if document["algorithm"] in CERTIFYING else "the one that all were compared with"
+        )
+        return f"{called}, {shortened(name, 60)}"
+    words = {"recommended": "recommended candidate", "best so far": "best candidate so far"}
+    word = words.get(fates_of(document)["recommended"], "candidate that is best by the rule")
+    return f"the {word}, {shortened(name, 60)}"
+
+
+def _counted(document: Document, known: list[Bound], unknown: list[int]) -> str:
     open_ones = sum(bound.entry["margin"] < 0 for bound in known)
     parts = []
     if len(known) > SHOWN:
@@ -174,10 +248,27 @@ def _counted(known: list[Bound], unknown: int) -> str:
         parts.append(f"{times(open_ones, 'bar')} cross{'es' if open_ones == 1 else ''} the limit.")
     else:
         parts.append("No bar crosses its limit.")
-    if unknown:
-        parts.append(f"Of {times(unknown, 'candidate')} nothing is known yet that could be drawn.")
-    parts.append("A candidate that was ruled out keeps the bar that it had then; only complete batches count.")
+    vague = sum(not says_something(document, bound.upper) for bound in known)
+    if vague:
+        parts.append(f"Of {times(vague, 'candidate')} nothing is proved yet: no two could differ by more anyway.")
+    parts += _without_bar(document, known, unknown)
+    parts.append(
+        f"A candidate that was {out_word(document)} keeps the bar that it had then; only complete batches count."
+    )
+    if len({look["candidate"] for look in looks_of(document)} - {None}) > 1:
+        parts.append("Where it was compared with another candidate later, the bar is the later one.")
     return " ".join(parts)
+
+
+def _without_bar(document: Document, known: list[Bound], unknown: list[int]) -> list[str]:
+    """Who is not drawn, by name if they are few."""
+    names, tested = names_of(document), _only_witness(known)
+    others = [candidate for candidate in unknown if candidate != tested]
+    if not others:
+        return []
+    who = listed(shortened(names[candidate], 40) for candidate in others)
+    called = who if len(others) <= FEW else times(len(others), "candidate")
+    return [f"Of {called} nothing is known yet that could be drawn."]
 
 
 def _range(document: Document, shown: list[Bound]) -> tuple[float, float]:
@@ -194,30 +285,40 @@ def _range(document: Document, shown: list[Bound]) -> tuple[float, float]:
 
 def _bars(document: Document, shown: list[Bound]) -> Drawing:
     low, high = _range(document, shown)
-    across = Scale(low, high, LEFT, RIGHT)
-    bottom = TOP + STEP * len(shown)
     names, fates = names_of(document), document["candidates"]["fates"]
-    marks = across_axis(across, top=TOP, bottom=bottom, name="better than the other by (unit of the rewards)", most=4)
+    called = row_names([names[bound.candidate] for bound in shown])
+    left = beside(called)
+    across = Scale(low, high, left, RIGHT)
+    bottom = TOP + STEP * len(shown)
+    only = _only_witness(shown)
+    other = "the other" if only is None else shortened(names[only], NAMED)
+    axis = f"can be better than {other} by (unit of the rewards)"
+    marks = across_axis(across, top=TOP, bottom=bottom, name=axis, most=4, middle=0.5 * WIDTH)
     marks.append(mark("text", "axis", "candidate", x=0.0, y=TOP - 10.0))
     marks.append(mark("text", "axis", "at most", x=float(WIDTH), y=TOP - 10.0, text_anchor="end"))
     limits = limits_of(shown)
     for limit in limits:
         marks.append(mark("line", "limit", x1=across.at(limit), x2=across.at(limit), y1=TOP - 6.0, y2=bottom))
     words = f"limit{'s' * (len(limits) > 1)}: {listed(number(limit) for limit in limits)}"
-    middle = min(max(across.at(limits[-1]), LEFT), RIGHT)
+    middle = min(max(across.at(limits[-1]), left), RIGHT)
     marks.append(mark("text", "label", words, x=middle, y=TOP - 34.0, text_anchor="middle"))
-    called = labels([names[bound.candidate] for bound in shown], LETTERS)
+    most = signed_column(_uppers(document, shown), 3)
     for place, bound in enumerate(shown):
         y = TOP + STEP * (place + 0.5)
         fate = fates[bound.candidate]
-        marks.append(mark("text", "tick", f"{SYMBOLS[fate]} {called[place]}", x=0.0, y=y + 5.0))
+        marks.append(name_mark(SYMBOLS[fate], called[place], names[bound.candidate], y + 5.0))
         marks += _bar(across, bound, fate, y)
-        marks.append(mark("text", "tick", signed(bound.upper), x=float(WIDTH), y=y + 5.0, text_anchor="end"))
+        marks.append(mark("text", "tick", most[place], x=float(WIDTH), y=y + 5.0, text_anchor="end"))
     crossing = sum(bound.entry["margin"] < 0 for bound in shown)
     finding = f"{times(len(shown), 'bar')}, hardest first; {words}. "
     finding += f"{crossing:,} of them cross their limit." if crossing else "None crosses its limit."
     title = "By how much each candidate could still be better"
     return Drawing("chart-intervals", title, finding, bottom + 58.0, tuple(marks), beside_names(document))
+
+
+def _uppers(document: Document, shown: list[Bound]) -> list[float | None]:
+    """By how much each can be better at most; None where that says nothing."""
+    return [bound.upper if says_something(document, bound.upper) else None for bound in shown]
 
 
 def _bar(across: Scale, bound: Bound, fate: str, y: float) -> list[Mark]:
@@ -275,28 +376,33 @@ def _strip(known: list[Bound]) -> Drawing:
 
 def _table(document: Document, known: list[Bound]) -> Table:
     names, words = names_of(document), fate_words(document)
+    kept = known[:MOST_ROWS]
+    leads = signed_column([-bound.entry["lead"] for bound in kept])
+    uppers = signed_column(_uppers(document, kept), unknown="nothing proved")
+    margins = signed_column([bound.entry["margin"] for bound in kept])
     rows = [
         row(
             names[bound.candidate],
             words[bound.candidate],
             names[bound.entry["witness"]] if bound.entry["witness"] >= 0 else "none",
-            signed(-bound.entry["lead"], 6),
-            signed(bound.upper, 6),
-            signed(bound.entry["margin"], 6),
+            leads[place],
+            uppers[place],
+            margins[place],
             str(bound.entry["plan"]),
             candidate=bound.candidate,
             **bound.entry,
         )
-        for bound in known[:MOST_ROWS]
+        for place, bound in enumerate(kept)
     ]
+    certifying = document["algorithm"] in CERTIFYING
     headers = (
         "candidate",
         "fate",
         "compared with",
-        "seemed better by",
-        "is better by at most",
+        "better by, as the test estimates" if certifying else "seemed better by",
+        "can be better by at most",
         "room to the limit",
         "decided by batch",
     )
-    caption = "The intervals that decide, the hardest first (a minus sign in the fourth column: it seemed worse)"
+    caption = "The intervals that decide, the hardest first"
     return table(caption, headers, rows, total=len(known), words=(0, 1, 2))

@@ -9,9 +9,19 @@ import numpy as np
 from surepick.linalg import symmetric_spectrum
 from surepick.records import FloatArray, record
 from surepick.reports.study_drawing import Drawing, Mark, Scale, mark, spread
-from surepick.reports.study_sections import SYMBOLS, Document, Figure, Part, fate_words, fates_of, names_of
+from surepick.reports.study_sections import (
+    SYMBOLS,
+    Figure,
+    Part,
+    absent,
+    best_place,
+    fate_words,
+    fates_of,
+    names_of,
+)
+from surepick.reports.study_standing import Document, out_word
 from surepick.reports.study_tables import MOST_ROWS, Table, row, table
-from surepick.reports.study_words import number, shortened
+from surepick.reports.study_words import column, shortened
 from surepick.studies.progress import times
 
 MOST_COLUMNS = 800  # beyond, and with more candidates as well, the directions come from so many of the candidates
@@ -43,9 +53,9 @@ def candidate_map(document: Document, features: FloatArray) -> Part:
     heading = "A map of the candidates"
     plane = principal_plane(features)
     if features.shape[1] == 0:
-        return Part("map", heading, ("There is no map: the candidates have no features, only names.",))
+        return absent("There is no map: the candidates have no features, only names.")
     if plane is None:
-        return Part("map", heading, ("There is no map: all candidates have the same features.",))
+        return absent("There is no map: all candidates have the same features.")
     sentence = (
         "Candidates with similar features are near each other. The two directions are those along which the features "
         "differ most (each feature scaled to the same spread; principal components); they hold "
@@ -112,7 +122,7 @@ def _drawing(document: Document, plane: Plane) -> Drawing:
         mark("path", "points left" + (" small" if small else ""), d=_dots(where, fates)),
         mark("path", "rings possible", d=_diamonds(where, fates, 3.5 if small else 6.0)),
     ]
-    best = fates.index("recommended") if "recommended" in fates else None
+    best = best_place(document)
     if best is not None:
         x, y = where[best]
         marks.append(mark("path", "fill recommended outlined", d=_star(x, y, 13.0)))
@@ -143,7 +153,11 @@ def _finding(document: Document, plane: Plane, best: int | None) -> str:
     if best is None:
         return f"{times(len(fates), 'candidate')}; none is recommended yet."
     if not possible:
-        return f"All other {times(len(fates) - 1, 'candidate')} are ruled out." if len(fates) > 1 else "The only one."
+        return (
+            f"All other {times(len(fates) - 1, 'candidate')} are {out_word(document)}."
+            if len(fates) > 1
+            else "The only one."
+        )
     distance = np.sqrt(((plane.places - plane.places[best]) ** 2).sum(axis=1))
     near, usual = float(np.median(distance[possible])), float(np.median(distance))
     side = "nearer to it than most" if near < usual else "not nearer to it than others"
@@ -156,10 +170,12 @@ def _legend(document: Document) -> list[Mark]:
     fates, words = document["candidates"]["fates"], fates_of(document)
     marks: list[Mark] = [mark("path", "fill recommended", d=_star(14.0, 18.0, 11.0))]
     marks.append(mark("text", "tick", words["recommended"], x=30.0, y=23.0))
-    marks.append(mark("path", "rings possible", d=_diamond(222.0, 18.0, 6.0)))
-    marks.append(mark("text", "tick", f"still possible {fates.count('possible'):,}", x=236.0, y=23.0))
-    marks.append(mark("path", "points left", d="M456 18h0"))
-    marks.append(mark("text", "tick", f"ruled out {fates.count('left'):,}", x=468.0, y=23.0))
+    if possible := fates.count("possible"):
+        marks.append(mark("path", "rings possible", d=_diamond(222.0, 18.0, 6.0)))
+        marks.append(mark("text", "tick", f"still possible {possible:,}", x=236.0, y=23.0))
+    if out := fates.count("left"):
+        marks.append(mark("path", "points left", d="M456 18h0"))
+        marks.append(mark("text", "tick", f"{out_word(document)} {out:,}", x=468.0, y=23.0))
     return marks
 
 
@@ -198,14 +214,11 @@ def _table(document: Document, plane: Plane) -> Table:
     fates, names = document["candidates"]["fates"], names_of(document)
     words, rank = fate_words(document), {"recommended": 0, "possible": 1, "left": 2}
     order = sorted(range(len(fates)), key=lambda candidate: (rank[fates[candidate]], candidate))
+    chosen = order[:MOST_ROWS]
+    written = [column(plane.places[chosen, direction].tolist()) for direction in (0, 1)]
     rows = [
-        row(
-            f"{names[candidate]}",
-            words[candidate],
-            number(float(plane.places[candidate, 0]), 4),
-            number(float(plane.places[candidate, 1]), 4),
-        )
-        for candidate in order[:MOST_ROWS]
+        row(names[candidate], words[candidate], first, second)
+        for candidate, first, second in zip(chosen, *written, strict=True)
     ]
     headers = ("candidate", "fate", "first direction", "second direction")
     caption = f"Places on the map ({SYMBOLS['recommended']} first, then those still possible)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ from surepick.reports.study_history import History, history, history_of
 from surepick.reports.study_intervals import intervals
 from surepick.reports.study_map import candidate_map
 from surepick.reports.study_narrowing import narrowing
-from surepick.reports.study_sections import Document, Part, is_empty
+from surepick.reports.study_sections import Part, is_empty
 from surepick.reports.study_spending import Foreseen, foreseen, spending
+from surepick.reports.study_standing import Document, step_word
 from surepick.studies.certificate import certificate_document
 from surepick.studies.study import Study
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FORECAST_UP_TO = 1_000  # candidates; a forecast of more takes longer than the rest of the report
+TIME = re.compile(r"\d{4}-\d\d-\d\d[ \xa0]\d\d:\d\d[ \xa0]UTC")
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -65,8 +68,12 @@ def write_report(
     )
     try:
         target.write_bytes(page.encode("utf-8", "replace"))  # names may hold what UTF-8 cannot
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"the report cannot be written to {target}: there is no folder {target.parent}; make the folder first."
+        ) from error
     except OSError as error:
-        raise InvalidInput(f"the report cannot be written to {target}: {error}.") from error
+        raise InvalidInput(f"the report cannot be written to {target}: {error.strerror or error}.") from error
     return target
 
 
@@ -93,9 +100,11 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
     """
     parts = _parts(document, history, features, expected)
     environment = _environment()
+    environment.filters["dated"] = _dated
     style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
-        answer=answer_of(document),
+        answer=answer_of(document, history),
+        step=step_word(document),
         document=document,
         parts=parts,
         style=style,
@@ -105,15 +114,17 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
 
 
 def _parts(document: Document, kept: History, features: FloatArray, expected: Foreseen) -> Sequence[Part]:
-    return (
+    """The parts that show something; why others are absent stands in the last one."""
+    pictures = (
         narrowing(document),
         intervals(document),
         effort(document),
         candidate_map(document, features),
         spending(document, expected),
-        grounds(document),
-        history(document, kept),
     )
+    left_out = [sentence for part in pictures if not part.shown for sentence in part.sentences]
+    shown = [part for part in pictures if part.shown]
+    return (*shown, grounds(document, kept), history(document, kept, left_out=left_out))
 
 
 def with_candidates(document: Document, study: Study) -> Document:
@@ -154,6 +165,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def _dated(text: str) -> str:
+    """Text in which no time is broken over two lines."""
+    from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
+
+    return Markup(TIME.sub(r'<span class="date">\g<0></span>', str(escape(text))))
 
 
 def _stripped(text: str) -> str:

@@ -6,12 +6,11 @@ from typing import Any
 
 from surepick.records import record
 from surepick.reports.study_drawing import Drawing
+from surepick.reports.study_standing import PROVED, Document, out_word, standing_of
 from surepick.reports.study_tables import Table
 
-Document = dict[str, Any]  # the certificate's: plain JSON data
 SYMBOLS = {"recommended": "\N{BLACK STAR}", "possible": "\N{WHITE DIAMOND}", "left": "\N{BULLET}"}
 GAP = "\N{NO-BREAK SPACE}"
-PROVED = {"certified", "heuristic"}  # verdicts with which a candidate is recommended
 
 
 @record
@@ -50,6 +49,7 @@ class Part:
         sentences: paragraphs above the figures.
         figures: in order.
         lists: (heading, lines) below them.
+        shown: False if its sentences only say why there is nothing to show.
     """
 
     key: str
@@ -57,6 +57,12 @@ class Part:
     sentences: tuple[str, ...]
     figures: tuple[Figure, ...] = ()
     lists: tuple[tuple[str, tuple[Item, ...]], ...] = ()
+    shown: bool = True
+
+
+def absent(*reasons: str) -> Part:
+    """A part that the page does not have, and why."""
+    return Part("", "", reasons, shown=False)
 
 
 def names_of(document: Document) -> list[str]:
@@ -70,10 +76,18 @@ def is_empty(document: Document) -> bool:
     return document["pulls"] == 0 and document["verdict"] not in PROVED
 
 
+def best_place(document: Document) -> int | None:
+    """The position of the recommended candidate, or of the best so far; None while nothing is known."""
+    fates = document["candidates"]["fates"]
+    return fates.index("recommended") if "recommended" in fates else None
+
+
 def fates_of(document: Document) -> dict[str, str]:
     """What each fate is called: nobody recommends a candidate of which nothing is proved or believed."""
     best = "recommended" if document["verdict"] in PROVED else "best so far"
-    return {"recommended": best, "possible": "still possible", "left": "ruled out"}
+    if standing_of(document) == "contradicted":
+        best = "best by the rule"
+    return {"recommended": best, "possible": "still possible", "left": out_word(document)}
 
 
 def fate_words(document: Document) -> list[str]:

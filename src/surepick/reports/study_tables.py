@@ -33,6 +33,7 @@ class Table:
         rows: those that are shown.
         left_out: how many are not.
         numeric: positions of the columns that are numbers.
+        printed: whether paper shows it, if it is short.
     """
 
     caption: str
@@ -40,25 +41,33 @@ class Table:
     rows: tuple[Row, ...]
     left_out: int
     numeric: tuple[int, ...]
+    printed: bool = True
 
     @property
     def short(self) -> bool:
-        """Few enough rows to be printed."""
-        return len(self.rows) <= SHORT
+        """Shown on paper: asked for, and of few enough rows."""
+        return self.printed and len(self.rows) <= SHORT
 
 
 def table(
-    caption: str, headers: Sequence[str], rows: Sequence[Row], *, total: int | None = None, words: Sequence[int] = (0,)
+    caption: str,
+    headers: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    total: int | None = None,
+    words: Sequence[int] = (0,),
+    printed: bool = True,
 ) -> Table:
     """A table of the first few hundred of these rows.
 
     Args:
         total: how many there are, if `rows` are the first of them.
         words: positions of the columns that are no numbers.
+        printed: whether paper shows it, if it is short.
     """
     kept = tuple(rows[:MOST_ROWS])
     numeric = tuple(place for place in range(len(headers)) if place not in words)
-    return Table(caption, tuple(headers), kept, (len(rows) if total is None else total) - len(kept), numeric)
+    return Table(caption, tuple(headers), kept, (len(rows) if total is None else total) - len(kept), numeric, printed)
 
 
 def row(*cells: str, **data: object) -> Row:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
-
-from surepick.studies.progress import times
+from decimal import Decimal
 
 MINUS = "\N{MINUS SIGN}"
+GAP = "\N{NO-BREAK SPACE}"
+MOST_DECIMALS = 9
+LARGEST_PLAIN = 1e12
 FIELD_WORDS = {"arm": "candidate", "arms": "candidates", "pull": "measurement", "pulls": "measurements"}
-VERDICTS = {  # verdict -> (symbol, what it is called, what it means in one sentence)
+VERDICTS = {  # where the study stands -> (symbol, what it is called, what it means in one sentence)
     "certified": (
         "\N{CHECK MARK}",
         "certified",
@@ -31,6 +32,16 @@ VERDICTS = {  # verdict -> (symbol, what it is called, what it means in one sent
         "\N{HORIZONTAL ELLIPSIS}",
         "not certified, the budget is spent",
         "The measurements that were allowed are spent, and they do not suffice for a promise.",
+    ),
+    "closed": (
+        "\N{MULTIPLICATION SIGN}",
+        "closed early, not certified",
+        "The study was closed before its measurements sufficed for a promise.",
+    ),
+    "contradicted": (
+        "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}",
+        "the results contradict an assumption; do not rely on this",
+        "What the answer rests on does not fit what was measured.",
     ),
 }
 
@@ -65,16 +76,38 @@ def listed(parts: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def column(values: Sequence[float | None], digits: int = 4, *, unknown: str = "unknown") -> list[str]:
+    """Numbers of one column, all with so many decimals that a usual one has `digits` digits.
+
+    A number too small for them is written by itself, lest it look like 0.
+    """
+    sizes = sorted(abs(value) for value in values if value is not None and value != 0 and math.isfinite(value))
+    usual = sizes[len(sizes) // 2] if sizes else 1.0
+    decimals = min(max(digits - 1 - math.floor(math.log10(usual)), 0), MOST_DECIMALS)
+
+    def written(value: float | None) -> str:
+        if value is None:
+            return unknown
+        text = f"{abs(value):,.{decimals}f}"
+        if not math.isfinite(value) or (value != 0 and not text.strip("0.,")) or abs(value) >= LARGEST_PLAIN:
+            return number(value, digits)
+        return (MINUS if value < 0 else "") + text
+
+    return [written(value) for value in values]
+
+
+def signed_column(values: Sequence[float | None], digits: int = 4, *, unknown: str = "unknown") -> list[str]:
+    """The same, with their signs."""
+    texts = column(values, digits, unknown=unknown)
+    return [f"+{text}" if value is not None and value > 0 else text for value, text in zip(values, texts, strict=True)]
+
+
 def chance(delta: float) -> str:
-    """A probability as so many in so many: "at most once in 20 such studies"."""
-    share = Fraction(repr(delta)).limit_denominator(10**9)
-    if share.numerator == 1:
-        return f"at most once in {share.denominator:,} such studies"
-    whole = 10 ** max(len(repr(delta).partition(".")[2]), 2)
-    count = delta * whole
-    if whole <= 10**6 and abs(count - round(count)) < 1e-6:
-        return f"at most {times(round(count), 'time')} in {whole:,} such studies"
-    return f"with probability at most {delta!r}"
+    """A probability of error as a share: "of many such studies at most 5 % name a wrong answer, in the long run"."""
+    percent = f"{Decimal(repr(delta)) * 100:f}"
+    if "." in percent:
+        percent = percent.rstrip("0").rstrip(".")
+    return f"of many such studies at most {percent}{GAP}% name a wrong answer, in the long run"
 
 
 def plain(sentence: str, kept: Iterable[str] = ()) -> str:
@@ -101,17 +134,28 @@ def shortened(text: str, most: int) -> str:
 def labels(names: Sequence[str], most: int) -> list[str]:
     """At most so many letters of each name, such that names that differ still do, if that can be done.
 
-    What all begin with is left out first; then the middle, the beginning or the end, whichever keeps them apart.
+    As much as has to be of what all begin with is left out first; then the middle, the beginning or the end, whichever
+    keeps them apart.
     """
     if all(len(name) <= most for name in names):
         return list(names)
     first, last = min(names), max(names)  # what these two begin with, all begin with
     shared = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), 0)
     dots = "\N{HORIZONTAL ELLIPSIS}"
-    rest = [f"{dots}{name[shared:]}" if shared > 2 else name for name in names]
+    cut = min(shared, max(map(len, names)) + 1 - most)
+    rest = [f"{dots}{name[cut:]}" if cut > 2 else name for name in names]
     ways = (
         [shortened(name, most) for name in rest],
         [name if len(name) <= most else f"{dots}{name[1 - most :]}" for name in rest],
         [name if len(name) <= most else f"{name[: most - 1]}{dots}" for name in rest],
     )
     return max(ways, key=lambda way: len(set(way)))  # of equals the first
+
+
+def distinct(names: Sequence[str], most: int, longest: int) -> list[str]:
+    """`labels`, made longer until names that differ do so, with at most `longest` letters."""
+    wanted, found = len(set(names)), labels(names, most)
+    while most < longest and len(set(found)) < wanted:
+        most += 1
+        found = labels(names, most)
+    return found

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FORMAT = "surepick certificate"
 VERSION = 1
 QUICK_PLANS = 50
-LARGEST_QUICK_DESIGN = 60_000
+LARGEST_QUICK_DESIGN = 30_000
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
 

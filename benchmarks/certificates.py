@@ -1,6 +1,6 @@
 """How long certificates and reports take, and how large they are: OMP_NUM_THREADS=1 python benchmarks/certificates.py
 
-For each policy a study of K candidates is simulated, its certificate made, written and verified, and its report written;
+For each policy a study of K candidates is simulated, its certificate made, written and verified, its report written;
 times are medians of three.
 
     python benchmarks/certificates.py [--arms 1000] [--plans 40]

@@ -6,7 +6,8 @@ from bounds import failures_allowed
 
 import surepick as sp
 
-EPSILON, DELTA, TRIALS = 0.1, 0.05, 400
+EPSILON, DELTA = 0.1, 0.05
+TRIALS = [200, pytest.param(400, marks=pytest.mark.slow)]
 LINEAR = {"norm_bound": 1.0}
 POLICIES = [
     pytest.param("linear-embedding", LINEAR, id="adaptive"),
@@ -23,7 +24,7 @@ def boundary_instance() -> sp.environments.Environment:
     return sp.environments.Environment(arms=sp.Arms(np.eye(5)), means=means, noise=sp.SubGaussian(1.0))
 
 
-def wrong_answers(name: str, options: dict[str, object], *, believed_sigma: float, trials: int = TRIALS) -> int:
+def wrong_answers(name: str, options: dict[str, object], *, believed_sigma: float, trials: int) -> int:
     """Runs out of `trials` whose own-stop answer is wrong, for a policy that believes this noise scale."""
     environment = boundary_instance()
     noise = sp.SubGaussian(believed_sigma)
@@ -31,21 +32,24 @@ def wrong_answers(name: str, options: dict[str, object], *, believed_sigma: floa
     return sum(not sp.simulate(policy, environment, seed=seed).success for seed in range(trials))
 
 
+@pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize(("name", "options"), POLICIES)
-def test_wrong_answers_stay_within_delta(name, options):
-    assert wrong_answers(name, options, believed_sigma=1.0) <= failures_allowed(TRIALS, DELTA)
+def test_wrong_answers_stay_within_delta(name, options, trials):
+    assert wrong_answers(name, options, believed_sigma=1.0, trials=trials) <= failures_allowed(trials, DELTA)
 
 
+@pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize(("name", "options"), POLICIES[:2])
-def test_the_error_test_would_notice_half_the_width(name, options):
+def test_the_error_test_would_notice_half_the_width(name, options, trials):
     """The saboteur: believing half the noise halves every width."""
-    assert wrong_answers(name, options, believed_sigma=0.5) > failures_allowed(TRIALS, DELTA)
+    assert wrong_answers(name, options, believed_sigma=0.5, trials=trials) > failures_allowed(trials, DELTA)
 
 
+@pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize(("name", "options"), POLICIES[2:])
-def test_the_error_test_would_notice_a_quarter_of_the_width(name, options):
+def test_the_error_test_would_notice_a_quarter_of_the_width(name, options, trials):
     """The unions of RAGE and of action elimination are so generous that half the width still keeps delta."""
-    assert wrong_answers(name, options, believed_sigma=0.25) > failures_allowed(TRIALS, DELTA)
+    assert wrong_answers(name, options, believed_sigma=0.25, trials=trials) > failures_allowed(trials, DELTA)
 
 
 def test_a_misspecified_instance_at_its_declared_bound_is_answered_right():

@@ -165,8 +165,8 @@ def test_nothing_to_measure_costs_nothing():
 
 def test_predictions_are_not_taken_for_designs():
     """Their plans after the first hold a number of pulls where others hold tau: no bias is computed from it."""
-    environment = sp.environments.two_clusters(num_arms=60, dim=6, perturbation=3e-3)
-    policy = linear(environment, epsilon=0.1, name="certified-linear")
+    environment = sp.environments.two_clusters(num_arms=30, dim=6, perturbation=3e-3)
+    policy = linear(environment, epsilon=0.2, name="certified-linear")
     for found in (forecast(policy), forecast(policy, environment.means)):
         first, *later = found.rounds
         assert first.value > 0

@@ -16,10 +16,10 @@ from surepick.errors import DatasetMissing
 from surepick.experiments.rows import Replicate, Round
 from surepick.experiments.simulation import Run, simulate
 from surepick.experiments.spec import Cell, EnvironmentSpec
-from surepick.threads import one_thread
 from surepick.noise import largest_scale
 from surepick.policies import Policy, make_policy
 from surepick.records import Embedding, IndependentArms, record
+from surepick.threads import one_thread
 
 
 @record

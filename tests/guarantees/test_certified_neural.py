@@ -104,7 +104,7 @@ def few_good() -> World:
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("runs", [30, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
+@pytest.mark.parametrize("runs", [60, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
 def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
     """Half of the studies start with a decoy as the candidate, and all collect evidence through the network."""
     world = few_good()

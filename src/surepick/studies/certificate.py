@@ -329,12 +329,7 @@ def _look_entry(
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.circumstances.repeated,
         "abandoned": list(look.circumstances.abandoned),
-        "pulls": row.pulls,
-        "total_pulls": row.total_pulls,
-        "active": len(row.active),
-        "leader": ids[row.leader],
-        "certified_gap": _number(row.certified_gap),
-        "alarms": list(row.alarms),
+        **_outcome(row, facts.arms),
         "width": _widths(intervals),
         "left": _left(np.setdiff1d(active, row.active), intervals, facts.arms.num_arms),
         "joined": joined.tolist() if facts.arms.num_arms <= INLINE else None,
@@ -348,6 +343,13 @@ def _row_entry(row: RoundRecord, arms: Arms) -> dict[str, Any]:
         "value": _number(row.value),
         "lower_bound": _number(row.lower_bound),
         "misspecification": float(row.misspecification),
+        **_outcome(row, arms),
+    }
+
+
+def _outcome(row: RoundRecord, arms: Arms) -> dict[str, Any]:
+    """What came of a plan, or of a round by its last plan."""
+    return {
         "pulls": row.pulls,
         "total_pulls": row.total_pulls,
         "active": len(row.active),

@@ -127,10 +127,10 @@ def _table(looks: list[tuple[int, dict[str, object]]], kept: History, *, one_wor
     return table(caption, shown, rows, total=len(looks), words=words, printed=False)
 
 
-def _cells(round_number: int, look: dict[str, object], by_number: dict[int, Kept]) -> tuple[str, ...]:
-    number = int(str(look["plan"]))
+def _cells(round_number: int, look: Document, by_number: dict[int, Kept]) -> tuple[str, ...]:
+    number = int(look["plan"])
     one = by_number.get(number)
-    asked, told = (sum(look[side]["pulls"]) for side in ("asked", "told"))  # type: ignore[index]
+    asked, told = (sum(look[side]["pulls"]) for side in ("asked", "told"))
     notes = _notes(look, one)
     part = f", part {look['look']} of {look['looks']}" if look["looks"] != 1 else ""
     return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.equal_rows import EqualRows, equal_rows
 from surepick.errors import InvalidInput
 from surepick.linalg import Whitened, images, whitened
 from surepick.records import FloatArray, IntArray, record
@@ -129,19 +130,6 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
     return lam
 
 
-def distinct_rows(matrix: FloatArray) -> tuple[IntArray, IntArray]:
-    """First index of each distinct row, in order of appearance, and the number of each row's class."""
-    rows = np.ascontiguousarray(matrix + 0.0)  # -0.0 becomes 0.0: equal rows get equal bytes
-    if rows.shape[1] == 0:
-        return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
-    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    return first[order].astype(np.int64), position[inverse].astype(np.int64)
-
-
 def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> Problem:
     """The problem of measuring the differences of the active arms by pulls of any arm.
 
@@ -150,9 +138,10 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     """
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
-    first, group = distinct_rows(matrix)
-    white = whitened(matrix if len(first) == len(matrix) else matrix[first], rank_tolerance=rank_tolerance)
-    return Problem(white.basis, white.basis, np.unique(group[chosen]), group, first, white.condition)
+    classes = equal_rows(matrix)
+    white = whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance)
+    active = chosen if classes.none else np.unique(classes.group[chosen])
+    return Problem(white.basis, white.basis, active, classes.group, classes.first, white.condition)
 
 
 def pose_targets(
@@ -171,8 +160,8 @@ def pose_targets(
     Raises:
         InvalidInput: a target lies outside the span of the arms.
     """
-    first, group = distinct_rows(features)
-    arms = features if len(first) == len(features) else features[first]
+    classes = equal_rows(features)
+    arms = _distinct(features, classes)
     white = whitened(arms, rank_tolerance=rank_tolerance)
     imaged = images(arms, white, targets)
     beyond = np.flatnonzero(imaged.outside > span_tolerance)
@@ -182,7 +171,7 @@ def pose_targets(
             f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
             "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
         )
-    return _compared(white, group, first, imaged.rows)
+    return _compared(white, classes, imaged.rows)
 
 
 def pose_star(
@@ -208,17 +197,21 @@ def pose_star(
     measured = features if noise_scales is None else features / noise_scales[:, None]
     stretch = np.ones(len(features)) if noise_scales is None else noise_scales
     compared = np.arange(len(features)) if rivals is None else rivals
-    first, group = distinct_rows(measured)
-    white = whitened(measured if len(first) == len(measured) else measured[first], rank_tolerance=rank_tolerance)
-    own = stretch[centre] * white.basis[group[centre]]
-    vectors = own - stretch[compared, None] * white.basis[group[compared]]
-    return _compared(white, group, first, vectors / scales[compared, None])
+    classes = equal_rows(measured)
+    white = whitened(_distinct(measured, classes), rank_tolerance=rank_tolerance)
+    own = stretch[centre] * white.basis[classes.group[centre]]
+    vectors = own - stretch[compared, None] * white.basis[classes.group[compared]]
+    return _compared(white, classes, vectors / scales[compared, None])
 
 
-def _compared(white: Whitened, group: IntArray, first: IntArray, vectors: FloatArray) -> Problem:
+def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
+    """The rows without their repetitions; the matrix itself where there are none."""
+    return matrix if classes.none else matrix[classes.first]
+
+
+def _compared(white: Whitened, classes: EqualRows, vectors: FloatArray) -> Problem:
     """The problem whose compared points are plus and minus half of each distinct vector."""
-    known, _ = distinct_rows(vectors)
-    halves = 0.5 * vectors[known]
+    halves = 0.5 * vectors[equal_rows(vectors).first]
     points = np.concatenate([white.basis, halves, -halves])
     active = np.arange(len(white.basis), len(points), dtype=np.int64)
-    return Problem(white.basis, points, active, group, first, white.condition, opposite=True)
+    return Problem(white.basis, points, active, classes.group, classes.first, white.condition, opposite=True)

@@ -11,12 +11,14 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 import scipy.linalg
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from surepick.records import FloatArray, IntArray, record
 
 HARMLESS_CONDITION = 1e4
 ROW_BLOCK = 65_536
+TRIANGLE_ROWS = 2048
+LAPACK_BLOCK = 64
 
 
 @record
@@ -55,6 +57,12 @@ def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """U, s, V' with matrix = U diag(s) V', singular values in decreasing order."""
     u, s, vt = scipy.linalg.svd(matrix, full_matrices=False, check_finite=False)
     return u, s, vt
+
+
+def row_norms(rows: FloatArray) -> FloatArray:
+    """Euclidean norm of each row."""
+    norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return norms
 
 
 def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
@@ -110,6 +118,7 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
 
     Any invertible T leaves the value of a design alone as long as every row meets the same T. Q W_r is X T_1 up to a
     rounding error of each row, which tiny s magnify; where they do, the product is formed again in extended precision.
+    Where X'X proves the column-scaled X to be far from singular, no QR is needed (`_whitened_by_gram`).
 
     Args:
         matrix: X, shape (K, d), finite; columns of any scale.
@@ -121,15 +130,18 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
         Z with Z'Z = K I to rounding, the rank, and the largest norm of what was dropped of a (scaled) row.
 
     Source: ours.
-    Cost: O(K d min(K, d)) time.
+    Cost: O(K d min(K, d)) time; two arrays like the matrix where no QR is needed, else four.
     """
     num_rows, num_columns = matrix.shape
     if num_rows == 0 or num_columns == 0 or not matrix.any():
         return Whitened(np.zeros((num_rows, 0)), 0, 0.0, 1.0)
     scaled = power_of_two_scaled(matrix)
+    share = max(num_rows, num_columns) * np.finfo(np.float64).eps if rank_tolerance is None else rank_tolerance
+    quick = _whitened_by_gram(scaled) if num_rows > num_columns and share * HARMLESS_CONDITION < 0.1 else None
+    if quick is not None:
+        return quick
     q, r = scipy.linalg.qr(scaled, mode="economic", check_finite=False)
     w, s, vt = thin_svd(np.asarray(r, dtype=np.float64))
-    share = max(num_rows, num_columns) * np.finfo(np.float64).eps if rank_tolerance is None else rank_tolerance
     rank = max(int(np.count_nonzero(s > share * s[0])), 1)
     condition = float(s[0] / s[rank - 1])
     outside = q @ (w[:, rank:] * s[rank:])
@@ -138,6 +150,24 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
     factor = cholesky(once.T @ once)
     basis = np.sqrt(num_rows) * (once if factor is None else solve_lower(factor, once.T).T)
     return Whitened(np.ascontiguousarray(basis), rank, dropped, condition)
+
+
+def _whitened_by_gram(scaled: FloatArray) -> Whitened | None:
+    """Z = sqrt(K) X C_1'^-1 C_2'^-1 by two Cholesky factorisations; None where X'X does not prove cond(X) < 1e4.
+
+    The eigenvalues of X'X are exact to a few eps of the largest, and 1e-8 of it is far above that: full column rank is
+    certain. The first product leaves Z'Z = I to about eps cond(X)^2, the second to about eps.
+    """
+    values = scipy.linalg.eigvalsh(scaled.T @ scaled, check_finite=False)
+    if not values[0] * HARMLESS_CONDITION**2 > values[-1]:
+        return None
+    rows, unit = scaled, np.eye(scaled.shape[1])
+    for size in (1.0, float(len(scaled))):
+        factor = cholesky(rows.T @ rows)
+        if factor is None:
+            return None
+        rows = rows @ (np.sqrt(size) * solve_lower(factor, unit).T)
+    return Whitened(rows, scaled.shape[1], 0.0, float(np.sqrt(values[-1] / values[0])))
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
@@ -165,17 +195,48 @@ def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray
     return None if failure else solution
 
 
+def gram_of_rows(matrix: FloatArray) -> FloatArray:
+    """M M' in the lower triangle, zeros above it; half the work of the product."""
+    # The transpose of a C-ordered matrix is in the order that BLAS wants, and the other triangle of the result, too.
+    upper: FloatArray = blas.dsyrk(1.0, matrix.T, trans=1, lower=0)
+    return upper.T
+
+
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
     """x_b with matrices_b x_b = right_b, shapes (m, r, r) and (m, r), by one LU factorisation each."""
     solutions: FloatArray = np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=np.float64)
     return solutions
 
 
-def spanning_rows(matrix: FloatArray) -> IntArray:
-    """Indices of min(K, d) rows that span what all rows span, the most independent ones first."""
-    _, pivots = scipy.linalg.qr(matrix.T, mode="r", pivoting=True, check_finite=False)
+@record
+class Spanning:
+    """Rows of a matrix that span what all its rows span.
+
+    Args:
+        rows: min(K, d) indices, the most independent ones first.
+        clearance: smallest over largest distance of one of them from the span of those before it.
+    """
+
+    rows: IntArray
+    clearance: float
+
+
+def spanning_rows(matrix: FloatArray) -> Spanning:
+    """Rows by QR with column pivoting. Cost: O(K d min(K, d)) time."""
+    r, pivots = scipy.linalg.qr(matrix.T, mode="r", pivoting=True, check_finite=False)
+    distances = np.abs(np.diag(np.asarray(r)))
     rows: IntArray = np.asarray(pivots[: min(matrix.shape)], dtype=np.int64)
-    return rows
+    return Spanning(rows, float(distances[-1] / distances[0]) if distances.any() else 0.0)
+
+
+def longest_image(matrix: FloatArray) -> float:
+    """s with ||L^-1 z|| <= s ||z|| for every z, for matrix = L L': 1 / sqrt(smallest eigenvalue), rounded up.
+
+    Infinite where rounding hides the smallest eigenvalue.
+    """
+    values = scipy.linalg.eigvalsh(matrix, check_finite=False)
+    least = float(values[0]) - 8.0 * len(values) * np.finfo(np.float64).eps * float(values[-1])
+    return float(1.0 / np.sqrt(least)) if least > 0.0 else np.inf
 
 
 def null_space(matrix: FloatArray) -> FloatArray:
@@ -319,3 +380,34 @@ def arithmetic() -> str:
     for part in parts:
         found.update(np.ascontiguousarray(part).tobytes())
     return found.hexdigest()[:16]
+
+
+def triangular_factor(matrix: FloatArray) -> FloatArray:
+    """R with X'X = R'R: the triangular factor of X by Householder reflections, a block of rows after the other.
+
+        R_0 = nothing,    [R_b; X_b] = Q R_{b+1}
+
+    The singular values and right singular vectors of X are those of R; each step is backward stable, so that they are
+    found as well as from X itself, and X'X is never formed.
+
+    Args:
+        matrix: X, shape (K, D), finite, float32 or float64; may be memory-mapped: it is read once, in blocks.
+
+    Returns:
+        R, shape (min(K, D), D), float64; its rows may have either sign.
+
+    Source: Demmel, Grigori, Hoemmen and Langou, Communication-optimal parallel and sequential QR and LU factorizations
+        (2012), the sequential form.
+    Cost: O(K D^2) time; 2048 + D, or 5 D, rows of float64 beyond the matrix.
+    """
+    num_rows, num_columns = matrix.shape
+    step = max(TRIANGLE_ROWS, 4 * num_columns)
+    factor = np.zeros((0, num_columns))
+    for top in range(0, num_rows, step):
+        block = matrix[top : top + step]
+        stacked = np.empty((len(factor) + len(block), num_columns), order="F")
+        stacked[: len(factor)] = factor
+        stacked[len(factor) :] = block
+        reflected, _, _, _ = lapack.dgeqrf(stacked, lwork=LAPACK_BLOCK * num_columns, overwrite_a=1)
+        factor = np.triu(reflected[:num_columns])
+    return factor

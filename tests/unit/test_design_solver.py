@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from surepick.designs import design_value, solve_design
-from surepick.designs.objective import farthest_pairs
+from surepick.designs.pairs import farthest_pairs
 from surepick.errors import InvalidInput, NotConverged
 
 
@@ -109,7 +109,7 @@ def test_the_farthest_pair_is_found_without_looking_at_all(seed):
     rng = np.random.default_rng(seed)
     num_points, dim = int(rng.integers(2, 6000)) if seed % 4 == 0 else int(rng.integers(2, 900)), seed % 5 + 1
     points = rng.standard_normal((num_points, dim)) * 10.0 ** rng.integers(-6, 6) + rng.standard_normal(dim)
-    pairs = farthest_pairs(points, most=1 + seed * seed)
+    pairs = farthest_pairs(points, least=1 + seed * seed)
     assert pairs.squares[0] == pytest.approx(squared_diameter(points), rel=1e-12)
     differences = points[pairs.first] - points[pairs.second]
     np.testing.assert_allclose((differences**2).sum(axis=1), pairs.squares, rtol=1e-12)

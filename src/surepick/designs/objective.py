@@ -2,163 +2,221 @@
 
     value(lambda) = max over active a, b of ||z_a - z_b||^2 in A(lambda)^-1,   A(lambda) = sum_i lambda_i z_i z_i'
 
-With A = L L' this is the squared diameter of the points L^-1 z_a, found without an array of all pairs.
+With A = L L' this is the squared diameter of the points L^-1 z_a.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.designs.pairs import Pairs, farthest_pairs, largest, pairs_from
+from surepick.designs.planar import farthest_in_the_plane
 from surepick.designs.problem import Problem, checked_weights, pose
-from surepick.linalg import cholesky, reciprocal_condition, solve_lower, thin_svd
+from surepick.linalg import cholesky, longest_image, reciprocal_condition, row_norms, solve_lower, thin_svd
 from surepick.records import FloatArray, IntArray, record
 
-FIRST_TILE = 128
-TILE = 1024
 SAFE_RECIPROCAL_CONDITION = 1e-10
 RANGE_CUT = 1e-7
 RANGE_TOLERANCE = 1e-10
 RANGE_TOLERANCE_MOST = 1e-4
-
-
-def row_norms(rows: FloatArray) -> FloatArray:
-    """Euclidean norm of each row."""
-    norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return norms
+SAFETY = 1e-9
+FEW = 4096  # points that are simply compared
+NEAR = 0.9  # pairs that a full search notes: those of at least this share of the squared diameter
+NOTED = 100_000
+NOTED_LEAST = 1000
+RECENT = 64
+MANY_ENDS = 256
 
 
 @record
-class Pairs:
-    """Far pairs of points, the farthest first.
+class _Noted:
+    """The far pairs under one design, from which those under a similar design follow.
 
     Args:
-        first, second: positions of the two points, shape (n,).
-        squares: their squared distances, shape (n,); the first is the squared diameter.
+        factor: L of that design.
+        pairs: rows of the problem's points, and a bound on all other pairs.
     """
 
-    first: IntArray
-    second: IntArray
-    squares: FloatArray
+    factor: FloatArray
+    pairs: Pairs
 
 
-def _largest(squares: FloatArray, most: int) -> IntArray:
-    """Positions of the entries to look at: the `most` largest, spread evenly over exact ties at the cut."""
-    if len(squares) <= most:
-        return np.arange(len(squares), dtype=np.int64)
-    cut = np.partition(squares, len(squares) - most)[len(squares) - most]
-    above, ties = np.flatnonzero(squares > cut), np.flatnonzero(squares == cut)
-    room = most - len(above)
-    return np.concatenate([above, ties[np.arange(room) * len(ties) // room]])
+@record
+class _Front:
+    """The points that can belong to a farthest pair.
+
+    Args:
+        rows: of the problem's points, shape (s,).
+        points: L^-1 (z - centre), shape (s, r).
+        reach: a squared distance that some pair of them has.
+    """
+
+    rows: IntArray
+    points: FloatArray
+    reach: float
 
 
-def _far_entries(tile: FloatArray, floor: float, most: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Rows, columns and values of the `most` largest entries of a tile, of those not below the floor."""
-    highest = tile.max(axis=1)
-    if most < len(tile):  # the k-th largest row maximum never exceeds the k-th largest entry
-        floor = max(floor, float(np.partition(highest, len(tile) - most)[len(tile) - most]))
-    promising = np.flatnonzero(highest >= max(floor, 0.0))
-    rows, columns = np.nonzero(tile[promising] >= max(floor, 0.0))
-    rows = promising[rows]
-    squares = tile[rows, columns]
-    keep = _largest(squares, most)
-    return rows[keep], columns[keep], squares[keep]
+class Objective:
+    """The exact objective of one problem.
 
+    It remembers the far pairs that its last full search of many points found. For y'A_0^-1 y <= f for all other pairs,
+    y'A^-1 y <= f ||L^-1 L_0||^2: where a remembered pair reaches that, it is the farthest under A too.
+    """
 
-def _tiles(count: int) -> list[slice]:
-    """Consecutive blocks of positions: small ones first, whose far pairs often make the others superfluous."""
-    edges, size = [0], FIRST_TILE
-    while edges[-1] < count:
-        edges.append(min(edges[-1] + size, count))
-        size = min(2 * size, TILE)
-    return [slice(*ends) for ends in pairwise(edges)]
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._noted: _Noted | None = None
+        self._recent = np.empty((0, 2), np.int64)
+        self._rows = np.empty(0, np.int64)
 
+    def far(self, factor: FloatArray, *, most: int = 1, enough: float = np.inf, hot: IntArray | None = None) -> Pairs:
+        """Far pairs of active points under A = L L', as rows of the problem's points.
 
-def _candidates(ordered: FloatArray, radii: FloatArray, most: int) -> Pairs:
-    """Far pairs of centred points in order of decreasing radius, by tiles, stopping where no pair can still matter."""
-    first, second, squares = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    norms, floor = (radii * radii)[:, None], 0.0
-    left = np.hstack([ordered, norms, np.ones_like(norms)])
-    right = np.hstack([-2.0 * ordered, np.ones_like(norms), norms])  # left . right = squared distance
-    tiles = _tiles(len(ordered))
-    for number, rows in enumerate(tiles):
-        if (2.0 * radii[rows.start]) ** 2 < floor:
-            break
-        for columns in tiles[number:]:
-            if (radii[rows.start] + radii[columns.start]) ** 2 < floor:
+        Args:
+            factor: L.
+            most: how many.
+            enough: a squared distance; it suffices to know on which side of it the farthest pair is. Infinite: the
+                farthest pair itself is wanted.
+            hot: points that are likely to belong to far pairs.
+
+        Returns:
+            Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`.
+        """
+        if self.problem.opposite:
+            return self._longest(factor, most)
+        if self.problem.rank == 2:
+            points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
+            return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
+        found = self._known(factor, enough, hot, most)
+        if found is None:
+            front = self._front(factor)
+            if len(front.rows) <= FEW:
+                found = _renamed(farthest_pairs(front.points, least=most), front.rows)
+            else:
+                self._rows = front.rows
+                found = _renamed(farthest_pairs(front.points, least=NOTED_LEAST, most=NOTED, share=NEAR), front.rows)
+                self._noted = _Noted(factor, found)
+        found = found.head(most)
+        self._recent = np.stack([found.first, found.second], axis=1)[:RECENT]
+        return found
+
+    def _known(self, factor: FloatArray, enough: float, hot: IntArray | None, most: int) -> Pairs | None:
+        """What earlier searches say of this design, if it is enough."""
+        if self._noted is None:
+            return None
+        again = self._revalued(self._noted, factor)
+        beyond = int(np.count_nonzero(again.squares > enough))
+        if again.exact:
+            return again
+        if enough == np.inf:
+            return None
+        if again.bound <= enough or beyond >= most:
+            return again
+        points = solve_lower(factor, self.problem.points[self._rows].T).T
+        ends = np.argpartition(-row_norms(points - points.mean(axis=0)), MANY_ENDS)[:MANY_ENDS]
+        if hot is not None:
+            ends = np.union1d(ends, np.flatnonzero(np.isin(self._rows, hot)))
+        quick = _renamed(pairs_from(ends, points, most=most, floor=enough), self._rows)
+        if len(quick.squares) and float(quick.squares[0]) > enough:
+            return quick
+        return again if beyond else None
+
+    def value(self, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
+        """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured.
+
+        Args:
+            weights: lambda, shape (k,).
+            range_cut: singular values below this share of the largest count as directions that are not measured; at
+                least RANGE_CUT.
+        """
+        return self._valued(weights, np.inf, range_cut)
+
+    def at_most(self, ceiling: float, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> bool:
+        """Whether the objective of the weights is at most the ceiling; cheaper than its value. See `value`."""
+        return self._valued(weights, ceiling, range_cut) <= ceiling
+
+    def _valued(self, weights: FloatArray, enough: float, range_cut: float) -> float:
+        problem = self.problem
+        if problem.rank == 0 or (len(problem.active) == 1 and not problem.opposite):
+            return 0.0
+        total = float(weights.sum())
+        matrix = information(problem.basis, weights / total)
+        factor = cholesky(matrix)
+        if factor is not None and reciprocal_condition(matrix, factor) > SAFE_RECIPROCAL_CONDITION:
+            found = self.far(factor, enough=enough * total)
+            if not found.exact:
+                return found.bound / total
+            difference = solve_lower(
+                factor, problem.differences(np.stack([found.first[:1], found.second[:1]], axis=1)).T
+            )
+            return float(difference[:, 0] @ difference[:, 0]) / total
+        points = _in_range(problem, weights / total, range_cut=range_cut)
+        if points is None:
+            return np.inf
+        squares = row_norms(points) ** 2 if problem.opposite else farthest_pairs(points).squares
+        return float(squares.max()) / total
+
+    def _longest(self, factor: FloatArray, most: int) -> Pairs:
+        """The longest vectors under A, which stand for pairs of their own; the lengths before tell where to stop."""
+        vectors, lengths = self.problem.points, self.problem.point_lengths
+        stretch = longest_image(factor @ factor.T) if len(vectors) > FEW else np.inf
+        squares, size = np.empty(0), FEW
+        while len(squares) < len(vectors):
+            rows = slice(len(squares), min(size, len(vectors)))
+            squares = np.concatenate([squares, row_norms(solve_lower(factor, vectors[rows].T).T) ** 2])
+            size *= 2
+            if len(squares) < len(vectors):
+                rest = (stretch * float(lengths[len(squares)])) ** 2 * (1.0 + SAFETY)
+                if rest < NEAR * float(squares.max()):
+                    break
+        else:
+            rest = 0.0
+        chosen = largest(squares, most)
+        chosen = chosen[np.argsort(-squares[chosen], kind="stable")]
+        if len(chosen) < len(squares):
+            rest = max(rest, float(squares[chosen[-1]]))
+        return Pairs(chosen, chosen, squares[chosen], rest)
+
+    def _front(self, factor: FloatArray) -> _Front:
+        """The active points but for those whose radius excludes them; they are looked at by decreasing length."""
+        problem = self.problem
+        lengths, count = problem.point_lengths, len(problem.active)
+        points = solve_lower(factor, problem.compared(0, min(FEW, count)).T).T
+        if count <= FEW:
+            return _Front(problem.active, points, 0.0)
+        centre = float(row_norms(problem.centre[None, :])[0])
+        stretch, parts, size = longest_image(factor @ factor.T) * (1.0 + SAFETY), [points], len(points)
+        radii = row_norms(points)
+        end = points[int(np.argmax(radii))]
+        known = row_norms(solve_lower(factor, problem.differences(self._recent).T).T)
+        reach = max(float(row_norms(points - end).max()), float(known.max(initial=0.0)))
+        while size < count:
+            beyond = stretch * (float(lengths[problem.active[size]]) + centre)
+            if beyond + max(beyond, float(radii.max())) < reach * (1.0 - SAFETY):
                 break
-            tile = left[rows] @ right[columns].T
-            if columns is rows:
-                tile[np.tri(len(tile), dtype=bool)] = -1.0
-            a, b, values = _far_entries(tile, floor, most)
-            squares = np.concatenate([squares, values])
-            keep = _largest(squares, most)
-            first = np.concatenate([first, a + rows.start])[keep]
-            second = np.concatenate([second, b + columns.start])[keep]
-            squares = squares[keep]
-            if len(squares) >= most:
-                floor = float(squares.min())
-    return Pairs(first, second, squares)
+            more = solve_lower(factor, problem.compared(size, min(2 * size, count)).T).T
+            reach = max(reach, float(row_norms(more - end).max()))
+            parts.append(more)
+            radii = np.concatenate([radii, row_norms(more)])
+            size += len(more)
+        rows = np.flatnonzero(radii >= reach * (1.0 - SAFETY) - float(radii.max()))
+        points = np.concatenate(parts)[rows]
+        return _Front(problem.active[rows], points, reach**2)
+
+    def _revalued(self, noted: _Noted, factor: FloatArray) -> Pairs:
+        """The noted pairs under another A, and what the others can reach there."""
+        change = solve_lower(factor, noted.factor)
+        growth = float(thin_svd(change)[1][0]) ** 2 * (1.0 + SAFETY)
+        points, pairs = self.problem.points, noted.pairs
+        differences = solve_lower(factor, (points[pairs.first] - points[pairs.second]).T).T
+        squares = np.einsum("ij,ij->i", differences, differences)
+        order = np.argsort(-squares, kind="stable")
+        return Pairs(pairs.first[order], pairs.second[order], squares[order], pairs.elsewhere * growth)
 
 
-def _by_radius(centred: FloatArray, radii: FloatArray, most: int) -> IntArray:
-    """Positions in order of decreasing radius; of many points only those that can belong to one of the far pairs."""
-    if len(radii) <= 4 * TILE:
-        return np.argsort(-radii, kind="stable")
-    outer = np.sort(np.argpartition(-radii, TILE)[:TILE])
-    outer = outer[np.argsort(-radii[outer], kind="stable")]
-    known = _candidates(centred[outer], radii[outer], most).squares
-    reach = float(np.sqrt(known.min())) * (1.0 - 1e-9) - float(radii.max()) if len(known) >= most else 0.0
-    kept = np.flatnonzero(radii >= reach)
-    return kept[np.argsort(-radii[kept], kind="stable")]
-
-
-def farthest_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
-    """The squared diameter of a set of points, exactly, and other far pairs.
-
-        ||u_a - u_b|| <= r_a + r_b,   r_i = ||u_i - centre||
-
-    so pairs of small radii need not be looked at. Distances come from products of centred points; those of the pairs
-    returned are computed again from their differences.
-
-    Args:
-        points: u, shape (s, r), s >= 2.
-        most: how many pairs to return at most.
-
-    Source: ours.
-    Cost: O(s r) and O(m^2 r) for the m points whose radius does not exclude them; blocks of at most 1024 x 1024.
-    """
-    centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
-    radii = row_norms(centred)
-    order = _by_radius(centred, radii, max(most, 4))
-    found = _candidates(centred[order], radii[order], max(most, 4))
-    first, second = order[found.first], order[found.second]
-    difference = points[first] - points[second]
-    squares = np.einsum("ij,ij->i", difference, difference)
-    best = np.argsort(-squares, kind="stable")[:most]
-    return Pairs(first[best], second[best], squares[best])
-
-
-def opposite_pairs(points: FloatArray, *, most: int = 1) -> Pairs:
-    """As `farthest_pairs` for points p_1, ..., p_m, -p_1, ..., -p_m in coordinates of any origin: no pair is farther
-    apart than a longest p and its opposite, since ||p - q|| <= ||p|| + ||q||. Only opposite pairs are returned.
-
-    Source: ours. Cost: O(s r).
-    """
-    half = len(points) // 2
-    apart = points[:half] - points[half:]
-    squares = np.einsum("ij,ij->i", apart, apart)
-    chosen = _largest(squares, most)
-    chosen = chosen[np.argsort(-squares[chosen], kind="stable")]
-    return Pairs(chosen, chosen + half, squares[chosen])
-
-
-def far_pairs(problem: Problem, points: FloatArray, *, most: int = 1) -> Pairs:
-    """The farthest pairs of the problem's active points, given in any coordinates."""
-    search = opposite_pairs if problem.opposite else farthest_pairs
-    return search(points, most=most)
+def _renamed(pairs: Pairs, rows: IntArray) -> Pairs:
+    return Pairs(rows[pairs.first], rows[pairs.second], pairs.squares, pairs.elsewhere)
 
 
 def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
@@ -169,43 +227,26 @@ def information(basis: FloatArray, weights: FloatArray) -> FloatArray:
     return matrix
 
 
-def whitened_active(problem: Problem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:
+def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> FloatArray | None:
     """Points u_a, a active, with ||u_a - u_b||^2 = ||z_a - z_b||^2 in A(weights)^-1; None when one is infinite.
 
-    A regular A is factored. Where that is not clearly safe, the singular vectors of sqrt(lambda) Z decide what lies in
-    the range: a difference that leaves it by more than rounding can explain makes the value infinite.
-
-    Args:
-        weights: lambda of the distinct arms, shape (k,).
-        range_cut: singular values below this share of the largest count as directions that are not measured; at least
-            RANGE_CUT.
+    The singular vectors of sqrt(lambda) Z decide what lies in the range: a difference that leaves it by more than
+    rounding can explain makes the value infinite. For a problem of vectors the points are the vectors.
     """
-    matrix = information(problem.basis, weights)
-    factor = cholesky(matrix)
-    if factor is not None and reciprocal_condition(matrix, factor) > SAFE_RECIPROCAL_CONDITION:
-        return solve_lower(factor, problem.points[problem.active].T).T
     support = np.flatnonzero(weights)
     _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
-    offsets = problem.points[problem.active] - problem.points[problem.active[0]]
+    active = problem.points[problem.active]
+    offsets = active if problem.opposite else active - active[0]
     coordinates = offsets @ vt.T
     strong, seen = (int(np.count_nonzero(s > cut * s[0])) for cut in (range_cut, RANGE_CUT))
     leak = row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
     lengths = row_norms(offsets)
-    noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(problem.points).max())
+    noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(active).max())
     allowed = np.maximum(RANGE_TOLERANCE * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
     if (leak > allowed).any():
         return None
     points: FloatArray = coordinates[:, :seen] / s[:seen]
     return points
-
-
-def worth(problem: Problem, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
-    """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured."""
-    if len(problem.active) == 1 or problem.rank == 0:
-        return 0.0
-    total = float(weights.sum())
-    points = whitened_active(problem, weights / total, range_cut=range_cut)
-    return np.inf if points is None else float(far_pairs(problem, points).squares[0]) / total
 
 
 def design_value(
@@ -232,4 +273,4 @@ def design_value(
     Cost: O(K d^2) and the pair search of `farthest_pairs`.
     """
     problem = pose(features, active, rank_tolerance=rank_tolerance)
-    return worth(problem, problem.merged(checked_weights(weights, len(problem.group))))
+    return Objective(problem).value(problem.merged(checked_weights(weights, len(problem.group))))

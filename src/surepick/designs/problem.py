@@ -6,40 +6,64 @@ The value of a design is invariant under all of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.designs.planar import outer_arms, outer_rows
 from surepick.equal_rows import EqualRows, equal_rows
 from surepick.errors import InvalidInput
-from surepick.linalg import Whitened, images, whitened
+from surepick.linalg import Whitened, images, row_norms, whitened
 from surepick.records import FloatArray, IntArray, record
+
+PLANE_ABOVE = 64
 
 
 @record
 class Problem:
-    """Distinct arms in whitened coordinates, and the points that are compared.
+    """Distinct arms in whitened coordinates, longest first, and the points that are compared.
 
     Args:
         basis: Z, shape (k, r), one row a distinct arm, Z'Z = k I: what can be measured.
-        points: what can be compared, in the same coordinates: `basis`, or `basis` followed by other points.
-        active: rows of `points` that are compared with each other, sorted, unique.
+        lengths: ||z||, decreasing, shape (k,).
+        points: what is compared: `basis` itself, of which differences of active rows count; or vectors that count
+            themselves (`opposite`: a vector y is the difference of y/2 and its opposite), longest first.
+        point_lengths: their lengths, decreasing.
+        active: rows of `points` that are compared, sorted, unique.
         group: for each of the K arms, its row in `basis`, shape (K,).
         first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
         condition: of the whitening; the coordinates are exact to about condition * machine epsilon.
-        opposite: the active points are p_1, ..., p_m, -p_1, ..., -p_m in this order.
+        centre: mean of the active rows, shape (r,); not used for vectors.
+        opposite: the points are vectors.
     """
 
     basis: FloatArray
+    lengths: FloatArray
     points: FloatArray
+    point_lengths: FloatArray
     active: IntArray
     group: IntArray
     first: IntArray
     condition: float
+    centre: FloatArray
     opposite: bool = False
 
     @property
     def rank(self) -> int:
         return int(self.basis.shape[1])
+
+    def compared(self, start: int, stop: int) -> FloatArray:
+        """Active points, of given places in `active`, less their centre."""
+        if len(self.active) == len(self.points):
+            return self.points[start:stop] - self.centre
+        return self.points[self.active[start:stop]] - self.centre
+
+    def differences(self, pairs: IntArray) -> FloatArray:
+        """What pairs of rows of the points stand for, shape (n, r)."""
+        if self.opposite:
+            return self.points[pairs[:, 0]]
+        return self.points[pairs[:, 0]] - self.points[pairs[:, 1]]
 
     def spread(self, weights: FloatArray) -> FloatArray:
         """Weights of the distinct arms as weights of all K arms: the first of equal arms carries the weight."""
@@ -51,6 +75,47 @@ class Problem:
         """Weights of the K arms as weights of the distinct ones: those of equal arms are added."""
         merged: FloatArray = np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
         return merged
+
+
+@record
+class Core:
+    """A problem with fewer arms that has the same optimum, the same bounds, and the same value of each of its designs.
+
+    Args:
+        problem: the smaller problem.
+        rows: its arms among the `size` of the whole one.
+    """
+
+    problem: Problem
+    rows: IntArray
+    size: int
+
+    def widened(self, weights: FloatArray) -> FloatArray:
+        """Weights of its arms as weights of all."""
+        full = np.zeros(self.size)
+        full[self.rows] = weights
+        return full
+
+
+def core_of(problem: Problem) -> Core:
+    """In the plane, the arms and points that can matter (`planar`); elsewhere the problem itself."""
+    size = len(problem.basis)
+    if problem.rank != 2 or problem.opposite or size < PLANE_ABOVE:
+        return Core(problem, np.arange(size), size)
+    compared = problem.active[outer_rows(problem.points[problem.active])]
+    rows = np.union1d(outer_arms(problem.basis), compared)
+    basis, lengths = problem.basis[rows], problem.lengths[rows]
+    active = np.searchsorted(rows, compared)
+    small = replace(
+        problem,
+        basis=basis,
+        lengths=lengths,
+        points=basis,
+        point_lengths=lengths,
+        active=active,
+        first=problem.first[rows],
+    )
+    return Core(small, rows, size)
 
 
 def normalised(weights: FloatArray) -> FloatArray:
@@ -138,19 +203,47 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     """
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
+    arms = _arms(matrix, rank_tolerance)
+    basis, lengths = arms.basis, arms.lengths
+    active = np.arange(len(basis)) if active is None else np.unique(arms.group[chosen])
+    centre = (basis if len(active) == len(basis) else basis[active]).mean(axis=0)
+    return Problem(basis, lengths, basis, lengths, active, arms.group, arms.first, arms.condition, centre)
+
+
+@record
+class _Arms:
+    """What a `Problem` says of the arms."""
+
+    basis: FloatArray
+    lengths: FloatArray
+    group: IntArray
+    first: IntArray
+    condition: float
+
+
+def _arms(matrix: FloatArray, rank_tolerance: float | None) -> _Arms:
+    """The distinct rows in whitened coordinates, longest first."""
     classes = equal_rows(matrix)
-    white = whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance)
-    active = chosen if classes.none else np.unique(classes.group[chosen])
-    return Problem(white.basis, white.basis, active, classes.group, classes.first, white.condition)
+    return _longest_first(whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance), classes)
+
+
+def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
+    """The rows without their repetitions; the matrix itself where there are none."""
+    return matrix if classes.none else matrix[classes.first]
+
+
+def _longest_first(white: Whitened, classes: EqualRows) -> _Arms:
+    lengths = row_norms(white.basis)
+    order = np.argsort(-lengths, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return _Arms(white.basis[order], lengths[order], place[classes.group], classes.first[order], white.condition)
 
 
 def pose_targets(
     features: FloatArray, targets: FloatArray, *, span_tolerance: float, rank_tolerance: float | None
 ) -> Problem:
     """The problem of measuring m given vectors by pulls of the arms.
-
-    The points +y_j / 2 and -y_j / 2 are compared: a difference of two of them is the mean of two vectors +-y, so by
-    convexity none is longer than the longest y.
 
     Args:
         features: shape (K, d), checked.
@@ -171,7 +264,7 @@ def pose_targets(
             f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
             "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
         )
-    return _compared(white, classes, imaged.rows)
+    return _compared(_longest_first(white, classes), imaged.rows)
 
 
 def pose_star(
@@ -197,21 +290,26 @@ def pose_star(
     measured = features if noise_scales is None else features / noise_scales[:, None]
     stretch = np.ones(len(features)) if noise_scales is None else noise_scales
     compared = np.arange(len(features)) if rivals is None else rivals
-    classes = equal_rows(measured)
-    white = whitened(_distinct(measured, classes), rank_tolerance=rank_tolerance)
-    own = stretch[centre] * white.basis[classes.group[centre]]
-    vectors = own - stretch[compared, None] * white.basis[classes.group[compared]]
-    return _compared(white, classes, vectors / scales[compared, None])
+    arms = _arms(measured, rank_tolerance)
+    own = stretch[centre] * arms.basis[arms.group[centre]]
+    vectors = own - stretch[compared, None] * arms.basis[arms.group[compared]]
+    return _compared(arms, vectors / scales[compared, None])
 
 
-def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
-    """The rows without their repetitions; the matrix itself where there are none."""
-    return matrix if classes.none else matrix[classes.first]
-
-
-def _compared(white: Whitened, classes: EqualRows, vectors: FloatArray) -> Problem:
-    """The problem whose compared points are plus and minus half of each distinct vector."""
-    halves = 0.5 * vectors[equal_rows(vectors).first]
-    points = np.concatenate([white.basis, halves, -halves])
-    active = np.arange(len(white.basis), len(points), dtype=np.int64)
-    return Problem(white.basis, points, active, classes.group, classes.first, white.condition, opposite=True)
+def _compared(arms: _Arms, vectors: FloatArray) -> Problem:
+    """The problem of the distinct vectors, longest first."""
+    points = vectors[equal_rows(vectors).first]
+    lengths = row_norms(points)
+    order = np.argsort(-lengths, kind="stable")
+    return Problem(
+        basis=arms.basis,
+        lengths=arms.lengths,
+        points=points[order],
+        point_lengths=lengths[order],
+        active=np.arange(len(points), dtype=np.int64),
+        group=arms.group,
+        first=arms.first,
+        condition=arms.condition,
+        centre=np.zeros(arms.basis.shape[1]),
+        opposite=True,
+    )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.designs.objective import worth
+from surepick.designs.objective import Objective
 from surepick.designs.problem import checked_weights, pose
 from surepick.errors import InvalidInput
 from surepick.records import Allocation, Design, FloatArray, IntArray
@@ -111,7 +111,8 @@ def allocate(
     problem = pose(features, active, rank_tolerance=rank_tolerance)
     weights = checked_weights(design.weights, len(problem.group))
     support = int(np.count_nonzero(weights))
-    own = worth(problem, problem.merged(weights))
+    objective = Objective(problem)
+    own = objective.value(problem.merged(weights))
     if not math.isclose(own, design.value, rel_tol=SAME_VALUE):
         raise InvalidInput(
             f"the design is worth {own:.6g} here, not {design.value:.6g}; the slack would refer to another problem. "
@@ -122,7 +123,7 @@ def allocate(
     while True:
         counts = round_design(weights, pulls)
         proven = design.value * pulls * float(np.max(weights[weights > 0] / counts[weights > 0]))
-        value = min(pulls * worth(problem, problem.merged(counts.astype(np.float64))), proven)
+        value = min(pulls * objective.value(problem.merged(counts.astype(np.float64))), proven)
         if value <= (1.0 + slack) * design.value:
             return Allocation(counts, pulls, value)
         pulls = pulls + 1 if pulls >= enough else min(math.ceil(pulls * GROWTH), enough)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.designs.objective import information, worth
+from surepick.designs.objective import Objective, information
 from surepick.designs.problem import Problem, normalised
 from surepick.linalg import cholesky, null_space, solve_lower
 from surepick.records import FloatArray
@@ -62,7 +62,7 @@ def without_smallest(weights: FloatArray, count: int) -> FloatArray:
     return normalised(kept)
 
 
-def sparse(problem: Problem, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
+def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
     """Weights on few arms whose exact value stays below a ceiling, however their rounding turns out.
 
     Dust goes first, then linear dependence, then the smallest weights, as many as the ceiling allows (by bisection, on
@@ -80,17 +80,17 @@ def sparse(problem: Problem, weights: FloatArray, *, ceiling: float, dust: float
     Source: ours.
     Cost: about log2(p) evaluations of the objective for p supported arms.
     """
-    best = weights
+    best, problem = weights, objective.problem
     cleaned = normalised(np.where(weights >= dust * weights.max(), weights, 0.0))
     for candidate in (cleaned, normalised(reduced(problem, cleaned))):
-        if worth(problem, candidate, range_cut=SAFE_RANGE_CUT) <= ceiling:
+        if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
             best = candidate
     low, high = 0, int(np.count_nonzero(best))
     start = best
     while high - low > 1:
         middle = (low + high) // 2
         candidate = without_smallest(start, middle)
-        if worth(problem, candidate, range_cut=SAFE_RANGE_CUT) <= ceiling:
+        if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
             low, best = middle, candidate
         else:
             high = middle

@@ -48,10 +48,11 @@ def equal_rows(matrix: NDArray[Any]) -> EqualRows:
     if matrix.size == 0:
         return EqualRows(np.zeros(min(num_rows, 1), np.int64), np.zeros(num_rows, np.int64))
     hashes = np.concatenate([_hashed(matrix[rows]) for rows in blocks(matrix)])
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    if len(first) == num_rows:
+    ordered = np.sort(hashes)
+    if not (ordered[1:] == ordered[:-1]).any():
         everybody = np.arange(num_rows, dtype=np.int64)
         return EqualRows(everybody, everybody)
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     group = group.reshape(-1)
     shared = np.flatnonzero(first[group] != np.arange(num_rows))
     step = max(1, BLOCK_ENTRIES // matrix.shape[1])

@@ -1,8 +1,4 @@
-"""Points in the plane, the common case after an embedding: few of them matter, and few directions tell which.
-
-A convex function is largest at a vertex of the hull. So arms inside the hull of plus and minus all arms never have the
-largest gain, points inside the hull of the compared ones belong to no farthest pair, whatever the design.
-"""
+"""Points in the plane, the common case after an embedding: few directions tell which of them matter."""
 
 from __future__ import annotations
 
@@ -11,12 +7,13 @@ import math
 import numpy as np
 
 from surepick.designs.pairs import Pairs
-from surepick.records import BoolArray, FloatArray, IntArray
+from surepick.records import FloatArray, IntArray
 
-SIDES = 8
 DIRECTIONS = 32
 MARGIN = 1e-12
-MANY = 256
+SIDES = 8
+MANY = 128
+FEW = 256
 BLOCK_ENTRIES = 1_000_000
 
 
@@ -26,44 +23,15 @@ def directions(count: int) -> FloatArray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def outer_rows(points: FloatArray) -> IntArray:
-    """Rows among which all vertices of the convex hull are, ascending: those outside a polygon of extreme points.
+def outline(points: FloatArray, count: int) -> IntArray:
+    """The rows that lie farthest in some of `count` directions or their opposites, ascending.
 
     Args:
         points: shape (s, 2).
-
-    Cost: O(s).
+        count: m; of a smooth convex set they miss about pi^2 / (8 m^2) of the extent.
     """
-    ways = directions(SIDES)
-    reached = ways @ points.T
-    corners = np.concatenate([np.argmax(reached, axis=1), np.argmin(reached, axis=1)])  # counter-clockwise
-    return np.flatnonzero(~_inside(points, points[corners]))
-
-
-def outer_arms(points: FloatArray) -> IntArray:
-    """The same for the hull of the points and their opposites."""
-    ways = directions(SIDES)
-    reached = ways @ points.T
-    ends = np.argmax(np.abs(reached), axis=1)
-    signs = np.sign(reached[np.arange(SIDES), ends])
-    corners = signs[:, None] * points[ends]
-    return np.flatnonzero(~_inside(points, np.concatenate([corners, -corners])))
-
-
-def _inside(points: FloatArray, corners: FloatArray) -> BoolArray:
-    """Which points are inside a convex polygon, by more than rounding; its corners in counter-clockwise order."""
-    sides = np.roll(corners, -1, axis=0) - corners
-    sides = sides[sides.any(axis=1)]
-    corners = corners[(np.roll(corners, -1, axis=0) - corners).any(axis=1)]
-    if len(corners) < 3:
-        return np.zeros(len(points), bool)
-    outwards = np.stack([sides[:, 1], -sides[:, 0]], axis=1)
-    limits = np.einsum("ij,ij->i", outwards, corners)
-    margin = MARGIN * float(np.abs(points).max()) * np.abs(outwards).max(axis=1)
-    heights = outwards @ points.T
-    heights -= (limits - margin)[:, None]
-    inside: BoolArray = heights.max(axis=0) < 0.0
-    return inside
+    reached = directions(count) @ points.T
+    return np.union1d(np.argmax(reached, axis=1), np.argmin(reached, axis=1))
 
 
 def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pairs:
@@ -93,7 +61,12 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
     cosine = math.cos(math.pi / (2 * DIRECTIONS)) * (1.0 - MARGIN)
     ceiling = (float((highest - lowest).max()) / cosine) ** 2
     best = float(squares.max())
-    if enough == np.inf or best <= enough < ceiling:
+    if len(points) <= FEW:
+        a, b = _farthest_between(points, np.arange(len(points)), np.arange(len(points)))
+        first, second = np.append(first, a), np.append(second, b)
+        squares = _squares(points, first, second)
+        ceiling = float(squares.max())
+    elif enough == np.inf or best <= enough < ceiling:
         for way in np.argsort(lowest - highest, kind="stable"):
             needed = math.sqrt(best) * cosine
             if highest[way] - lowest[way] < needed:
@@ -117,8 +90,24 @@ def _squares(points: FloatArray, first: IntArray, second: IntArray) -> FloatArra
 
 
 def _vertices(points: FloatArray, rows: IntArray) -> IntArray:
-    """The rows without those that are surely inside their hull."""
-    return rows if len(rows) < MANY else rows[outer_rows(points[rows])]
+    """The rows, but for those surely inside the hull of them all, of which no point of the plane is farthest.
+
+    The polygon of a few extreme points is convex, and so is its image under the scaling of the axes that is used here.
+    """
+    if len(rows) < MANY:
+        return rows
+    own = points[rows] - points[rows].mean(axis=0)
+    own /= np.maximum(np.abs(own).max(axis=0), np.finfo(np.float64).tiny)
+    reached = directions(SIDES) @ own.T
+    corners = own[np.concatenate([np.argmax(reached, axis=1), np.argmin(reached, axis=1)])]  # counter-clockwise
+    sides = np.roll(corners, -1, axis=0) - corners
+    outwards = np.stack([sides[:, 1], -sides[:, 0]], axis=1)[sides.any(axis=1)]
+    if len(outwards) < 3:
+        return rows
+    limits = np.einsum("ij,ij->i", outwards, corners[sides.any(axis=1)]) - MARGIN
+    inside = (outwards @ own.T < limits[:, None]).all(axis=0)
+    kept: IntArray = rows[~inside]
+    return kept
 
 
 def _farthest_between(points: FloatArray, upper: IntArray, lower: IntArray) -> tuple[IntArray, IntArray]:

@@ -11,13 +11,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.designs.planar import outer_arms, outer_rows
 from surepick.equal_rows import EqualRows, equal_rows
 from surepick.errors import InvalidInput
 from surepick.linalg import Whitened, images, row_norms, whitened
 from surepick.records import FloatArray, IntArray, record
-
-PLANE_ABOVE = 64
 
 
 @record
@@ -77,45 +74,22 @@ class Problem:
         return merged
 
 
-@record
-class Core:
-    """A problem with fewer arms that has the same optimum, the same bounds, and the same value of each of its designs.
+def restricted(problem: Problem, rows: IntArray) -> Problem:
+    """The problem of differences with some of its arms only: both to be measured and, if active, to be compared.
 
     Args:
-        problem: the smaller problem.
-        rows: its arms among the `size` of the whole one.
+        rows: of the basis, ascending. The centre stays, so that the same design has the same value to the last bit.
     """
-
-    problem: Problem
-    rows: IntArray
-    size: int
-
-    def widened(self, weights: FloatArray) -> FloatArray:
-        """Weights of its arms as weights of all."""
-        full = np.zeros(self.size)
-        full[self.rows] = weights
-        return full
-
-
-def core_of(problem: Problem) -> Core:
-    """In the plane, the arms and points that can matter (`planar`); elsewhere the problem itself."""
-    size = len(problem.basis)
-    if problem.rank != 2 or problem.opposite or size < PLANE_ABOVE:
-        return Core(problem, np.arange(size), size)
-    compared = problem.active[outer_rows(problem.points[problem.active])]
-    rows = np.union1d(outer_arms(problem.basis), compared)
     basis, lengths = problem.basis[rows], problem.lengths[rows]
-    active = np.searchsorted(rows, compared)
-    small = replace(
+    return replace(
         problem,
         basis=basis,
         lengths=lengths,
         points=basis,
         point_lengths=lengths,
-        active=active,
+        active=np.flatnonzero(np.isin(rows, problem.active)),
         first=problem.first[rows],
     )
-    return Core(small, rows, size)
 
 
 def normalised(weights: FloatArray) -> FloatArray:

@@ -7,277 +7,23 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.designs.master import Master, solve_master
+from surepick.designs.iteration import BOUND_SAFETY, Iterated, ends_of, first_working_set, iterated, sweep
 from surepick.designs.objective import Objective, information
-from surepick.designs.pairs import Pairs
-from surepick.designs.problem import Problem, core_of, normalised, pose
+from surepick.designs.planar import outline
+from surepick.designs.problem import Problem, normalised, pose, restricted
 from surepick.designs.support import SAFE_RANGE_CUT, sparse
 from surepick.errors import InvalidInput, NotConverged
-from surepick.linalg import cholesky, row_norms, solve_lower, spanning_rows, symmetric_spectrum
-from surepick.records import BoolArray, Design, FloatArray, IntArray, record
+from surepick.linalg import cholesky
+from surepick.records import Design, FloatArray
 
-BOUND_SAFETY = 1e-12
-PRICE_SAFETY = 1e-9
-ROWS = 65_536
 SOLVED_SHARE = 0.5
-INNER_SHARE = 0.2
 STEADY_SHARE = 0.1
-HEURISTIC_WARM_UP = 12
-HEURISTIC_POOL = 12
-HEURISTIC_IDLE = 1e-2
-HEURISTIC_IDLE_GAIN = 0.7
-HEURISTIC_MOST_ARMS = 25
-HEURISTIC_FIRST_ARMS = 12
-HEURISTIC_FLOOR = 1e-6
-HEURISTIC_NEARLY_FREE = 1.25
-HEURISTIC_SPREAD = 0.02
-HEURISTIC_LONGEST = 1024
-HEURISTIC_CLEARANCE = 0.05
-
-
-@record
-class Working:
-    """The restricted problem between two outer steps.
-
-    Args:
-        anchors: rows of the basis that span it; never dropped.
-        arms: rows of the basis in use, shape (m,).
-        weights: their lambda, shape (m,), sum 1.
-        pairs: the pairs in use, as rows of the points, shape (n, 2).
-        multipliers: their pi, shape (n,), sum 1 (all 0 before the first solution).
-        gap: certified relative gap so far.
-    """
-
-    anchors: IntArray
-    arms: IntArray
-    weights: FloatArray
-    pairs: IntArray
-    multipliers: FloatArray
-    gap: float
-
-
-@record
-class Sweep:
-    """What one look at all arms says of a working set.
-
-    Args:
-        upper: no active pair is farther apart under the weights; where not `certain`, just the farthest one that was
-            met, which is beyond what the goal allows.
-        certain: whether all pairs were looked at.
-        lower: certified bound below every value; 0 when there is none yet.
-        own: sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, shape (m,).
-        gains: the same of the first rows of the basis, shape (n,); all others are at most 1.
-        far: far pairs of active points, as rows of the points, shape (p, 2), the farthest first.
-        squares: their squared distances under the weights, shape (p,).
-    """
-
-    upper: float
-    certain: bool
-    lower: float
-    own: FloatArray
-    gains: FloatArray
-    far: IntArray
-    squares: FloatArray
-
-
-def first_working_set(problem: Problem) -> Working:
-    """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights.
-
-    With hardly more arms than dimensions each tells of hardly any other: then equal weights on the compared ones.
-    """
-    basis, rank = problem.basis, problem.rank
-    if not problem.opposite and len(basis) <= HEURISTIC_NEARLY_FREE * rank:
-        weights = np.full(len(basis), HEURISTIC_SPREAD / len(basis))
-        weights[problem.active] += (1.0 - HEURISTIC_SPREAD) / len(problem.active)
-        everybody = np.arange(len(basis))
-        return Working(spanning(basis), everybody, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
-    anchors = spanning(basis)
-    arms = np.union1d(anchors, np.arange(min(len(basis), HEURISTIC_FIRST_ARMS * rank)))
-    weights = np.full(len(arms), 1.0 / len(arms))
-    for _ in range(HEURISTIC_WARM_UP):
-        factor = cholesky(information(basis[arms], weights))
-        if factor is None:
-            break
-        weights = normalised(weights * row_norms(solve_lower(factor, basis[arms].T).T) ** 2)
-    return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
-
-
-def spanning(basis: FloatArray) -> IntArray:
-    """Rows that span, from the longest ones if they do so clearly."""
-    count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
-    while count < len(basis):
-        found = spanning_rows(basis[:count])
-        if found.clearance > HEURISTIC_CLEARANCE:
-            return found.rows
-        count *= 8
-    return spanning_rows(basis).rows
-
-
-def sweep(objective: Objective, working: Working, *, bound: float, goal: float) -> Sweep:
-    """Value, certified bound, best arms and farthest pairs of a working set.
-
-    With A = L L', u_i = L^-1 z_i and W = sum_j pi_j (L^-1 y_j)(L^-1 y_j)', for every design
-
-        tau >= tr(W)^2 / max_i u_i'W u_i        (Cauchy-Schwarz, for any pi and any L)
-
-    Args:
-        bound: a lower bound from before; goal: the relative gap that is wanted. A value beyond (1 + goal) times the
-            bound need not be exact.
-    """
-    problem = objective.problem
-    factor = cholesky(information(problem.basis[working.arms], working.weights))
-    if factor is None:
-        raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
-    pool = HEURISTIC_POOL * problem.rank
-    own = solve_lower(factor, problem.basis[working.arms].T).T
-    if working.multipliers.any():
-        ends = solve_lower(factor, problem.differences(working.pairs).T).T * np.sqrt(working.multipliers)[:, None]
-        priced = _priced(problem, factor, own, ends.T @ ends)
-        lower = max(bound, priced.lower)
-        found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
-    else:
-        found = objective.far(factor, most=pool)
-        ends = solve_lower(factor, problem.differences(_ends(found)).T).T
-        priced = _priced(problem, factor, own, ends.T @ ends / len(ends))
-        lower = priced.lower
-        if not problem.opposite:
-            lower = max(lower, _priced(problem, factor, own, _spread_of_all(problem, factor)).lower)
-    certain = found.bound < np.inf
-    upper = found.bound if certain else float(found.squares[0])
-    return Sweep(upper, certain, lower, priced.own, priced.gains, _ends(found), found.squares)
-
-
-def _ends(pairs: Pairs) -> IntArray:
-    return np.stack([pairs.first, pairs.second], axis=1)
-
-
-@record
-class _Priced:
-    """A bound, and the gains behind it as in `Sweep`."""
-
-    lower: float
-    own: FloatArray
-    gains: FloatArray
-
-
-def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: FloatArray) -> _Priced:
-    """The bound of `sweep` for one W; u_i'W u_i <= s ||z_i||^2 tells which arms need not be looked at.
-
-    Args:
-        own: L^-1 z of the arms in use, shape (m, r).
-        spread: W, shape (r, r), for multipliers of sum 1.
-    """
-    used = np.einsum("ij,ij->i", own @ spread, own)
-    largest = float(used.max())
-    if largest == 0.0:  # the compared points differ by less than rounding
-        return _Priced(0.0, np.ones(len(used)), np.empty(0))
-    half = solve_lower(factor, spread, transposed=True)
-    prices = symmetric_spectrum(solve_lower(factor, half.T, transposed=True)).values  # of L'^-1 W L^-1
-    count = _longer(problem.lengths, math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY))
-    rows = solve_lower(factor, problem.basis[:count].T).T
-    gains = np.einsum("ij,ij->i", rows @ spread, rows)
-    lower = float(np.trace(spread)) ** 2 / max(largest, float(gains.max(initial=0.0))) * (1.0 - BOUND_SAFETY)
-    return _Priced(lower, used / largest, gains / largest)
-
-
-def _longer(lengths: FloatArray, least: float) -> int:
-    """How many of the decreasing lengths are at least `least`."""
-    return len(lengths) - int(np.searchsorted(lengths[::-1], least))
-
-
-def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
-    """W for equal multipliers of all pairs of compared points: twice their covariance."""
-    total = np.zeros((problem.rank, problem.rank))
-    for start in range(0, len(problem.active), ROWS):
-        block = problem.compared(start, min(start + ROWS, len(problem.active)))
-        total += block.T @ block
-    half = solve_lower(factor, 2.0 * total / (len(problem.active) - 1))
-    return solve_lower(factor, half.T)
-
-
-def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
-    """The first pairs of a list, at most `most`, in which no arm appears more than `each` times."""
-    seen: dict[int, int] = {}
-    chosen: list[int] = []
-    for row, (a, b) in enumerate(pairs.tolist()):
-        if seen.get(a, 0) < each and seen.get(b, 0) < each:
-            seen[a], seen[b] = seen.get(a, 0) + 1, seen.get(b, 0) + 1
-            chosen.append(row)
-            if len(chosen) == most:
-                break
-    return pairs[chosen]
-
-
-def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Working:
-    """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
-    size = len(problem.points)
-    fresh = np.flatnonzero(swept.gains > 1.0)
-    fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
-    most = 2 * problem.rank
-    if len(fresh) > most:
-        fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
-    known = working.pairs[:, 0] * size + working.pairs[:, 1]
-    far = np.sort(swept.far, axis=1)
-    far = far[~np.isin(far[:, 0] * size + far[:, 1], known)]
-    added = diverse(far, most=most, each=max(2, problem.rank // 4))
-    busy = working.multipliers > HEURISTIC_IDLE * gap / max(len(working.pairs), 1)
-    used = working.weights > HEURISTIC_IDLE * gap / len(working.arms)
-    used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
-        working.arms, working.anchors
-    )
-    arms = np.concatenate([working.arms[used], fresh])
-    weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
-    pairs = np.concatenate([working.pairs[busy], added])
-    multipliers = np.concatenate([working.multipliers[busy], np.zeros(len(added))])
-    return Working(working.anchors, arms, normalised(weights), pairs, multipliers, gap)
-
-
-def _most_arms(rank: int) -> int:
-    """Arms in use at most: more than Caratheodory's r(r+1)/2 + 1 tell A nothing new, though some slack helps."""
-    return max(HEURISTIC_MOST_ARMS * rank, rank * (rank + 1) // 2 + 4 * rank)
-
-
-def _kept(weights: FloatArray, busy: BoolArray, gains: FloatArray, *, most: int) -> BoolArray:
-    """The arms that stay: the busy ones and idle ones of large gain, in this order if they are more than `most`."""
-    staying = busy | (gains > HEURISTIC_IDLE_GAIN)
-    if np.count_nonzero(staying) > most:
-        order = np.lexsort((-np.where(busy, weights, gains), ~busy, ~staying))
-        staying = np.zeros_like(staying)
-        staying[order[:most]] = True
-    return staying
-
-
-def optimised(problem: Problem, working: Working) -> Working:
-    """The working set after the restricted problem has been solved as closely as the outer gap deserves."""
-    master = solve_master(
-        problem.basis[working.arms],
-        problem.differences(working.pairs),
-        Master(working.weights, working.multipliers),
-        gap=working.gap,
-        target=INNER_SHARE * min(working.gap, 1.0),
-    )
-    floor = HEURISTIC_FLOOR * min(working.gap, 1.0) / len(working.arms)
-    weights = normalised(np.maximum(master.weights, floor))  # A stays regular
-    return Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
-
-
-def iterated(objective: Objective, *, goal: float, max_steps: int) -> tuple[FloatArray, float, int]:
-    """Weights of the distinct arms, the best certified lower bound, and the outer steps taken to a relative `goal`."""
-    problem = objective.problem
-    working = first_working_set(problem)
-    upper, lower, best, step = np.inf, 0.0, working, 0
-    while step < max_steps:
-        step += 1
-        swept = sweep(objective, working, bound=lower, goal=goal)
-        lower = max(lower, swept.lower)
-        if swept.certain and swept.upper < upper:
-            upper, best = swept.upper, working
-        if upper / lower - 1.0 <= goal:
-            break
-        working = optimised(problem, grown(problem, working, swept, gap=min(swept.upper, upper) / lower - 1.0))
-    weights = np.zeros(len(problem.basis))
-    weights[best.arms] = best.weights
-    return weights, lower, step
+OUTLINE_ABOVE = 64
+OUTLINE_SHARE = 0.3
+OUTLINE_TRIES = 4
+OUTLINE_MORE = 8
+OUTLINE_DIRECTIONS = 4.8  # a circle then misses about a tenth of the tolerance, for arms and for pairs
+LEAST_OUTLINED = 1e-3
 
 
 def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
@@ -376,22 +122,60 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
     Raises:
         NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
     """
-    exact, objective = closed_form(problem), Objective(problem)
+    objective, exact = Objective(problem), closed_form(problem)
     if exact is not None:
         return certified(objective, exact[0], exact[1] * (1.0 - BOUND_SAFETY))
-    core = core_of(problem)
-    within = Objective(core.problem)
-    best, bound, steps = iterated(within, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
-    ceiling = bound * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
-    if not within.at_most(ceiling, best, range_cut=SAFE_RANGE_CUT):
-        best = steadied(core.problem, best, share=STEADY_SHARE * tolerance)
-    design = certified(objective, core.widened(sparse(within, best, ceiling=ceiling)), bound)
+    if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:
+        outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
+        if outlined is not None:
+            return outlined
+    found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
+    design = certified(objective, _sparse(objective, found, tolerance=tolerance), found.lower)
     if not design.gap <= tolerance:
         raise NotConverged(
-            f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {steps} steps (d={problem.rank}, "
+            f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
             f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "
             "certified. Raise max_steps, or accept .best with a larger slack.",
             best=design,
             gap=design.gap,
         )
     return design
+
+
+def _sparse(objective: Objective, found: Iterated, *, tolerance: float) -> FloatArray:
+    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
+    weights = found.weights(len(objective.problem.basis))
+    ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
+    if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
+        weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
+    return sparse(objective, weights, ceiling=ceiling)
+
+
+def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
+    """The design for the outermost arms alone, if it is good enough for all, as one look at all of them tells.
+
+    In the plane few arms have weight and few pairs are far; both are near the hull. Until the bracket holds for all
+    arms, those that spoil it join. None when that does not end soon: points of one circle, say, to a small tolerance.
+    """
+    problem = objective.problem
+    count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
+    rows = outline(problem.basis, count)
+    if len(problem.active) < len(problem.basis):
+        rows = np.union1d(rows, problem.active[outline(problem.points[problem.active], count)])
+    bound, goal = 0.0, OUTLINE_SHARE * tolerance
+    for _ in range(OUTLINE_TRIES):
+        small = Objective(restricted(problem, rows))
+        found = iterated(small, goal=goal, max_steps=max_steps)
+        bounding = found.bounding
+        seen = sweep(objective, bounding.renamed(rows), bound=0.0, goal=goal)
+        bound = max(bound, seen.lower)
+        weights = np.zeros(len(problem.basis))
+        weights[rows] = _sparse(small, found, tolerance=tolerance - goal)
+        design = certified(objective, weights, bound)
+        if design.gap <= tolerance:
+            return design
+        dear = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
+        factor = cholesky(information(problem.basis, weights))
+        ends = seen.far if factor is None else ends_of(objective.far(factor))
+        rows = np.unique(np.concatenate([rows, dear[seen.gains[dear] > 1.0], ends.ravel()]))
+    return None

@@ -1,0 +1,304 @@
+"""The outer iteration of the solver: a restricted problem that grows by the farthest pairs and the best arms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.designs.master import Master, solve_master
+from surepick.designs.objective import Objective, information
+from surepick.designs.pairs import Pairs
+from surepick.designs.problem import Problem, normalised
+from surepick.errors import InvalidInput
+from surepick.linalg import cholesky, row_norms, solve_lower, spanning_rows, symmetric_spectrum
+from surepick.records import BoolArray, FloatArray, IntArray, record
+
+BOUND_SAFETY = 1e-12
+PRICE_SAFETY = 1e-9
+ROWS = 65_536
+INNER_SHARE = 0.2
+HEURISTIC_WARM_UP = 12
+HEURISTIC_POOL = 12
+HEURISTIC_IDLE = 1e-2
+HEURISTIC_IDLE_GAIN = 0.7
+HEURISTIC_MOST_ARMS = 25
+HEURISTIC_FIRST_ARMS = 12
+HEURISTIC_FLOOR = 1e-6
+HEURISTIC_NEARLY_FREE = 1.25
+HEURISTIC_SPREAD = 0.02
+HEURISTIC_LONGEST = 1024
+HEURISTIC_CLEARANCE = 0.05
+
+
+@record
+class Working:
+    """The restricted problem between two outer steps.
+
+    Args:
+        anchors: rows of the basis that span it; never dropped.
+        arms: rows of the basis in use, shape (m,).
+        weights: their lambda, shape (m,), sum 1.
+        pairs: the pairs in use, as rows of the points, shape (n, 2).
+        multipliers: their pi, shape (n,), sum 1 (all 0 before the first solution).
+        gap: certified relative gap so far.
+    """
+
+    anchors: IntArray
+    arms: IntArray
+    weights: FloatArray
+    pairs: IntArray
+    multipliers: FloatArray
+    gap: float
+
+    def renamed(self, rows: IntArray) -> Working:
+        """The same for a problem of which this one is the restriction to `rows`."""
+        return replace(self, anchors=rows[self.anchors], arms=rows[self.arms], pairs=rows[self.pairs])
+
+
+@record
+class Sweep:
+    """What one look at all arms says of a working set.
+
+    Args:
+        upper: no active pair is farther apart under the weights; where not `certain`, just the farthest one that was
+            met, which is beyond what the goal allows.
+        certain: whether all pairs were looked at.
+        lower: certified bound below every value; 0 when there is none yet.
+        own: sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, shape (m,).
+        gains: the same of the first rows of the basis, shape (n,); all others are at most 1.
+        far: far pairs of active points, as rows of the points, shape (p, 2), the farthest first.
+        squares: their squared distances under the weights, shape (p,).
+    """
+
+    upper: float
+    certain: bool
+    lower: float
+    own: FloatArray
+    gains: FloatArray
+    far: IntArray
+    squares: FloatArray
+
+
+def first_working_set(problem: Problem) -> Working:
+    """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights.
+
+    With hardly more arms than dimensions each tells of hardly any other: then equal weights on the compared ones.
+    """
+    basis, rank = problem.basis, problem.rank
+    if not problem.opposite and len(basis) <= HEURISTIC_NEARLY_FREE * rank:
+        weights = np.full(len(basis), HEURISTIC_SPREAD / len(basis))
+        weights[problem.active] += (1.0 - HEURISTIC_SPREAD) / len(problem.active)
+        everybody = np.arange(len(basis))
+        return Working(spanning(basis), everybody, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
+    anchors = spanning(basis)
+    arms = np.union1d(anchors, np.arange(min(len(basis), HEURISTIC_FIRST_ARMS * rank)))
+    weights = np.full(len(arms), 1.0 / len(arms))
+    for _ in range(HEURISTIC_WARM_UP):
+        factor = cholesky(information(basis[arms], weights))
+        if factor is None:
+            break
+        weights = normalised(weights * row_norms(solve_lower(factor, basis[arms].T).T) ** 2)
+    return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
+
+
+def spanning(basis: FloatArray) -> IntArray:
+    """Rows that span, from the longest ones if they do so clearly."""
+    count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
+    while count < len(basis):
+        found = spanning_rows(basis[:count])
+        if found.clearance > HEURISTIC_CLEARANCE:
+            return found.rows
+        count *= 8
+    return spanning_rows(basis).rows
+
+
+def sweep(objective: Objective, working: Working, *, bound: float, goal: float) -> Sweep:
+    """Value, certified bound, best arms and farthest pairs of a working set.
+
+    With A = L L', u_i = L^-1 z_i and W = sum_j pi_j (L^-1 y_j)(L^-1 y_j)', for every design
+
+        tau >= tr(W)^2 / max_i u_i'W u_i        (Cauchy-Schwarz, for any pi and any L)
+
+    Args:
+        bound: a lower bound from before; goal: the relative gap that is wanted. A value beyond (1 + goal) times the
+            bound need not be exact.
+    """
+    problem = objective.problem
+    factor = cholesky(information(problem.basis[working.arms], working.weights))
+    if factor is None:
+        raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
+    pool = HEURISTIC_POOL * problem.rank
+    own = solve_lower(factor, problem.basis[working.arms].T).T
+    if working.multipliers.any():
+        ends = solve_lower(factor, problem.differences(working.pairs).T).T * np.sqrt(working.multipliers)[:, None]
+        priced = _priced(problem, factor, own, ends.T @ ends)
+        lower = max(bound, priced.lower)
+        found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
+    else:
+        found = objective.far(factor, most=pool)
+        ends = solve_lower(factor, problem.differences(ends_of(found)).T).T
+        priced = _priced(problem, factor, own, ends.T @ ends / len(ends))
+        lower = priced.lower
+        if not problem.opposite:
+            lower = max(lower, _priced(problem, factor, own, _spread_of_all(problem, factor)).lower)
+    certain = found.bound < np.inf
+    upper = found.bound if certain else float(found.squares[0])
+    return Sweep(upper, certain, lower, priced.own, priced.gains, ends_of(found), found.squares)
+
+
+def ends_of(pairs: Pairs) -> IntArray:
+    """The two points of each pair, shape (n, 2)."""
+    return np.stack([pairs.first, pairs.second], axis=1)
+
+
+@record
+class _Priced:
+    """A bound, and the gains behind it as in `Sweep`."""
+
+    lower: float
+    own: FloatArray
+    gains: FloatArray
+
+
+def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: FloatArray) -> _Priced:
+    """The bound of `sweep` for one W; u_i'W u_i <= s ||z_i||^2 tells which arms need not be looked at.
+
+    Args:
+        own: L^-1 z of the arms in use, shape (m, r).
+        spread: W, shape (r, r), for multipliers of sum 1.
+    """
+    used = np.einsum("ij,ij->i", own @ spread, own)
+    largest = float(used.max())
+    if largest == 0.0:  # the compared points differ by less than rounding
+        return _Priced(0.0, np.ones(len(used)), np.empty(0))
+    half = solve_lower(factor, spread, transposed=True)
+    prices = symmetric_spectrum(solve_lower(factor, half.T, transposed=True)).values  # of L'^-1 W L^-1
+    count = _longer(problem.lengths, math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY))
+    rows = solve_lower(factor, problem.basis[:count].T).T
+    gains = np.einsum("ij,ij->i", rows @ spread, rows)
+    lower = float(np.trace(spread)) ** 2 / max(largest, float(gains.max(initial=0.0))) * (1.0 - BOUND_SAFETY)
+    return _Priced(lower, used / largest, gains / largest)
+
+
+def _longer(lengths: FloatArray, least: float) -> int:
+    """How many of the decreasing lengths are at least `least`."""
+    return len(lengths) - int(np.searchsorted(lengths[::-1], least))
+
+
+def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
+    """W for equal multipliers of all pairs of compared points: twice their covariance."""
+    total = np.zeros((problem.rank, problem.rank))
+    for start in range(0, len(problem.active), ROWS):
+        block = problem.compared(start, min(start + ROWS, len(problem.active)))
+        total += block.T @ block
+    half = solve_lower(factor, 2.0 * total / (len(problem.active) - 1))
+    return solve_lower(factor, half.T)
+
+
+def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
+    """The first pairs of a list, at most `most`, in which no arm appears more than `each` times."""
+    seen: dict[int, int] = {}
+    chosen: list[int] = []
+    for row, (a, b) in enumerate(pairs.tolist()):
+        if seen.get(a, 0) < each and seen.get(b, 0) < each:
+            seen[a], seen[b] = seen.get(a, 0) + 1, seen.get(b, 0) + 1
+            chosen.append(row)
+            if len(chosen) == most:
+                break
+    return pairs[chosen]
+
+
+def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Working:
+    """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
+    size = len(problem.points)
+    fresh = np.flatnonzero(swept.gains > 1.0)
+    fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
+    most = 2 * problem.rank
+    if len(fresh) > most:
+        fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
+    known = working.pairs[:, 0] * size + working.pairs[:, 1]
+    far = np.sort(swept.far, axis=1)
+    far = far[~np.isin(far[:, 0] * size + far[:, 1], known)]
+    added = diverse(far, most=most, each=max(2, problem.rank // 4))
+    busy = working.multipliers > HEURISTIC_IDLE * gap / max(len(working.pairs), 1)
+    used = working.weights > HEURISTIC_IDLE * gap / len(working.arms)
+    used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
+        working.arms, working.anchors
+    )
+    arms = np.concatenate([working.arms[used], fresh])
+    weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
+    pairs = np.concatenate([working.pairs[busy], added])
+    multipliers = np.concatenate([working.multipliers[busy], np.zeros(len(added))])
+    return Working(working.anchors, arms, normalised(weights), pairs, multipliers, gap)
+
+
+def _most_arms(rank: int) -> int:
+    """Arms in use at most: more than Caratheodory's r(r+1)/2 + 1 tell A nothing new, though some slack helps."""
+    return max(HEURISTIC_MOST_ARMS * rank, rank * (rank + 1) // 2 + 4 * rank)
+
+
+def _kept(weights: FloatArray, busy: BoolArray, gains: FloatArray, *, most: int) -> BoolArray:
+    """The arms that stay: the busy ones and idle ones of large gain, in this order if they are more than `most`."""
+    staying = busy | (gains > HEURISTIC_IDLE_GAIN)
+    if np.count_nonzero(staying) > most:
+        order = np.lexsort((-np.where(busy, weights, gains), ~busy, ~staying))
+        staying = np.zeros_like(staying)
+        staying[order[:most]] = True
+    return staying
+
+
+def optimised(problem: Problem, working: Working) -> Working:
+    """The working set after the restricted problem has been solved as closely as the outer gap deserves."""
+    master = solve_master(
+        problem.basis[working.arms],
+        problem.differences(working.pairs),
+        Master(working.weights, working.multipliers),
+        gap=working.gap,
+        target=INNER_SHARE * min(working.gap, 1.0),
+    )
+    floor = HEURISTIC_FLOOR * min(working.gap, 1.0) / len(working.arms)
+    weights = normalised(np.maximum(master.weights, floor))  # A stays regular
+    return Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
+
+
+@record
+class Iterated:
+    """Where the outer iteration ended.
+
+    Args:
+        best: the working set whose weights have the least value.
+        bounding: the one whose multipliers gave the lower bound.
+        lower: the bound.
+        steps: taken.
+    """
+
+    best: Working
+    bounding: Working
+    lower: float
+    steps: int
+
+    def weights(self, size: int) -> FloatArray:
+        """The best weights, of all arms."""
+        weights = np.zeros(size)
+        weights[self.best.arms] = self.best.weights
+        return weights
+
+
+def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
+    """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
+    problem = objective.problem
+    working = first_working_set(problem)
+    upper, lower, best, bounding, step = np.inf, 0.0, working, working, 0
+    while step < max_steps:
+        step += 1
+        swept = sweep(objective, working, bound=lower, goal=goal)
+        if swept.lower > lower:
+            lower, bounding = swept.lower, working
+        if swept.certain and swept.upper < upper:
+            upper, best = swept.upper, working
+        if upper / lower - 1.0 <= goal:
+            break
+        working = optimised(problem, grown(problem, working, swept, gap=min(swept.upper, upper) / lower - 1.0))
+    return Iterated(best, bounding, lower, step)

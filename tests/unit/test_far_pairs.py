@@ -1,0 +1,128 @@
+"""The farthest pair is found without looking at all pairs: in the plane, in single precision, and from memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surepick.designs import objective as objectives
+from surepick.designs.objective import Objective, information
+from surepick.designs.pairs import farthest_pairs, pairs_from
+from surepick.designs.planar import farthest_in_the_plane
+from surepick.designs.problem import pose
+from surepick.linalg import cholesky
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def all_squares(points: np.ndarray) -> np.ndarray:
+    return ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
+
+
+def shape_in_the_plane(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
+    angles = rng.uniform(0, 2 * np.pi, count)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    shapes = {
+        "gaussian": rng.standard_normal((count, 2)),
+        "circle": circle,
+        "ellipse": circle * [1.0, 10.0 ** rng.uniform(-9, 0)],
+        "line": np.outer(rng.standard_normal(count), [1.0, 2.0]) + [0.3, 0.4],
+        "grid": rng.integers(-3, 4, (count, 2)) * 1.0,
+        "clusters": rng.integers(0, 2, (count, 1)) * [[1.0, 3.0]] + 1e-5 * rng.standard_normal((count, 2)),
+        "square": rng.uniform(-1, 1, (count, 2)),
+    }
+    return shapes[kind]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seeds,
+    st.sampled_from(["gaussian", "circle", "ellipse", "line", "grid", "clusters", "square"]),
+    st.integers(2, 600),
+    st.sampled_from([np.inf, 1.0, 0.999, 1.001]),
+)
+def test_in_the_plane(seed, kind, count, share):
+    rng = np.random.default_rng(seed)
+    points = shape_in_the_plane(rng, kind, count) * 10.0 ** rng.uniform(-5, 5) + rng.standard_normal(2)
+    truth = float(all_squares(points).max())
+    enough = np.inf if share == np.inf else share * truth
+    pairs = farthest_in_the_plane(points, enough=enough)
+    differences = points[pairs.first] - points[pairs.second]
+    np.testing.assert_allclose((differences**2).sum(axis=1), pairs.squares, rtol=1e-12)
+    assert pairs.bound >= truth * (1 - 1e-12)
+    if share == np.inf:
+        assert pairs.exact
+        assert pairs.squares[0] == pytest.approx(truth, rel=1e-12)
+    else:
+        assert pairs.exact or pairs.squares[0] > enough or pairs.bound <= enough
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(1, 8), st.integers(2, 3000), st.integers(1, 300), st.booleans())
+def test_the_farthest_pairs_are_the_farthest_of_all(seed, dim, count, least, grid):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-3, 4, (count, dim)) * 1.0 if grid else rng.standard_normal((count, dim))
+    pairs = farthest_pairs(points, least=least, most=2 * least, share=0.9)
+    squares = all_squares(points)[np.triu_indices(count, 1)]
+    expected = np.sort(squares)[::-1]
+    assert len(pairs.squares) >= min(least, len(squares))
+    np.testing.assert_allclose(pairs.squares, expected[: len(pairs.squares)], rtol=1e-9, atol=1e-12)
+    beyond = expected[len(pairs.squares) :]
+    assert len(beyond) == 0 or beyond[0] <= pairs.elsewhere * (1 + 1e-12)
+    assert len({*zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)}) == len(pairs.first)
+
+
+def test_single_precision_does_not_blur_close_pairs():
+    """Pairs that differ by less than single precision resolves; the farthest is still the farthest."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((2000, 3))
+    points /= np.sqrt((points**2).sum(axis=1, keepdims=True))
+    ends = np.zeros((40, 3))
+    ends[:20, 0], ends[20:, 0] = 1.0, -1.0
+    ends[:20, 1] = 1e-5 * np.arange(20)
+    ends[20:, 1] = -1e-5 * np.arange(20)
+    points = np.concatenate([points, 1.5 * ends]) + 7.0
+    pairs = farthest_pairs(points)
+    assert {int(pairs.first[0]), int(pairs.second[0])} == {2019, 2039}
+
+
+def test_pairs_with_one_hot_end():
+    points = np.random.default_rng(1).standard_normal((700, 4))
+    hot = np.array([3, 50, 699])
+    pairs = pairs_from(hot, points, most=20, floor=0.0)
+    squares = all_squares(points)
+    mine = {(min(a, b), max(a, b)) for a in hot.tolist() for b in range(700) if a != b}
+    expected = sorted((squares[a, b] for a, b in mine), reverse=True)
+    np.testing.assert_allclose(pairs.squares, expected[: len(pairs.squares)], rtol=1e-9)
+    assert len(pairs.squares) >= 20
+    assert pairs.bound == np.inf
+
+
+@pytest.mark.parametrize("kind", ["sphere", "gaussian"])
+def test_what_is_remembered_of_one_design_is_true_of_another(kind, monkeypatch):
+    monkeypatch.setattr(objectives, "FEW", 100)
+    rng = np.random.default_rng(2)
+    features = rng.standard_normal((900, 4))
+    if kind == "sphere":
+        features /= np.sqrt((features**2).sum(axis=1, keepdims=True))
+    problem = pose(features, None, rank_tolerance=None)
+    objective = Objective(problem)
+    weights = rng.dirichlet(np.ones(len(features)))
+    for _ in range(40):
+        other = rng.dirichlet(np.full(len(features), 0.3))
+        weights = 0.97 * weights + 0.03 * other
+        factor = cholesky(information(problem.basis, weights))
+        points = np.linalg.solve(factor, problem.points.T).T
+        truth = float(all_squares(points).max())
+        for enough in (0.9 * truth, 1.001 * truth, 1.3 * truth, np.inf):
+            found = objective.far(factor, most=30, enough=enough)
+            assert found.squares[0] <= truth * (1 + 1e-9)
+            decided = found.squares[0] > enough or truth * (1 - 1e-9) <= found.bound <= enough
+            assert found.exact or (enough < np.inf and decided)
+            if found.exact:
+                assert found.squares[0] == pytest.approx(truth, rel=1e-9)
+        assert objective.value(weights) == pytest.approx(truth, rel=1e-9)
+        assert objective.at_most(truth * 1.0001, weights)
+        assert not objective.at_most(truth * 0.9999, weights)

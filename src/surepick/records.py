@@ -3,8 +3,10 @@
     Arms -embedding-> Embedding -design-> Design -rounding-> Plan
          -someone pulls-> Observations -policy-> Step, Certificate
 
-Every record is frozen. Arrays inside are read-only copies, so that a record can be shared without fear; two records
-are equal when their fields are, arrays compared element by element.
+Every record is frozen. Arrays inside are read-only, so that a record can be shared without fear; two records are equal
+when their fields are, arrays compared element by element. An array that is given is copied, unless nobody can write to
+it: it and every array that it is a view of are read-only, down to the memory. Such an array is shared. Who makes an
+array read-only gives it away: he keeps no writeable view from before, and never sets the flag back.
 """
 
 from __future__ import annotations
@@ -49,14 +51,32 @@ def record(cls: type[T]) -> type[T]:
     return dataclass(frozen=True, slots=True, eq=False)(cls)
 
 
+def settled(array: NDArray[Any]) -> bool:
+    """Nobody can write to the array: it and every array that it is a view of are read-only, down to the memory.
+
+    The memory is an array's own, or what an array was laid over: bytes, a file mapped for reading.
+    """
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        if owner.base is None:
+            return True
+        owner = owner.base
+    try:
+        return memoryview(owner).readonly  # type: ignore[arg-type]
+    except TypeError:
+        return False
+
+
 def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
-    """Replace the named array fields of a frozen record by read-only copies of the given dtype."""
+    """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
+    nobody can write to what is there."""
     for name, dtype in arrays.items():
         value = getattr(instance, name)
         if value is None:
             continue
-        own = isinstance(value, np.ndarray) and value.flags.owndata and not value.flags.writeable
-        if not (own and value.dtype == dtype):
+        if not (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
             value = np.array(value, dtype=dtype)
             value.flags.writeable = False
         object.__setattr__(instance, name, value)
@@ -95,12 +115,63 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
     return names
 
 
+CHECKED_ENTRIES = 4_000_000
+
+
+def _matrix(features: ArrayLike) -> FloatArray:
+    """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
+    if isinstance(features, np.ndarray) and features.dtype in (np.float32, np.float64) and settled(features):
+        matrix: FloatArray = np.asarray(features)
+    else:
+        try:
+            if np.iscomplexobj(features):
+                raise TypeError("complex numbers have no order")
+            matrix = np.array(features, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
+        matrix.flags.writeable = False
+    if matrix.ndim != 2:
+        raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, D), one row an arm.")
+    if matrix.shape[0] == 0:
+        raise InvalidInput("there is no arm (K = 0); nothing can be chosen.")
+    return matrix
+
+
+def _refuse_not_finite(matrix: FloatArray, ids: Sequence[str] | None) -> None:
+    step = max(1, CHECKED_ENTRIES // max(matrix.shape[1], 1))
+    tops = range(0, len(matrix), step)
+    bad = np.concatenate([top + np.flatnonzero(~np.isfinite(matrix[top : top + step]).all(axis=1)) for top in tops])
+    if bad.size:
+        names = checked_ids(ids, len(matrix))
+        raise InvalidInput(
+            f"{bad.size} of {len(names)} arms have NaN or infinite features: {_named(bad, names)}. "
+            "Fill or drop these rows."
+        )
+
+
+def feature_matrix(features: ArrayLike) -> FloatArray:
+    """Features checked as those of `Arms` are, which names no arm unless it must.
+
+    Returns:
+        Shape (K, D), read-only; float64, or the array that was given if nobody can write to it, which may be float32.
+
+    Raises:
+        InvalidInput: no arm, wrong shape, non-finite features (the rows are named).
+    """
+    matrix = _matrix(features)
+    _refuse_not_finite(matrix, None)
+    return matrix
+
+
 @record
 class Arms:
     """What is chosen among.
 
     Args:
-        features: shape (K, D), finite floats, one row an arm; None or (K, 0) when the arms have no features.
+        features: shape (K, D), finite floats, one row an arm; None or (K, 0) when the arms have no features. A
+            read-only float32 or float64 array that nobody can write to (memory-mapped with mode "r", or frozen by its
+            owner) is kept as it is and read in blocks; anything else becomes a float64 copy. float32 numbers are
+            float64 numbers, and are computed with as such.
         ids: K unique strings; "0".."K-1" when None.
         columns: names of the D feature columns, for messages; may be None.
         preparation: what was done to the features ("standardize", "intercept"), in order; a norm bound refers to
@@ -127,24 +198,9 @@ class Arms:
             if ids is None:
                 raise InvalidInput("arms need features, or ids, or both.")
             features = np.empty((len(ids), 0))
-        try:
-            if np.iscomplexobj(features):
-                raise TypeError("complex numbers have no order")
-            matrix = np.array(features, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
-        if matrix.ndim != 2:
-            raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, D), one row an arm.")
-        if matrix.shape[0] == 0:
-            raise InvalidInput("there is no arm (K = 0); nothing can be chosen.")
+        matrix = _matrix(features)
         names = checked_ids(ids, matrix.shape[0])
-        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-        if bad.size:
-            raise InvalidInput(
-                f"{bad.size} of {len(names)} arms have NaN or infinite features: {_named(bad, names)}. "
-                "Fill or drop these rows."
-            )
-        matrix.flags.writeable = False
+        _refuse_not_finite(matrix, names)
         object.__setattr__(self, "features", matrix)
         object.__setattr__(self, "ids", names)
         object.__setattr__(self, "columns", None if columns is None else tuple(columns))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
+from surepick import records
 from surepick.codec import from_json, to_json
 from surepick.policies.action_elimination import MeansState
 from surepick.policies.rounds import EliminationState
@@ -119,6 +120,83 @@ def test_arrays_inside_are_read_only_copies():
         seen.sums[0] = 1.0
     with pytest.raises(FrozenInstanceError):
         seen.sums = sums
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def test_an_array_that_nobody_can_write_to_is_shared():
+    own = frozen(np.ones((3, 2)))
+    for array in (own, own[:, :1], own[1:][:, ::-1], np.frombuffer(bytes(16))[None]):
+        assert np.shares_memory(sp.Embedding(array, 0.0).features, array)
+    assert sp.Embedding(own, 0.0).features is own
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.ones((3, 2)),
+        frozen(np.ones((3, 2))[:]),
+        frozen(np.frombuffer(bytearray(48)).reshape(3, 2)),
+        frozen(np.ones((3, 2), np.float32)),
+    ],
+    ids=["writeable", "a view of what is writeable", "over memory that is", "of another type"],
+)
+def test_an_array_that_somebody_can_write_to_is_copied(array):
+    embedded = sp.Embedding(array, 0.0)
+    assert not np.shares_memory(embedded.features, array)
+    assert embedded.features.dtype == np.float64
+    assert not embedded.features.flags.writeable
+
+
+@pytest.fixture
+def file_of_arms(tmp_path):
+    np.save(tmp_path / "arms.npy", np.arange(12, dtype=np.float32).reshape(6, 2))
+    return tmp_path / "arms.npy"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arms_that_nobody_can_write_to_stay_where_they_are(file_of_arms, dtype):
+    np.save(file_of_arms, np.arange(12, dtype=dtype).reshape(6, 2))
+    for array in (
+        np.load(file_of_arms, mmap_mode="r"),
+        np.memmap(file_of_arms, dtype, mode="r", offset=128, shape=(6, 2)),
+        frozen(np.arange(12, dtype=dtype).reshape(6, 2).copy()),
+    ):
+        arms = sp.Arms(array)
+        assert np.shares_memory(arms.features, array)
+        assert arms.features.dtype == dtype
+        assert not arms.features.flags.writeable
+        assert arms == sp.Arms(np.arange(12.0).reshape(6, 2))
+        assert np.shares_memory(sp.Arms(arms.features).features, array)
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_arms_in_a_file_that_can_be_written_are_copied(file_of_arms, mode):
+    there = np.load(file_of_arms, mmap_mode=mode)
+    for array in (there, frozen(there[:])):
+        arms = sp.Arms(array)
+        assert not np.shares_memory(arms.features, array)
+        assert arms.features.dtype == np.float64
+
+
+def test_arms_of_other_numbers_in_a_file_become_doubles(file_of_arms):
+    for numbers in (np.arange(12).reshape(6, 2), np.arange(12.0).reshape(6, 2).astype(">f8")):
+        np.save(file_of_arms, numbers)
+        assert sp.Arms(np.load(file_of_arms, mmap_mode="r")).features.dtype == np.dtype("=f8")
+
+
+def test_arms_in_a_file_that_are_not_finite_are_named(file_of_arms, monkeypatch):
+    monkeypatch.setattr(records, "CHECKED_ENTRIES", 4)
+    numbers = np.ones((7, 2), np.float32)
+    numbers[1, 0], numbers[6, 1] = np.nan, -np.inf
+    np.save(file_of_arms, numbers)
+    with pytest.raises(sp.InvalidInput, match="2 of 7 arms have NaN or infinite features: 'b', 'g'"):
+        sp.Arms(np.load(file_of_arms, mmap_mode="r"), list("abcdefg"))
+    with pytest.raises(sp.InvalidInput, match="2 of 7 arms have NaN or infinite features: '1', '6'"):
+        sp.LinearEmbedding(np.load(file_of_arms, mmap_mode="r"), norm_bound=1.0)
 
 
 def test_the_features_of_arms_are_a_read_only_copy():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.embeddings.directions import leading
 from surepick.embeddings.kernels import Kernel, KernelFunction
 from surepick.embeddings.linear import EQUAL_FEATURES
 from surepick.embeddings.named_kernels import make_kernel
 from surepick.embeddings.norm_source import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.equal_rows import equal_rows
 from surepick.errors import InvalidInput
-from surepick.linalg import pivoted_cholesky, symmetric_spectrum, thin_svd
-from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, record
+from surepick.linalg import pivoted_cholesky, symmetric_spectrum, thin_svd, triangular_factor
+from surepick.records import Embedding, FloatArray, IntArray, feature_matrix, freeze, record
 from surepick.settings import positive_number
 
 BOUNDS = ("row-tail", "paper")
@@ -37,7 +39,7 @@ class KernelEmbedding:
 
     *More than `nystrom_above` distinct arms.* Partial Cholesky with greedy pivots, G = L L' + R with R >= 0: at most
     `max_rank` columns of G are computed, never G. Since G = [L R^(1/2)] [L R^(1/2)]', h = L a + R^(1/2) b with
-    ||a||^2 + ||b||^2 <= C^2. With L = U diag(sqrt(s)) V', psi_j = sqrt(s_j) u_j and theta_j = (V'a)_j,
+    ||a||^2 + ||b||^2 <= C^2. With L = U diag(sqrt(s)) V', psi_j = (L V)_j = sqrt(s_j) u_j and theta_j = (V'a)_j,
 
         h(x) - <psi_d(x), theta> = sum_{j>d} sqrt(s_j) u_xj (V'a)_j + (R^(1/2) b)_x
 
@@ -53,7 +55,8 @@ class KernelEmbedding:
     Directions with s_j <= e are left out of `max_dim`; what they hold counts as misspecification.
 
     Args:
-        features: X, shape (K, D), finite.
+        features: X, shape (K, D), finite; a read-only float array that nobody can write to, as a memory-mapped one, is
+            kept as it is, and a float64 copy of its distinct rows is made for the time of the construction.
         kernel: a kernel, its text ("gaussian:0.1"), a function k(left, right) -> (n, m), or a scikit-learn kernel.
         norm_bound: C > 0, a bound on ||h||_H in reward units per square root of kernel units.
         bound: which misspecification bound, "row-tail" or "paper".
@@ -101,11 +104,12 @@ class KernelEmbedding:
         rounding: float | None = None,
         norm_source: str = DECLARED,
     ) -> None:
-        matrix = Arms(features).features
+        matrix = feature_matrix(features)
         _check(matrix, norm_bound, bound, nystrom_above, max_rank, rounding)
         check_norm_source(norm_source)
         kernel = make_kernel(kernel)
-        rows, position, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
+        distinct = _distinct(matrix)
+        rows, copies = distinct.rows, distinct.copies
         if len(rows) <= nystrom_above:
             parts = _decomposed(kernel, rows, copies, bound, rounding)
         else:
@@ -118,7 +122,8 @@ class KernelEmbedding:
         object.__setattr__(self, "max_rank", int(max_rank))
         object.__setattr__(self, "rounding", rounding)
         object.__setattr__(self, "norm_source", norm_source)
-        object.__setattr__(self, "_scores", parts.scores[position.reshape(-1)])
+        object.__setattr__(self, "_scores", parts.scores[distinct.position])
+        self._scores.flags.writeable = False
         object.__setattr__(self, "_tails", parts.tails)
         object.__setattr__(self, "_distinct", len(rows))
         freeze(self, _scores=np.float64, _tails=np.float64)
@@ -139,7 +144,7 @@ class KernelEmbedding:
         return self.norm_bound * float(self._tails[self._checked(dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(self._scores[:, : self._checked(dim)], self.misspecification(dim))
+        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
 
     @property
     def approximate(self) -> bool:
@@ -206,6 +211,25 @@ class KernelEmbedding:
 
 
 @record
+class _Distinct:
+    """The n distinct rows in lexicographic order, how often each stands in the matrix, and the number of each arm's."""
+
+    rows: FloatArray
+    copies: IntArray
+    position: IntArray
+
+
+def _distinct(matrix: FloatArray) -> _Distinct:
+    """The order of the rows is a function of the rows alone, so that the order of the arms decides no bit."""
+    classes = equal_rows(matrix)
+    rows = np.asarray(matrix[classes.first], dtype=np.float64)
+    order = np.lexsort(rows.T[::-1])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return _Distinct(rows[order], np.bincount(classes.group)[order], place[classes.group])
+
+
+@record
 class _Parts:
     """psi on the distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank."""
 
@@ -254,15 +278,17 @@ def _approximated(
     )
     _check_positive(float(diagonal.max()), partial.lowest, lost, len(rows))
     lost = max(lost, -partial.lowest)
-    left, singular, _ = thin_svd(partial.factor * roots)
+    weighted = partial.factor * roots
+    _, singular, right = thin_svd(triangular_factor(weighted))
+    del weighted
     rank = int(np.sum(singular**2 > lost))
-    scores = left * singular
+    scores = partial.factor @ right.T  # L V, which is U diag(s): no U is formed
     if bound == "paper":
         left_over = float(copies @ partial.residual) + lost
         tails = np.sqrt(np.append(np.cumsum(singular[::-1] ** 2)[::-1], 0.0) + left_over)[: rank + 1]
     else:
-        tails = _row_tails((scores / roots) ** 2, partial.residual + lost)[: rank + 1]
-    return _Parts(scores[:, :rank] / roots, tails)
+        tails = _row_tails(scores**2, partial.residual + lost)[: rank + 1]
+    return _Parts(scores[:, :rank], tails)
 
 
 def _row_tails(energies: FloatArray, left_over: FloatArray) -> FloatArray:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.embeddings.directions import (
+    KEPT_ENTRIES,
+    NOTHING,
+    STREAM_ABOVE,
+    Directions,
+    leading,
+    leading_directions,
+    numerical_rank,
+    tail_sums,
+)
 from surepick.embeddings.norm_source import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.equal_rows import EqualRows, equal_rows
 from surepick.errors import InvalidInput
 from surepick.linalg import thin_svd
-from surepick.records import Arms, Embedding, FloatArray, IntArray, freeze, record
-from surepick.settings import as_number, positive_number
+from surepick.records import Embedding, FloatArray, feature_matrix, freeze, record
+from surepick.settings import as_number, positive_number, whole_number
 
 BOUNDS = ("row-tail", "paper")
 EQUAL_FEATURES = "Some candidates have equal features: they are taken to have equal means."
@@ -29,35 +40,54 @@ class LinearEmbedding:
     rounding of the decomposition (singular value under max(K, D) eps s_1) are left out of `max_dim`; what they hold
     counts as misspecification.
 
+    *More than 4,000,000 features* (K D) are read in blocks, twice: the triangular factor of X, then the products X V_r
+    with the leading r <= max_rank directions. The row tail is then the computed residual max_x ||x - V_d psi_d(x)||,
+    raised by what rounding may have done to it (`leading_directions` has the proof), and the paper's bound at least
+    that. What the directions beyond max_rank hold counts as misspecification; at r = min(K, D) it is 0, because V_r is
+    a basis of all that the rows span.
+
+    Equal rows of the features get equal vectors, bit by bit.
+
     Args:
-        features: X, shape (K, D), finite.
+        features: X, shape (K, D), finite. A read-only float32 or float64 array that nobody can write to, as a
+            memory-mapped one, is used as it is; float32 numbers are computed with in double precision.
         norm_bound: C > 0, a bound on ||theta||_2 in reward units per feature unit.
         bound: which misspecification bound, "row-tail" or "paper".
         norm_source: "declared" (someone vouches for norm_bound), or "estimated" from measurements, which bounds
             nothing: an answer that uses it is heuristic.
+        max_rank: most directions kept, >= 1. None: all of them; but of more than 4,000,000 features at most
+            128,000,000 // K, so that the vectors stay below about 1 GB.
 
     Raises:
-        InvalidInput: no feature column, features all zero or not finite, norm_bound not positive, unknown bound or
-            norm_source.
+        InvalidInput: no feature column, features all zero or not finite, norm_bound not positive, max_rank below 1,
+            unknown bound or norm_source.
 
-    Source: section 3.2 ("Application to high-dimensional linear bandits").
+    Source: section 3.2 ("Application to high-dimensional linear bandits"); the residual of computed directions: ours.
     Differs from the paper: the default bound is the row tail, which is smaller and valid by the argument above.
-    Cost: one thin SVD, O(K D min(K, D)).
+    Cost: one thin SVD, O(K D min(K, D)); beyond 4,000,000 features O(K D (D + r)) time, and K x r float64 with a few
+        blocks of 8 MB, or 5 D rows, in memory beyond the features.
     """
 
     features: FloatArray
     norm_bound: float
     bound: str
     norm_source: str
+    max_rank: int
     _scores: FloatArray
     _tails: FloatArray
     _rank: int
     _distinct: int
 
     def __init__(
-        self, features: ArrayLike, *, norm_bound: float, bound: str = "row-tail", norm_source: str = DECLARED
+        self,
+        features: ArrayLike,
+        *,
+        norm_bound: float,
+        bound: str = "row-tail",
+        norm_source: str = DECLARED,
+        max_rank: int | None = None,
     ) -> None:
-        matrix = Arms(features).features
+        matrix = feature_matrix(features)
         if matrix.shape[1] == 0:
             raise InvalidInput("the arms have no feature column; a linear embedding needs at least one.")
         positive_number(
@@ -69,21 +99,21 @@ class LinearEmbedding:
         if bound not in BOUNDS:
             raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
         check_norm_source(norm_source)
-        left, singular, _ = thin_svd(matrix)
-        twins = _twins(matrix)
-        left = left[twins]  # equal arms must be equal to the last bit
-        if singular[0] == 0:
+        most = _most_directions(matrix.shape, max_rank)
+        classes = equal_rows(matrix)
+        decompose = _decomposed if matrix.size <= STREAM_ABOVE else leading_directions
+        found = decompose(matrix, classes, most=most)
+        if found.singular[0] == 0:
             raise InvalidInput("all features are zero; every arm would look the same. Give informative columns.")
-        cut = max(matrix.shape) * np.finfo(np.float64).eps * singular[0]
-        scores = left * singular
         object.__setattr__(self, "features", matrix)
         object.__setattr__(self, "norm_bound", float(norm_bound))
         object.__setattr__(self, "bound", bound)
         object.__setattr__(self, "norm_source", norm_source)
-        object.__setattr__(self, "_scores", scores)
-        object.__setattr__(self, "_tails", _tails(scores, singular, bound))
-        object.__setattr__(self, "_rank", int(np.sum(singular > cut)))
-        object.__setattr__(self, "_distinct", len(np.unique(twins)))
+        object.__setattr__(self, "max_rank", most)
+        object.__setattr__(self, "_scores", found.scores)
+        object.__setattr__(self, "_tails", found.sums if bound == "paper" else found.residuals)
+        object.__setattr__(self, "_rank", numerical_rank(found.singular, matrix.shape))
+        object.__setattr__(self, "_distinct", len(classes.first))
         freeze(self, _scores=np.float64, _tails=np.float64)
 
     @property
@@ -92,7 +122,7 @@ class LinearEmbedding:
 
     @property
     def max_dim(self) -> int:
-        return self._rank
+        return min(self._rank, self.max_rank)
 
     @property
     def num_distinct(self) -> int:
@@ -106,7 +136,7 @@ class LinearEmbedding:
         return self.norm_bound * float(self._tails[self._checked(dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(self._scores[:, : self._checked(dim)], self.misspecification(dim))
+        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -117,8 +147,14 @@ class LinearEmbedding:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        if self._distinct <= self._rank:
+        if self._distinct <= self.max_dim:
             return () if self._distinct == self.num_arms else (EQUAL_FEATURES,)
+        if self.max_dim < self._rank:
+            return (
+                f"{self.max_dim} of {self._rank} independent feature directions are kept; with all of these the "
+                f"embedding may still be wrong by {self.misspecification(self.max_dim):.3g}. Raise max_rank if that is "
+                "too much.",
+            )
         return (
             f"{self._distinct} distinct arms but only {self._rank} independent feature directions: that the mean "
             "reward is linear in the features is an assumption about the world, not a fact about the table. If it is "
@@ -131,25 +167,33 @@ class LinearEmbedding:
 
     @property
     def spec(self) -> dict[str, object]:
-        return {"norm_bound": self.norm_bound, "bound": self.bound, "norm_source": self.norm_source}
+        options = {"norm_bound": self.norm_bound, "bound": self.bound, "norm_source": self.norm_source}
+        effective = self.max_rank < min(self.features.shape)
+        return {**options, "max_rank": self.max_rank} if effective else options
 
     def _checked(self, dim: int) -> int:
-        if not 1 <= as_number("dim", dim) <= self._rank or dim != int(dim):
+        if not 1 <= as_number("dim", dim) <= self.max_dim or dim != int(dim):
             raise InvalidInput(
-                f"dimension {dim} was asked of an embedding of rank {self._rank}; use 1 .. {self._rank}."
+                f"dimension {dim} was asked of an embedding of rank {self.max_dim}; use 1 .. {self.max_dim}."
             )
         return int(dim)
 
 
-def _twins(matrix: FloatArray) -> IntArray:
-    """For each row the first row equal to it."""
-    first: dict[bytes, int] = {}
-    return np.array([first.setdefault(row.tobytes(), number) for number, row in enumerate(matrix + 0.0)], np.int64)
+def _most_directions(shape: tuple[int, ...], max_rank: int | None) -> int:
+    """How many directions are kept at most, never more than there are."""
+    if max_rank is not None:
+        return min(*shape, whole_number("max_rank", max_rank, least=1, meaning="the most directions that are kept."))
+    large = shape[0] * shape[1] > STREAM_ABOVE
+    return min(*shape, max(KEPT_ENTRIES // shape[0], 1)) if large else min(shape)
 
 
-def _tails(scores: FloatArray, singular: FloatArray, bound: str) -> FloatArray:
-    """gamma-tilde(d) / C for d = 0 .. min(K, D), from the smallest term up so that no digit is lost."""
-    if bound == "paper":
-        return np.append(np.cumsum(singular[::-1])[::-1], 0.0)
-    energies = np.cumsum(((scores / singular[0]) ** 2)[:, ::-1], axis=1)[:, ::-1]
-    return np.append(singular[0] * np.sqrt(energies.max(axis=0)), 0.0)
+def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> Directions:
+    """From one thin SVD of all features; the residuals are those of the scores."""
+    left, singular, _ = thin_svd(np.asarray(matrix, dtype=np.float64))
+    left = left[classes.first[classes.group]]  # equal arms must be equal to the last bit
+    scores = left * singular
+    if singular[0] == 0:
+        return Directions(scores, singular, NOTHING, NOTHING)
+    energies = np.cumsum(((scores / singular[0]) ** 2)[:, ::-1], axis=1)[:, ::-1]  # no digit is lost in this order
+    residuals = np.append(singular[0] * np.sqrt(energies.max(axis=0)), 0.0)
+    return Directions(scores[:, :most], singular, residuals[: most + 1], tail_sums(singular)[: most + 1])

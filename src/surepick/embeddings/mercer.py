@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.embeddings.composite_expansions import parse_expansion
+from surepick.embeddings.directions import leading
 from surepick.embeddings.expansions import Expansion
+from surepick.equal_rows import equal_rows
 from surepick.errors import InvalidInput
-from surepick.records import Arms, Embedding, FloatArray, freeze, record
+from surepick.records import Embedding, FloatArray, feature_matrix, freeze, record
 from surepick.settings import positive_number
 
 BOUNDS = ("pointwise", "paper")
@@ -68,10 +70,10 @@ class MercerEmbedding:
         bound: str = "pointwise",
         max_dim: int | None = None,
     ) -> None:
-        matrix = Arms(features).features
+        matrix = np.asarray(feature_matrix(features), dtype=np.float64)
         expansion = parse_expansion(expansion) if isinstance(expansion, str) else expansion
         _check(matrix, expansion, norm_bound, bound, max_dim)
-        distinct = len(np.unique(matrix, axis=0))
+        distinct = len(equal_rows(matrix).first)
         count = min(distinct, MOST_DIMENSIONS) if max_dim is None else max_dim
         count = count if expansion.max_count is None else min(count, expansion.max_count)
         scores = expansion.eigenfunctions(matrix, count) * np.sqrt(expansion.eigenvalues(count))
@@ -109,7 +111,7 @@ class MercerEmbedding:
         return self.norm_bound * float(self._tails[self._checked(dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(self._scores[:, : self._checked(dim)], self.misspecification(dim))
+        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
 
     @property
     def heuristic(self) -> str:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from surepick.embeddings.neural_tangent import unit_rows_with_norm
+from surepick.equal_rows import equal_rows
 from surepick.errors import ContractError, InvalidInput
 from surepick.randomness import stream
-from surepick.records import Arms, FloatArray, freeze, record
+from surepick.records import FloatArray, feature_matrix, freeze, record
 from surepick.settings import whole_number
 
 ARCHITECTURES = ("symmetric", "standard", "published")
@@ -164,13 +165,13 @@ class ArmNetwork:
     """
 
     def __init__(self, features: FloatArray, network: Network) -> None:
-        matrix = Arms(features).features
+        matrix = np.asarray(feature_matrix(features), dtype=np.float64)
         if matrix.shape[1] == 0:
             raise InvalidInput("the arms have no features, and a network needs some; use certified-independent.")
         self.network = network
         self.num_arms = len(matrix)
         self.num_parameters = network.num_parameters(matrix.shape[1])
-        self.num_distinct = len(np.unique(matrix, axis=0))
+        self.num_distinct = len(equal_rows(matrix).first)
         self._shapes = network.shapes(matrix.shape[1])
         self._num_inputs = matrix.shape[1]
         rows = unit_rows_with_norm(matrix) if network.inputs == "normalized" else matrix
@@ -321,8 +322,8 @@ class ArmNetwork:
     @property
     def _twins(self) -> Tensor:
         """For each arm the first one with the same input, shape (K,)."""
-        _, first, group = np.unique(self.inputs.cpu().numpy(), axis=0, return_index=True, return_inverse=True)
-        return torch.as_tensor(first[group.reshape(-1)], device=self.inputs.device)
+        classes = equal_rows(self.inputs.cpu().numpy())
+        return torch.as_tensor(classes.first[classes.group], device=self.inputs.device)
 
     def check_size(self) -> None:
         """Refuse arms that are too many for their gradients' spectrum, before anything is measured.

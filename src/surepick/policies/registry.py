@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
@@ -41,10 +43,10 @@ from surepick.policies.successive_halving import SuccessiveHalving
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.xy_adaptive import XYAdaptive
 from surepick.policies.xy_static import XYStatic
-from surepick.records import Arms
+from surepick.records import Arms, FloatArray
 from surepick.settings import positive_number
 
-LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source")
+LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source", "max_rank")
 KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
 IDLE = ("slack", "schedule", "union")  # known to all policies, without effect on some
 LEARNER = MappingProxyType({"depth": 2, "width": 512, "architecture": "standard"})  # of certified-neural, by default
@@ -92,6 +94,13 @@ def _taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: options.pop(name) for name in names if name in options}
 
 
+def _doubles(arms: Arms) -> FloatArray:
+    """The features in double precision, for policies that compute with them at once."""
+    features = np.asarray(arms.features, dtype=np.float64)
+    features.flags.writeable = False  # so that no policy copies them again
+    return features
+
+
 def _linear(arms: Arms, options: dict[str, Any]) -> LinearEmbedding:
     _need_norm_bound(options)
     return LinearEmbedding(arms.features, **_taken(options, LINEAR_OPTIONS))
@@ -132,7 +141,7 @@ def _unknown_misspecification(arms: Arms, **options: Any) -> UnknownMisspecifica
 
 
 def _rage(arms: Arms, **options: Any) -> RAGE:
-    return RAGE(features=arms.features, **options)
+    return RAGE(features=_doubles(arms), **options)
 
 
 def _certified_linear(arms: Arms, **options: Any) -> CertifiedElimination:
@@ -157,7 +166,7 @@ def _neural_embedding(arms: Arms, **options: Any) -> Policy[Any]:
     from surepick.policies.neural_elimination import NeuralElimination  # noqa: PLC0415
 
     network = Network(**_taken(options, NETWORK_OPTIONS))
-    return NeuralElimination(features=arms.features, network=network, **options)
+    return NeuralElimination(features=_doubles(arms), network=network, **options)
 
 
 def _certified_neural(arms: Arms, **options: Any) -> Policy[Any]:
@@ -167,7 +176,7 @@ def _certified_neural(arms: Arms, **options: Any) -> Policy[Any]:
     from surepick.policies.certified_neural import CertifiedNeural  # noqa: PLC0415
 
     network = Network(**{**LEARNER, **_taken(options, NETWORK_OPTIONS)})
-    return CertifiedNeural(features=arms.features, network=network, **options)
+    return CertifiedNeural(features=_doubles(arms), network=network, **options)
 
 
 def _means_neural_rule(arms: Arms, **options: Any) -> MeansNeuralRule:
@@ -195,22 +204,22 @@ def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
 
 def _xy_static(arms: Arms, **options: Any) -> XYStatic:
     _check_idle(options)
-    return XYStatic(features=arms.features, **options)
+    return XYStatic(features=_doubles(arms), **options)
 
 
 def _xy_adaptive(arms: Arms, **options: Any) -> XYAdaptive:
     _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
-    return XYAdaptive(features=arms.features, **options)
+    return XYAdaptive(features=_doubles(arms), **options)
 
 
 def _lingape(arms: Arms, **options: Any) -> LinGapE:
     _check_idle(options)
-    return LinGapE(features=arms.features, **options)
+    return LinGapE(features=_doubles(arms), **options)
 
 
 def _lingame(arms: Arms, **options: Any) -> LinGame:
     _check_idle(options)
-    return LinGame(features=arms.features, **options)
+    return LinGame(features=_doubles(arms), **options)
 
 
 def _lucb(arms: Arms, **options: Any) -> LUCB:

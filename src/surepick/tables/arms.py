@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import Arms, FloatArray, IntArray, checked_ids, record
+from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import read_table
 from surepick.tables.table import Table, as_number
 
 Names = str | Sequence[str]
+SINGLE_ABOVE = 4_000_000
+NO_SPREAD = "it has no standard deviation to divide by"
+NO_NEWS = "it repeats the intercept, or adds nothing"
 
 
 @record
@@ -44,7 +49,8 @@ def read_arms(
             row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal ones being one arm).
         features: the feature columns ("a,b" or a sequence). None: every other numeric column, else those of several
             id columns that are numeric (in an Olympus folder: the parameters). Text columns are one-hot encoded when
-            named, as "column=value".
+            named, as "column=value"; a column of lists of numbers in a Parquet file is a feature a number when named,
+            as "column[0]", "column[1]", ...
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
 
@@ -54,11 +60,74 @@ def read_arms(
     Raises:
         InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
             finite, or constant where that is useless (with standardize or intercept).
+
+    Cost: of a Parquet file the numbers are held once, in the array that the arms keep. More than 4,000,000 that are
+        float32 in the file stay so; `standardize` makes them float64.
     """
+    path = Path(path)
+    if path.suffix == ".parquet" and not path.is_dir():
+        with closing(ParquetSource.open(path)) as source:
+            return _parquet_arms(source, id, features, standardize=standardize, intercept=intercept)
     table = read_table(path)
     if id is not None or not table.parameters:
         checked_ids(row_ids(table, id), table.num_rows)
     return grouped_arms(table, id, features, standardize=standardize, intercept=intercept).arms
+
+
+def _parquet_arms(
+    source: ParquetSource,
+    id: Names | None,  # noqa: A002 (as in read_arms)
+    features: Names | None,
+    *,
+    standardize: bool,
+    intercept: bool,
+) -> Arms:
+    header = source.header()
+    id_columns = () if id is None else column_names(header, id)
+    named = None if features is None else column_names(header, features)
+    table = source.outline(whole=id_columns, named=named)
+    ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
+    names, places, known = _laid_out(source, table, _feature_columns(table, id_columns, features, ()))
+    shape = (source.num_rows, len(names) + intercept)
+    single = all(map(source.in_single, places)) and not known and not standardize
+    matrix = np.empty(shape, np.float32 if single and shape[0] * shape[1] > SINGLE_ABOVE else np.float64)
+    source.read_numbers(matrix, places)
+    for column, values in known.values():
+        matrix[:, column] = values
+    if standardize:
+        _refuse_constant(_views(matrix, names), NO_SPREAD)
+        for column in range(len(names)):
+            matrix[:, column] = _scaled(matrix[:, column])
+    if intercept:
+        _check_intercept(_views(matrix, names))
+        matrix[:, -1] = 1.0
+        names = (*names, "intercept")
+    matrix.flags.writeable = False
+    preparation = ("standardize",) * standardize + ("intercept",) * intercept
+    return Arms(matrix, ids, columns=names, preparation=preparation)
+
+
+def _views(matrix: FloatArray, names: Sequence[str]) -> dict[str, FloatArray]:
+    return {name: matrix[:, column] for column, name in enumerate(names)}
+
+
+def _laid_out(
+    source: ParquetSource, table: Table, chosen: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, slice], dict[str, tuple[int, FloatArray]]]:
+    """The names of the features; where columns still to be read go; and the features that the table already holds."""
+    names: list[str] = []
+    places: dict[str, slice] = {}
+    known: dict[str, tuple[int, FloatArray]] = {}
+    for name in chosen:
+        if len(table.column(name)):
+            for part, values in _encoded(table, name).items():
+                known[part] = (len(names), values)
+                names.append(part)
+        else:
+            parts = source.parts(name)
+            places[name] = slice(len(names), len(names) + len(parts))
+            names.extend(parts)
+    return tuple(names), places, known
 
 
 def grouped_arms(
@@ -187,7 +256,7 @@ def _refuse_constant(columns: dict[str, FloatArray], why: str) -> None:
 
 
 def _standardized(columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    _refuse_constant(columns, "it has no standard deviation to divide by")
+    _refuse_constant(columns, NO_SPREAD)
     return {name: _scaled(values) for name, values in columns.items()}
 
 
@@ -202,7 +271,11 @@ def _scaled(values: FloatArray) -> FloatArray:
 
 
 def _with_intercept(columns: dict[str, FloatArray], num_arms: int) -> dict[str, FloatArray]:
-    _refuse_constant(columns, "it repeats the intercept, or adds nothing")
+    _check_intercept(columns)
+    return columns | {"intercept": np.ones(num_arms)}
+
+
+def _check_intercept(columns: dict[str, FloatArray]) -> None:
+    _refuse_constant(columns, NO_NEWS)
     if "intercept" in columns:
         raise InvalidInput("a feature column is already named 'intercept'; rename it, or do not ask for an intercept.")
-    return columns | {"intercept": np.ones(num_arms)}

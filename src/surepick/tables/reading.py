@@ -42,11 +42,16 @@ def read_table(path: str | Path) -> Table:
     return _from_rows(path, tuple(name.strip() for name in header), cells)
 
 
+def no_such_file(path: Path) -> InvalidInput:
+    """What is raised where a file is missing."""
+    return InvalidInput(f"there is no file {path}; check the path (it is relative to {Path.cwd()}).")
+
+
 def _bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise InvalidInput(f"there is no file {path}; check the path (it is relative to {Path.cwd()}).") from None
+        raise no_such_file(path) from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
     if path.suffix == ".gz":
@@ -128,7 +133,7 @@ def _read_olympus(folder: Path) -> Table:
     )
 
 
-def _column(values: Sequence[Any]) -> Column:
+def cells_as_column(values: Sequence[Any]) -> Column:
     """Numbers when every value is one (missing: NaN), else text."""
     if all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
@@ -138,7 +143,7 @@ def _column(values: Sequence[Any]) -> Column:
 def _checked(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:
     if not columns or not len(next(iter(columns.values()))):
         raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
-    return Table(str(path), {name: _column(values) for name, values in columns.items()})
+    return Table(str(path), {name: cells_as_column(values) for name, values in columns.items()})
 
 
 def pyarrow_parquet() -> Any:

@@ -28,7 +28,7 @@ def shape_in_the_plane(rng: np.random.Generator, kind: str, count: int) -> np.nd
         "gaussian": rng.standard_normal((count, 2)),
         "circle": circle,
         "ellipse": circle * [1.0, 10.0 ** rng.uniform(-9, 0)],
-        "line": np.outer(rng.standard_normal(count), [1.0, 2.0]) + [0.3, 0.4],
+        "line": np.outer(rng.standard_normal(count), [1.0, 2.0]) + np.array([0.3, 0.4]),
         "grid": rng.integers(-3, 4, (count, 2)) * 1.0,
         "clusters": rng.integers(0, 2, (count, 1)) * [[1.0, 3.0]] + 1e-5 * rng.standard_normal((count, 2)),
         "square": rng.uniform(-1, 1, (count, 2)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 from typing import Any
 
@@ -73,13 +74,19 @@ def blocks(matrix: NDArray[Any]) -> list[slice]:
 def _hashed(rows: NDArray[Any]) -> NDArray[np.uint64]:
     bits = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: equal numbers get equal bits
     words = bits.view(np.uint64)
-    generator = np.random.Generator(np.random.PCG64(MULTIPLIER_SEED))
-    multipliers = generator.integers(0, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     words ^= words >> FOLD  # short numbers have zeros below, which no product would move
-    words *= multipliers
+    words *= _multipliers(rows.shape[1])
     sums: NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64)
     sums ^= sums >> FOLD
     return sums
+
+
+@functools.cache
+def _multipliers(count: int) -> NDArray[np.uint64]:
+    generator = np.random.Generator(np.random.PCG64(MULTIPLIER_SEED))
+    drawn: NDArray[np.uint64] = generator.integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def _by_bytes(matrix: NDArray[Any]) -> EqualRows:

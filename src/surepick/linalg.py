@@ -38,6 +38,13 @@ class Whitened:
     dropped: float
     condition: float
 
+    @property
+    def rounding(self) -> float:
+        """What rounding may add to an entry of the basis, as a share of the largest: where the condition is harmful
+        the products were formed in extended precision, where the platform has it."""
+        double, extended = (float(np.finfo(kind).eps) for kind in (np.float64, np.longdouble))
+        return self.condition * double if self.condition < HARMLESS_CONDITION else double + self.condition * extended
+
 
 @record
 class Imaged:
@@ -240,10 +247,14 @@ def longest_image(matrix: FloatArray) -> float:
 
 
 def null_space(matrix: FloatArray) -> FloatArray:
-    """Orthonormal columns N with matrix N = 0 to rounding, shape (columns, columns - rows) for full row rank."""
-    _, s, vt = scipy.linalg.svd(matrix, full_matrices=True, check_finite=False)
-    rank = int(np.count_nonzero(s > max(matrix.shape) * np.finfo(np.float64).eps * s[0]))
-    kernel: FloatArray = vt[rank:].T
+    """Orthonormal columns N with matrix N = 0 to rounding, shape (columns, columns - rows) for full row rank.
+
+    Source: QR of the transpose with column pivoting; the rank is where its diagonal falls to rounding.
+    """
+    q, r, _ = scipy.linalg.qr(matrix.T, mode="full", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(np.asarray(r)))
+    cut = 8.0 * max(matrix.shape) * np.finfo(np.float64).eps * float(diagonal.max(initial=0.0))
+    kernel: FloatArray = np.asarray(q, dtype=np.float64)[:, int(np.count_nonzero(diagonal > cut)) :]
     return kernel
 
 

@@ -88,16 +88,18 @@ def test_single_precision_does_not_blur_close_pairs():
     assert {int(pairs.first[0]), int(pairs.second[0])} == {2019, 2039}
 
 
-def test_pairs_with_one_hot_end():
-    points = np.random.default_rng(1).standard_normal((700, 4))
-    hot = np.array([3, 50, 699])
-    pairs = pairs_from(hot, points, most=20, floor=0.0)
-    squares = all_squares(points)
-    mine = {(min(a, b), max(a, b)) for a in hot.tolist() for b in range(700) if a != b}
-    expected = sorted((squares[a, b] for a, b in mine), reverse=True)
-    np.testing.assert_allclose(pairs.squares, expected[: len(pairs.squares)], rtol=1e-9)
-    assert len(pairs.squares) >= 20
+@pytest.mark.parametrize("size", [700, 3000])
+def test_pairs_with_one_given_end(size):
+    points = np.random.default_rng(1).standard_normal((size, 4)) + 3.0
+    hot = np.array([3, 50, size - 1])
+    pairs = pairs_from(points[hot], (points[:400], points[400:]), most=20, floor=0.0)
+    squares = all_squares(points)[hot]
+    np.testing.assert_allclose(pairs.squares, np.sort(squares.ravel())[::-1][:20], rtol=1e-9)
+    np.testing.assert_allclose(squares[pairs.first, pairs.second], pairs.squares, rtol=1e-9)
     assert pairs.bound == np.inf
+    beyond = float(pairs.squares[7])
+    few = pairs_from(points[hot], (points[:400], points[400:]), most=20, floor=beyond)
+    assert len(few.squares) == 8
 
 
 @pytest.mark.parametrize("kind", ["sphere", "gaussian"])

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.designs.master import Master, solve_master
-from surepick.designs.objective import Objective, information
-from surepick.designs.pairs import Pairs
+from surepick.designs.objective import FEW, Objective, ends_of, information
 from surepick.designs.problem import Problem, normalised
 from surepick.errors import InvalidInput
 from surepick.linalg import cholesky, row_norms, solve_lower, spanning_rows, symmetric_spectrum
@@ -21,6 +20,7 @@ ROWS = 65_536
 INNER_SHARE = 0.2
 HEURISTIC_WARM_UP = 12
 HEURISTIC_POOL = 12
+HEURISTIC_LEAST_ADDED = 10
 HEURISTIC_IDLE = 1e-2
 HEURISTIC_IDLE_GAIN = 0.7
 HEURISTIC_MOST_ARMS = 25
@@ -125,15 +125,11 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
         bound: a lower bound from before; goal: the relative gap that is wanted. A value beyond (1 + goal) times the
             bound need not be exact.
     """
-    problem = objective.problem
-    factor = cholesky(information(problem.basis[working.arms], working.weights))
-    if factor is None:
-        raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
+    problem, factor = objective.problem, factor_of(objective.problem, working)
     pool = HEURISTIC_POOL * problem.rank
     own = solve_lower(factor, problem.basis[working.arms].T).T
     if working.multipliers.any():
-        ends = solve_lower(factor, problem.differences(working.pairs).T).T * np.sqrt(working.multipliers)[:, None]
-        priced = _priced(problem, factor, own, ends.T @ ends)
+        priced = _priced(problem, factor, own, _spread(problem, factor, working))
         lower = max(bound, priced.lower)
         found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
     else:
@@ -148,13 +144,34 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
     return Sweep(upper, certain, lower, priced.own, priced.gains, ends_of(found), found.squares)
 
 
-def ends_of(pairs: Pairs) -> IntArray:
-    """The two points of each pair, shape (n, 2)."""
-    return np.stack([pairs.first, pairs.second], axis=1)
+def factor_of(problem: Problem, working: Working) -> FloatArray:
+    """L with L L' = A of the weights.
+
+    Raises:
+        InvalidInput: A is singular to rounding.
+    """
+    factor = cholesky(information(problem.basis[working.arms], working.weights))
+    if factor is None:
+        raise InvalidInput("the design's information matrix became singular; raise rank_tolerance.")
+    return factor
+
+
+def _spread(problem: Problem, factor: FloatArray, working: Working) -> FloatArray:
+    """W of the multipliers in use."""
+    ends = solve_lower(factor, problem.differences(working.pairs).T).T * np.sqrt(working.multipliers)[:, None]
+    spread: FloatArray = ends.T @ ends
+    return spread
+
+
+def bounded(problem: Problem, working: Working) -> Priced:
+    """The bound that the multipliers of a working set give, over all arms; 0 without any."""
+    factor = factor_of(problem, working)
+    own = solve_lower(factor, problem.basis[working.arms].T).T
+    return _priced(problem, factor, own, _spread(problem, factor, working))
 
 
 @record
-class _Priced:
+class Priced:
     """A bound, and the gains behind it as in `Sweep`."""
 
     lower: float
@@ -162,7 +179,7 @@ class _Priced:
     gains: FloatArray
 
 
-def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: FloatArray) -> _Priced:
+def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: FloatArray) -> Priced:
     """The bound of `sweep` for one W; u_i'W u_i <= s ||z_i||^2 tells which arms need not be looked at.
 
     Args:
@@ -172,14 +189,16 @@ def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: Float
     used = np.einsum("ij,ij->i", own @ spread, own)
     largest = float(used.max())
     if largest == 0.0:  # the compared points differ by less than rounding
-        return _Priced(0.0, np.ones(len(used)), np.empty(0))
+        return Priced(0.0, np.ones(len(used)), np.empty(0))
     half = solve_lower(factor, spread, transposed=True)
     prices = symmetric_spectrum(solve_lower(factor, half.T, transposed=True)).values  # of L'^-1 W L^-1
     count = _longer(problem.lengths, math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY))
-    rows = solve_lower(factor, problem.basis[:count].T).T
-    gains = np.einsum("ij,ij->i", rows @ spread, rows)
+    gains = np.empty(count)
+    for top in range(0, count, FEW):
+        rows = solve_lower(factor, problem.basis[top : min(top + FEW, count)].T).T
+        np.einsum("ij,ij->i", rows @ spread, rows, out=gains[top : top + FEW])
     lower = float(np.trace(spread)) ** 2 / max(largest, float(gains.max(initial=0.0))) * (1.0 - BOUND_SAFETY)
-    return _Priced(lower, used / largest, gains / largest)
+    return Priced(lower, used / largest, gains / largest)
 
 
 def _longer(lengths: FloatArray, least: float) -> int:
@@ -210,18 +229,22 @@ def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
     return pairs[chosen]
 
 
+def _unknown(problem: Problem, working: Working, far: IntArray) -> IntArray:
+    """The far pairs that are not in use, each with its smaller row first."""
+    size = len(problem.points)
+    ordered = np.sort(far, axis=1)
+    known = working.pairs[:, 0] * size + working.pairs[:, 1]
+    return ordered[~np.isin(ordered[:, 0] * size + ordered[:, 1], known)]
+
+
 def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Working:
     """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
-    size = len(problem.points)
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
-    most = 2 * problem.rank
+    most = max(2 * problem.rank, HEURISTIC_LEAST_ADDED)
     if len(fresh) > most:
         fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
-    known = working.pairs[:, 0] * size + working.pairs[:, 1]
-    far = np.sort(swept.far, axis=1)
-    far = far[~np.isin(far[:, 0] * size + far[:, 1], known)]
-    added = diverse(far, most=most, each=max(2, problem.rank // 4))
+    added = diverse(_unknown(problem, working, swept.far), most=most, each=max(2, problem.rank // 4))
     busy = working.multipliers > HEURISTIC_IDLE * gap / max(len(working.pairs), 1)
     used = working.weights > HEURISTIC_IDLE * gap / len(working.arms)
     used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
@@ -300,5 +323,7 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
             upper, best = swept.upper, working
         if upper / lower - 1.0 <= goal:
             break
+        if not (swept.certain or len(_unknown(problem, working, swept.far))):
+            objective.forget()
         working = optimised(problem, grown(problem, working, swept, gap=min(swept.upper, upper) / lower - 1.0))
     return Iterated(best, bounding, lower, step)

@@ -15,6 +15,7 @@ from surepick.designs.planar import farthest_in_the_plane
 from surepick.designs.problem import Problem, checked_weights, pose
 from surepick.linalg import cholesky, longest_image, reciprocal_condition, row_norms, solve_lower, thin_svd
 from surepick.records import FloatArray, IntArray, record
+from surepick.threads import one_blas_thread
 
 SAFE_RECIPROCAL_CONDITION = 1e-10
 RANGE_CUT = 1e-7
@@ -86,41 +87,59 @@ class Objective:
         if self.problem.opposite:
             return self._longest(factor, most)
         if self.problem.rank == 2:
-            points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
-            return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
-        found = self._known(factor, enough, hot, most)
+            front = self._front(factor) if most == 1 else self._everyone(factor)
+            return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
+        found = self._remembered(factor, enough, most)
+        if found is None and len(self._rows) and enough < np.inf:
+            found = self._around(factor, hot, most=most, enough=enough)
         if found is None:
-            front = self._front(factor)
-            if len(front.rows) <= FEW:
-                found = _renamed(farthest_pairs(front.points, least=most), front.rows)
-            else:
-                self._rows = front.rows
-                found = _renamed(farthest_pairs(front.points, least=NOTED_LEAST, most=NOTED, share=NEAR), front.rows)
-                self._noted = _Noted(factor, found)
+            found = self._searched(factor, enough, hot, most)
         found = found.head(most)
-        self._recent = np.stack([found.first, found.second], axis=1)[:RECENT]
+        self._recent = ends_of(found)[:RECENT]
         return found
 
-    def _known(self, factor: FloatArray, enough: float, hot: IntArray | None, most: int) -> Pairs | None:
-        """What earlier searches say of this design, if it is enough."""
+    def _remembered(self, factor: FloatArray, enough: float, most: int) -> Pairs | None:
+        """What the last full search says of this design, if it is enough."""
         if self._noted is None:
             return None
         again = self._revalued(self._noted, factor)
-        beyond = int(np.count_nonzero(again.squares > enough))
-        if again.exact:
+        if again.exact or (again.bound <= enough < np.inf):
             return again
-        if enough == np.inf:
-            return None
-        if again.bound <= enough or beyond >= most:
-            return again
-        points = solve_lower(factor, self.problem.points[self._rows].T).T
+        return again if most == 1 and float(again.squares[0]) > enough else None
+
+    def _searched(self, factor: FloatArray, enough: float, hot: IntArray | None, most: int) -> Pairs:
+        """The farthest pairs of all, or some beyond `enough` if these are met first."""
+        front = self._front(factor)
+        if len(front.rows) <= FEW:
+            return _renamed(farthest_pairs(front.points, least=most), front.rows)
+        self._rows = front.rows
+        quick = self._around(factor, hot, most=most, enough=enough) if enough < np.inf else None
+        if quick is not None:
+            return quick
+        found = _renamed(farthest_pairs(front.points, least=NOTED_LEAST, most=NOTED, share=NEAR), front.rows)
+        self._noted = _Noted(factor, found)
+        return found
+
+    def _around(self, factor: FloatArray, hot: IntArray | None, *, most: int, enough: float) -> Pairs | None:
+        """Pairs beyond `enough` with one end among the hot points, or those of largest radius; None if none is met."""
+        rows = self._rows
+        points = solve_lower(factor, self.problem.points[rows].T).T
         ends = np.argpartition(-row_norms(points - points.mean(axis=0)), MANY_ENDS)[:MANY_ENDS]
         if hot is not None:
-            ends = np.union1d(ends, np.flatnonzero(np.isin(self._rows, hot)))
-        quick = _renamed(pairs_from(ends, points, most=most, floor=enough), self._rows)
-        if len(quick.squares) and float(quick.squares[0]) > enough:
-            return quick
-        return again if beyond else None
+            ends = np.union1d(ends, np.flatnonzero(np.isin(rows, hot)))
+        blocks = (points[top : top + FEW] for top in range(0, len(rows), FEW))
+        found = pairs_from(points[ends], blocks, most=2 * most, floor=enough)
+        first, second = rows[ends[found.first]], rows[found.second]
+        size = len(self.problem.points)
+        _, once = np.unique(np.minimum(first, second) * size + np.maximum(first, second), return_index=True)
+        chosen = np.sort(once)  # of two hot ends the pair is met twice; the farthest stay first
+        if len(chosen) == 0 or float(found.squares[0]) <= enough:
+            return None
+        return Pairs(first[chosen], second[chosen], found.squares[chosen], np.inf)
+
+    def forget(self) -> None:
+        """Search among all points again, whatever earlier searches found."""
+        self._noted, self._rows = None, np.empty(0, np.int64)
 
     def value(self, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> float:
         """The exact objective of weights, of any sum, on the distinct arms; infinity when a difference is not measured.
@@ -147,9 +166,7 @@ class Objective:
             found = self.far(factor, enough=enough * total)
             if not found.exact:
                 return found.bound / total
-            difference = solve_lower(
-                factor, problem.differences(np.stack([found.first[:1], found.second[:1]], axis=1)).T
-            )
+            difference = solve_lower(factor, problem.differences(ends_of(found)[:1]).T)
             return float(difference[:, 0] @ difference[:, 0]) / total
         points = _in_range(problem, weights / total, range_cut=range_cut)
         if points is None:
@@ -178,6 +195,10 @@ class Objective:
             rest = max(rest, float(squares[chosen[-1]]))
         return Pairs(chosen, chosen, squares[chosen], rest)
 
+    def _everyone(self, factor: FloatArray) -> _Front:
+        points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
+        return _Front(self.problem.active, points, 0.0)
+
     def _front(self, factor: FloatArray) -> _Front:
         """The active points but for those whose radius excludes them; they are looked at by decreasing length."""
         problem = self.problem
@@ -201,7 +222,7 @@ class Objective:
             radii = np.concatenate([radii, row_norms(more)])
             size += len(more)
         rows = np.flatnonzero(radii >= reach * (1.0 - SAFETY) - float(radii.max()))
-        points = np.concatenate(parts)[rows]
+        points = np.concatenate(parts)[rows] if len(parts) > 1 else points[rows]
         return _Front(problem.active[rows], points, reach**2)
 
     def _revalued(self, noted: _Noted, factor: FloatArray) -> Pairs:
@@ -213,6 +234,11 @@ class Objective:
         squares = np.einsum("ij,ij->i", differences, differences)
         order = np.argsort(-squares, kind="stable")
         return Pairs(pairs.first[order], pairs.second[order], squares[order], pairs.elsewhere * growth)
+
+
+def ends_of(pairs: Pairs) -> IntArray:
+    """The two points of each pair, shape (n, 2)."""
+    return np.stack([pairs.first, pairs.second], axis=1)
 
 
 def _renamed(pairs: Pairs, rows: IntArray) -> Pairs:
@@ -241,7 +267,7 @@ def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> Flo
     strong, seen = (int(np.count_nonzero(s > cut * s[0])) for cut in (range_cut, RANGE_CUT))
     leak = row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
     lengths = row_norms(offsets)
-    noise = 64.0 * float(np.finfo(np.float64).eps) * problem.condition * float(np.abs(active).max())
+    noise = 64.0 * problem.rounding * float(np.abs(active).max())
     allowed = np.maximum(RANGE_TOLERANCE * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
     if (leak > allowed).any():
         return None
@@ -272,5 +298,6 @@ def design_value(
     Source: Algorithm 1, line 5; appendix "Matrix inversion and rounding" for the range.
     Cost: O(K d^2) and the pair search of `farthest_pairs`.
     """
-    problem = pose(features, active, rank_tolerance=rank_tolerance)
-    return Objective(problem).value(problem.merged(checked_weights(weights, len(problem.group))))
+    with one_blas_thread():
+        problem = pose(features, active, rank_tolerance=rank_tolerance)
+        return Objective(problem).value(problem.merged(checked_weights(weights, len(problem.group))))

@@ -8,9 +8,12 @@ computed again from the difference of its points.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surepick.linalg import row_norms
 from surepick.records import BoolArray, FloatArray, IntArray, record
@@ -117,38 +120,48 @@ class _Tiles:
 
     With n = r + 2 terms whose absolute values sum to at most (||a|| + ||b||)^2 <= 4 R^2, any order of summation errs by
     at most n u 4 R^2 to first order, u the unit roundoff; rounding the factors adds 2 u 4 R^2 and the norms as much.
+
+    Args:
+        left, right: points, shapes (m, r) and (n, r), near the origin.
+        unit: R > 0, at least every norm.
     """
 
-    def __init__(self, centred: FloatArray, radii: FloatArray) -> None:
-        self.unit = float(radii.max())
-        kind = np.float32 if len(centred) > DOUBLE_PRECISION_BELOW else np.float64
-        points = centred / self.unit
-        squares = ((radii / self.unit) ** 2)[:, None]
-        ones = np.ones_like(squares)
-        self._left = np.hstack([points, squares, ones]).astype(kind)
-        self._right = np.ascontiguousarray(np.hstack([-2.0 * points, ones, squares]).astype(kind).T)
-        self.slack = 2.0 * (centred.shape[1] + 8) * float(np.finfo(kind).eps) * self.unit**2
-        self._scale = self.unit**2
-        self._ties = 2.0 * self.slack / self._scale
+    def __init__(self, left: FloatArray, right: FloatArray, unit: float) -> None:
+        kind = np.float32 if len(right) > DOUBLE_PRECISION_BELOW else np.float64
+        self._left = np.ones((len(left), left.shape[1] + 2), kind)
+        np.multiply(left, 1.0 / unit, out=self._left[:, :-2], casting="same_kind")
+        self._left[:, -2] = np.einsum("ij,ij->i", left, left) / unit**2
+        self._right = np.ones((right.shape[1] + 2, len(right)), kind)
+        np.multiply(right.T, -2.0 / unit, out=self._right[:-2], casting="same_kind")
+        self._right[-1] = np.einsum("ij,ij->i", right, right) / unit**2
+        self._scale = unit**2
+        self._slack = 2.0 * (left.shape[1] + 8) * float(np.finfo(kind).eps)
 
-    def far(self, rows: slice | IntArray, columns: slice, floor: float, most: int) -> tuple[IntArray, IntArray]:
+    def far(self, rows: slice, columns: slice, floor: float, most: int) -> tuple[IntArray, IntArray]:
         """Positions within the block of the pairs that may be at least `floor` apart (squared), or of the farthest of
         them: never fewer than `most` if there are more, and every one that is as far as those to within rounding."""
         tile = self._left[rows] @ self._right[:, columns]
-        least = (floor - self.slack) / self._scale
-        if isinstance(rows, slice) and rows == columns:
-            tile[_lower_triangle(len(tile))] = -np.inf
+        return self._largest(tile, floor, most)
+
+    def far_within(self, rows: slice, floor: float, most: int) -> tuple[IntArray, IntArray]:
+        """The same for the pairs of one block with itself, each once."""
+        tile = self._left[rows] @ self._right[:, rows]
+        tile[_lower_triangle(len(tile))] = -np.inf
+        return self._largest(tile, floor, most)
+
+    def _largest(self, tile: NDArray[Any], floor: float, most: int) -> tuple[IntArray, IntArray]:
+        least = floor / self._scale - self._slack
         if float(tile.max()) < least:
             nothing = np.empty(0, np.int64)
             return nothing, nothing
         if most < len(tile):  # the k-th largest row maximum never exceeds the k-th largest entry
             best = tile.max(axis=1)
-            least = max(least, float(np.partition(best, len(best) - most)[len(best) - most]) - self._ties)
+            least = max(least, float(np.partition(best, len(best) - most)[len(best) - most]) - 2.0 * self._slack)
         flat = tile.ravel()
         places = np.flatnonzero(flat >= least)
         if len(places) > most:
             values = flat[places]
-            cut = np.partition(values, len(values) - most)[len(values) - most] - self._ties
+            cut = float(np.partition(values, len(values) - most)[len(values) - most]) - 2.0 * self._slack
             places = places[values >= cut]
         first, second = np.divmod(places, tile.shape[1])
         return first, second
@@ -193,14 +206,18 @@ def farthest_pairs(
         kept.add(np.zeros(1, np.int64), np.ones(1, np.int64))
         return kept.pairs()
     order = _by_radius(points, radii, kept)
-    tiles, sizes, edges = _Tiles(centred[order], radii[order]), radii[order], _edges(len(order))
+    ordered, sizes, edges = centred[order], radii[order], _edges(len(order))
+    tiles = _Tiles(ordered, ordered, float(sizes[0]))
     for number, rows in enumerate(edges):
         if (2.0 * sizes[rows.start]) ** 2 < kept.floor:
             break
         for columns in edges[number:]:
             if (sizes[rows.start] + sizes[columns.start]) ** 2 < kept.floor:
                 break
-            a, b = tiles.far(rows, columns, kept.floor, most)
+            if columns is rows:
+                a, b = tiles.far_within(rows, kept.floor, most)
+            else:
+                a, b = tiles.far(rows, columns, kept.floor, most)
             if len(a):
                 kept.add(order[a + rows.start], order[b + columns.start])
     return kept.pairs()
@@ -218,23 +235,45 @@ def _by_radius(points: FloatArray, radii: FloatArray, kept: _Kept) -> IntArray:
     return rows[np.argsort(-radii[rows], kind="stable")]
 
 
-def pairs_from(hot: IntArray, points: FloatArray, *, most: int, floor: float) -> Pairs:
-    """The farthest pairs with one end among the `hot` positions; nothing is said of the others (elsewhere infinite).
+def pairs_from(ends: FloatArray, blocks: Iterable[FloatArray], *, most: int, floor: float) -> Pairs:
+    """The farthest pairs of an end and another point; nothing is said of other pairs (elsewhere infinite).
 
     Args:
+        ends: shape (h, r).
+        blocks: the points, in consecutive blocks of shape (., r).
+        most: how many pairs at most.
         floor: pairs below this squared distance are not wanted.
 
-    Cost: O(len(hot) s r) for s points.
+    Returns:
+        Pairs of positions among the ends and among all the points.
+
+    Cost: O(h s r) for s points, one block at a time.
     """
-    centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
-    tiles, kept = _Tiles(centred, row_norms(centred)), _Kept(points, least=most, most=most, share=1.0, floor=floor)
-    place = np.full(len(points), len(points))
-    place[hot] = np.arange(len(hot))
-    for start in range(0, len(points), 8 * TILE):
-        columns = slice(start, min(start + 8 * TILE, len(points)))
-        a, b = tiles.far(hot, columns, kept.floor, most)
-        b += start
-        once = a < place[b]  # of two hot ends the pair is met twice
-        kept.add(hot[a[once]], b[once])
-    found = kept.pairs()
-    return Pairs(found.first, found.second, found.squares, np.inf)
+    centre = ends.mean(axis=0)
+    left, top = ends - centre, 0
+    reach = float(row_norms(left).max())
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    for block in blocks:
+        right = block - centre
+        unit = max(reach, float(row_norms(right).max()))
+        if unit > 0.0:
+            a, b = _Tiles(left, right, unit).far(slice(None), slice(None), floor, most)
+            differences = left[a] - right[b]
+            parts.append((a, top + b, np.einsum("ij,ij->i", differences, differences)))
+        top += len(block)
+        if sum(len(part[0]) for part in parts) > 8 * most:
+            parts = [_head(parts, most, floor)]
+            if len(parts[0][2]) == most:
+                floor = float(parts[0][2][-1])
+    first, second, squares = _head(parts, most, floor)
+    return Pairs(first, second, squares, np.inf)
+
+
+def _head(
+    parts: list[tuple[IntArray, IntArray, FloatArray]], most: int, floor: float
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """The `most` farthest of the pairs that reach the floor, the farthest first."""
+    first, second, squares = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(-squares, kind="stable")[:most]
+    order = order[squares[order] >= floor]
+    return first[order], second[order], squares[order]

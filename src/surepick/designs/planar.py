@@ -30,7 +30,7 @@ def outline(points: FloatArray, count: int) -> IntArray:
         points: shape (s, 2).
         count: m; of a smooth convex set they miss about pi^2 / (8 m^2) of the extent.
     """
-    reached = directions(count) @ points.T
+    reached = directions(count).astype(np.float32) @ points.T.astype(np.float32)
     return np.union1d(np.argmax(reached, axis=1), np.argmin(reached, axis=1))
 
 

@@ -30,7 +30,7 @@ class Problem:
         active: rows of `points` that are compared, sorted, unique.
         group: for each of the K arms, its row in `basis`, shape (K,).
         first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
-        condition: of the whitening; the coordinates are exact to about condition * machine epsilon.
+        rounding: what rounding may have added to an entry of the basis, as a share of the largest.
         centre: mean of the active rows, shape (r,); not used for vectors.
         opposite: the points are vectors.
     """
@@ -42,7 +42,7 @@ class Problem:
     active: IntArray
     group: IntArray
     first: IntArray
-    condition: float
+    rounding: float
     centre: FloatArray
     opposite: bool = False
 
@@ -181,7 +181,7 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     basis, lengths = arms.basis, arms.lengths
     active = np.arange(len(basis)) if active is None else np.unique(arms.group[chosen])
     centre = (basis if len(active) == len(basis) else basis[active]).mean(axis=0)
-    return Problem(basis, lengths, basis, lengths, active, arms.group, arms.first, arms.condition, centre)
+    return Problem(basis, lengths, basis, lengths, active, arms.group, arms.first, arms.rounding, centre)
 
 
 @record
@@ -192,7 +192,7 @@ class _Arms:
     lengths: FloatArray
     group: IntArray
     first: IntArray
-    condition: float
+    rounding: float
 
 
 def _arms(matrix: FloatArray, rank_tolerance: float | None) -> _Arms:
@@ -206,12 +206,21 @@ def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
     return matrix if classes.none else matrix[classes.first]
 
 
+def longest_first(lengths: FloatArray) -> IntArray:
+    """The order of decreasing length, ties in the order given; the slower stable sort only where there are any."""
+    order = np.argsort(-lengths)
+    ordered = lengths[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return np.argsort(-lengths, kind="stable")
+    return order
+
+
 def _longest_first(white: Whitened, classes: EqualRows) -> _Arms:
     lengths = row_norms(white.basis)
-    order = np.argsort(-lengths, kind="stable")
+    order = longest_first(lengths)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return _Arms(white.basis[order], lengths[order], place[classes.group], classes.first[order], white.condition)
+    return _Arms(white.basis[order], lengths[order], place[classes.group], classes.first[order], white.rounding)
 
 
 def pose_targets(
@@ -274,7 +283,7 @@ def _compared(arms: _Arms, vectors: FloatArray) -> Problem:
     """The problem of the distinct vectors, longest first."""
     points = vectors[equal_rows(vectors).first]
     lengths = row_norms(points)
-    order = np.argsort(-lengths, kind="stable")
+    order = longest_first(lengths)
     return Problem(
         basis=arms.basis,
         lengths=arms.lengths,
@@ -283,7 +292,7 @@ def _compared(arms: _Arms, vectors: FloatArray) -> Problem:
         active=np.arange(len(points), dtype=np.int64),
         group=arms.group,
         first=arms.first,
-        condition=arms.condition,
+        rounding=arms.rounding,
         centre=np.zeros(arms.basis.shape[1]),
         opposite=True,
     )

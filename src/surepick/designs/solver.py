@@ -7,19 +7,20 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.designs.iteration import BOUND_SAFETY, Iterated, ends_of, first_working_set, iterated, sweep
-from surepick.designs.objective import Objective, information
+from surepick.designs.iteration import BOUND_SAFETY, Iterated, bounded, factor_of, first_working_set, iterated, sweep
+from surepick.designs.objective import Objective, ends_of
 from surepick.designs.planar import outline
 from surepick.designs.problem import Problem, normalised, pose, restricted
 from surepick.designs.support import SAFE_RANGE_CUT, sparse
 from surepick.errors import InvalidInput, NotConverged
-from surepick.linalg import cholesky
 from surepick.records import Design, FloatArray
+from surepick.threads import one_blas_thread
 
 SOLVED_SHARE = 0.5
 STEADY_SHARE = 0.1
 OUTLINE_ABOVE = 64
-OUTLINE_SHARE = 0.3
+OUTLINE_SHARE = 0.5
+OUTLINE_CEILING = 0.8
 OUTLINE_TRIES = 4
 OUTLINE_MORE = 8
 OUTLINE_DIRECTIONS = 4.8  # a circle then misses about a tenth of the tolerance, for arms and for pairs
@@ -52,7 +53,10 @@ def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
 def _nothing_compared(problem: Problem) -> bool:
     if problem.opposite:
         return not problem.points.any()
-    return len(problem.active) == 1 or not np.ptp(problem.points[problem.active], axis=0).any()
+    if len(problem.active) == 1:
+        return True
+    one, other = problem.points[problem.active[:2]]
+    return bool((one == other).all()) and not np.ptp(problem.points[problem.active], axis=0).any()
 
 
 def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
@@ -104,10 +108,13 @@ def solve_design(
         NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
 
     Source: Algorithm 1, line 5; the method is ours.       Differs from the paper: solved to a certified gap.
-    Cost: a few times O(K d^2) plus the pair search, and O(m^3) for the m arms in use (about 10 d).
+    Cost: a few times O(K d^2) plus the pair search, and O(m^3) for the m arms in use (about 10 d); memory for about
+        four arrays like the features, and blocks. One BLAS thread is used, whatever is allowed: more would wait.
     """
     check_tolerance(tolerance)
-    return solved(pose(features, active, rank_tolerance=rank_tolerance), tolerance=tolerance, max_steps=max_steps)
+    with one_blas_thread():
+        problem = pose(features, active, rank_tolerance=rank_tolerance)
+        return solved(problem, tolerance=tolerance, max_steps=max_steps)
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -166,16 +173,16 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
     for _ in range(OUTLINE_TRIES):
         small = Objective(restricted(problem, rows))
         found = iterated(small, goal=goal, max_steps=max_steps)
-        bounding = found.bounding
-        seen = sweep(objective, bounding.renamed(rows), bound=0.0, goal=goal)
+        bounding = found.bounding.renamed(rows)
+        priced = bounding.multipliers.any()
+        seen = bounded(problem, bounding) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
         bound = max(bound, seen.lower)
         weights = np.zeros(len(problem.basis))
-        weights[rows] = _sparse(small, found, tolerance=tolerance - goal)
+        weights[rows] = _sparse(small, found, tolerance=OUTLINE_CEILING * tolerance)
         design = certified(objective, weights, bound)
         if design.gap <= tolerance:
             return design
         dear = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
-        factor = cholesky(information(problem.basis, weights))
-        ends = seen.far if factor is None else ends_of(objective.far(factor))
+        ends = ends_of(objective.far(factor_of(problem, bounding)))
         rows = np.unique(np.concatenate([rows, dear[seen.gains[dear] > 1.0], ends.ravel()]))
     return None

@@ -10,6 +10,7 @@ from surepick.designs.problem import checked_features, pose_star, pose_targets
 from surepick.designs.solver import check_tolerance, solved
 from surepick.errors import InvalidInput
 from surepick.records import Design, FloatArray, IntArray
+from surepick.threads import one_blas_thread
 
 SPAN_TOLERANCE = 1e-8
 
@@ -70,8 +71,9 @@ def solve_target_design(
     check_tolerance(tolerance)
     matrix = checked_features(features)
     vectors = checked_targets(targets, matrix.shape[1])
-    problem = pose_targets(matrix, vectors, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
-    return solved(problem, tolerance=tolerance, max_steps=max_steps)
+    with one_blas_thread():
+        problem = pose_targets(matrix, vectors, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
+        return solved(problem, tolerance=tolerance, max_steps=max_steps)
 
 
 def solve_star_design(
@@ -119,7 +121,10 @@ def solve_star_design(
     widths[centre] = 1.0
     if not (np.isfinite(widths) & (widths > 0)).all():
         raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
-    problem = pose_star(matrix, centre, widths, rank_tolerance=rank_tolerance, rivals=rivals, noise_scales=noise_scales)
-    if problem.rank == len(matrix):
-        return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
-    return solved(problem, tolerance=tolerance, max_steps=max_steps)
+    with one_blas_thread():
+        problem = pose_star(
+            matrix, centre, widths, rank_tolerance=rank_tolerance, rivals=rivals, noise_scales=noise_scales
+        )
+        if problem.rank == len(matrix):
+            return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
+        return solved(problem, tolerance=tolerance, max_steps=max_steps)

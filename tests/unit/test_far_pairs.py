@@ -128,3 +128,29 @@ def test_what_is_remembered_of_one_design_is_true_of_another(kind, monkeypatch):
         assert objective.value(weights) == pytest.approx(truth, rel=1e-9)
         assert objective.at_most(truth * 1.0001, weights)
         assert not objective.at_most(truth * 0.9999, weights)
+
+
+@pytest.mark.parametrize("kind", ["sphere", "gaussian", "heavy"])
+def test_no_pair_that_is_not_noted_exceeds_the_bound(kind, monkeypatch):
+    monkeypatch.setattr(objectives, "FEW", 8)
+    monkeypatch.setattr(objectives, "NOTED_LEAST", 20)
+    noted = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        features = rng.standard_normal((600, 3))
+        if kind == "sphere":
+            features /= np.sqrt((features**2).sum(axis=1, keepdims=True))
+        if kind == "heavy":
+            features *= rng.uniform(0.5, 1.5, (600, 1))
+        problem = pose(features, None, rank_tolerance=None)
+        objective = Objective(problem)
+        factor = cholesky(information(problem.basis, rng.dirichlet(np.ones(600))))
+        objective.far(factor)
+        if objective._noted is None:
+            continue
+        noted += 1
+        squares = all_squares(np.linalg.solve(factor, problem.points.T).T)
+        pairs = objective._noted.pairs
+        squares[pairs.first, pairs.second] = squares[pairs.second, pairs.first] = 0.0
+        assert squares.max() <= pairs.elsewhere * (1 + 1e-12)
+    assert noted >= 5

@@ -7,6 +7,9 @@ With A = L L' this is the squared diameter of the points L^-1 z_a.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -45,17 +48,29 @@ class _Noted:
 
 @record
 class _Front:
-    """The points that can belong to a farthest pair.
+    """The points that can belong to a pair of at least NEAR times the squared diameter, and fewer.
 
     Args:
         rows: of the problem's points, shape (s,).
         points: L^-1 (z - centre), shape (s, r).
-        reach: a squared distance that some pair of them has.
+        radii: their norms, shape (s,).
+        reach: a distance that some pair has.
     """
 
     rows: IntArray
     points: FloatArray
+    radii: FloatArray
     reach: float
+
+    @property
+    def elsewhere(self) -> float:
+        """No pair with another point has a larger squared distance."""
+        return NEAR * self.reach**2
+
+    def narrowed(self) -> _Front:
+        """The points that can belong to a farthest pair."""
+        inner = np.flatnonzero(self.radii >= self.reach * (1.0 - SAFETY) - float(self.radii.max()))
+        return _Front(self.rows[inner], self.points[inner], self.radii[inner], self.reach)
 
 
 class Objective:
@@ -87,8 +102,11 @@ class Objective:
         if self.problem.opposite:
             return self._longest(factor, most)
         if self.problem.rank == 2:
-            front = self._front(factor) if most == 1 else self._everyone(factor)
-            return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
+            if most == 1:
+                front = self._front(factor).narrowed()
+                return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
+            points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
+            return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
         found = self._remembered(factor, enough, most)
         if found is None and len(self._rows) and enough < np.inf:
             found = self._around(factor, hot, most=most, enough=enough)
@@ -110,13 +128,15 @@ class Objective:
     def _searched(self, factor: FloatArray, enough: float, hot: IntArray | None, most: int) -> Pairs:
         """The farthest pairs of all, or some beyond `enough` if these are met first."""
         front = self._front(factor)
-        if len(front.rows) <= FEW:
-            return _renamed(farthest_pairs(front.points, least=most), front.rows)
-        self._rows = front.rows
+        narrow = front.narrowed()
+        if len(narrow.rows) <= FEW:
+            return _renamed(farthest_pairs(narrow.points, least=most), narrow.rows)
+        self._rows = narrow.rows
         quick = self._around(factor, hot, most=most, enough=enough) if enough < np.inf else None
         if quick is not None:
             return quick
         found = _renamed(farthest_pairs(front.points, least=NOTED_LEAST, most=NOTED, share=NEAR), front.rows)
+        found = replace(found, elsewhere=max(found.elsewhere, front.elsewhere))
         self._noted = _Noted(factor, found)
         return found
 
@@ -195,17 +215,13 @@ class Objective:
             rest = max(rest, float(squares[chosen[-1]]))
         return Pairs(chosen, chosen, squares[chosen], rest)
 
-    def _everyone(self, factor: FloatArray) -> _Front:
-        points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
-        return _Front(self.problem.active, points, 0.0)
-
     def _front(self, factor: FloatArray) -> _Front:
         """The active points but for those whose radius excludes them; they are looked at by decreasing length."""
         problem = self.problem
         lengths, count = problem.point_lengths, len(problem.active)
         points = solve_lower(factor, problem.compared(0, min(FEW, count)).T).T
         if count <= FEW:
-            return _Front(problem.active, points, 0.0)
+            return _Front(problem.active, points, row_norms(points), 0.0)
         centre = float(row_norms(problem.centre[None, :])[0])
         stretch, parts, size = longest_image(factor @ factor.T) * (1.0 + SAFETY), [points], len(points)
         radii = row_norms(points)
@@ -214,16 +230,16 @@ class Objective:
         reach = max(float(row_norms(points - end).max()), float(known.max(initial=0.0)))
         while size < count:
             beyond = stretch * (float(lengths[problem.active[size]]) + centre)
-            if beyond + max(beyond, float(radii.max())) < reach * (1.0 - SAFETY):
+            if beyond + max(beyond, float(radii.max())) < math.sqrt(NEAR) * reach * (1.0 - SAFETY):
                 break
             more = solve_lower(factor, problem.compared(size, min(2 * size, count)).T).T
             reach = max(reach, float(row_norms(more - end).max()))
             parts.append(more)
             radii = np.concatenate([radii, row_norms(more)])
             size += len(more)
-        rows = np.flatnonzero(radii >= reach * (1.0 - SAFETY) - float(radii.max()))
+        rows = np.flatnonzero(radii >= math.sqrt(NEAR) * reach * (1.0 - SAFETY) - float(radii.max()))
         points = np.concatenate(parts)[rows] if len(parts) > 1 else points[rows]
-        return _Front(problem.active[rows], points, reach**2)
+        return _Front(problem.active[rows], points, radii[rows], reach)
 
     def _revalued(self, noted: _Noted, factor: FloatArray) -> Pairs:
         """The noted pairs under another A, and what the others can reach there."""

@@ -6,7 +6,9 @@ The limits that a user has set with threadpoolctl come back when the block ends.
 from __future__ import annotations
 
 import functools
+import threading
 from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any
 
 
@@ -18,15 +20,34 @@ def one_thread() -> AbstractContextManager[Any]:
     return limited
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Limit the BLAS libraries of numpy and scipy to one thread; 20 microseconds, for use around a single solve."""
-    limited: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limited
+class _OneBlasThread:
+    """The limit is the process's: the first block that begins sets it, the last one that ends takes it back."""
+
+    def __init__(self) -> None:
+        import scipy.linalg  # noqa: F401, PLC0415 (so that its BLAS is among the libraries)
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415
+
+        self._libraries = ThreadpoolController()
+        self._lock, self._blocks = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                self._limit = self._libraries.limit(limits=1, user_api="blas")
+            self._blocks += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0 and self._limit is not None:
+                self._limit.restore_original_limits()
+                self._limit = None
 
 
 @functools.cache
-def _libraries() -> Any:
-    import scipy.linalg  # noqa: F401, PLC0415 (so that its BLAS is among them)
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415
-
-    return ThreadpoolController()
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Limit the BLAS libraries of numpy and scipy to one thread; 20 microseconds, for use around a single solve."""
+    return _OneBlasThread()

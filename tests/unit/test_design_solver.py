@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from surepick.designs import design_value, solve_design
+from surepick.designs import design_value, solve_design, solve_target_design
 from surepick.designs.pairs import farthest_pairs
 from surepick.errors import InvalidInput, NotConverged
 
@@ -341,3 +341,73 @@ def test_a_tolerance_must_be_positive(tolerance):
 def test_wrong_weights_are_refused(weights):
     with pytest.raises(InvalidInput, match="weight"):
         design_value(np.eye(2), weights)
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("seed", range(4))
+def test_active_arms_close_together_in_the_plane(seed, spread):
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((200, 2))
+    features[:6] = features[0] + spread * rng.standard_normal((6, 2))
+    design = solve_design(features, range(6))
+    assert design.gap <= 0.01
+
+
+@pytest.mark.parametrize("angle", [0.5, 1.1, 2.7])
+def test_long_and_thin_sets_in_the_plane(angle):
+    along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+    features = np.vstack([100 * along, -100.1 * along, np.outer(np.linspace(-1, 1, 1998), across)])
+    assert solve_design(features).gap <= 0.01
+
+
+@pytest.mark.parametrize("num_arms", [300, 2000])
+def test_a_circle_is_solved_to_a_small_gap(num_arms):
+    angles = np.random.default_rng(1).uniform(0, 2 * np.pi, num_arms)
+    design = solve_design(np.stack([np.cos(angles), np.sin(angles)], axis=1), tolerance=1e-4)
+    assert design.gap <= 1e-4
+
+
+def test_tiny_and_huge_vectors_neither_vanish_nor_overflow():
+    features = [[1, 0], [0, 1], [1, 1], [1e-100, 0], [0, 1e-100]]
+    assert 0.0 < solve_design(features, [3, 4]).value < 1e-190
+    for size in (1e-90, 1e150):
+        targets = np.eye(3) * size
+        assert solve_target_design(np.eye(3), targets).value == pytest.approx(3.0 * size**2, rel=0.01)
+
+
+def test_tied_corners_have_a_farthest_pair():
+    corners = np.unique(np.random.default_rng(0).choice([-1.0, 1.0], size=(4500, 24)), axis=0)
+    pairs = farthest_pairs(np.unique(np.vstack([corners, -corners]), axis=0))
+    assert pairs.exact
+    assert pairs.squares[0] == 96.0
+
+
+@pytest.mark.parametrize("rank_tolerance", [-1.0, 1.0, np.nan])
+def test_a_cut_that_is_no_share_is_refused(rank_tolerance):
+    with pytest.raises(InvalidInput, match="rank_tolerance"):
+        solve_design(np.eye(3), rank_tolerance=rank_tolerance)
+
+
+def test_an_infinite_tolerance_is_refused():
+    with pytest.raises(InvalidInput, match="tolerance is inf"):
+        solve_design(np.eye(3), tolerance=np.inf)
+
+
+def test_blocks_of_one_thread_may_overlap():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from surepick.threads import one_blas_thread
+
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        assert threads() == {1}
+        first.__exit__(None, None, None)
+        assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before

@@ -197,7 +197,8 @@ def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: Float
     for top in range(0, count, FEW):
         rows = solve_lower(factor, problem.basis[top : min(top + FEW, count)].T).T
         np.einsum("ij,ij->i", rows @ spread, rows, out=gains[top : top + FEW])
-    lower = float(np.trace(spread)) ** 2 / max(largest, float(gains.max(initial=0.0))) * (1.0 - BOUND_SAFETY)
+    trace = float(np.trace(spread))
+    lower = trace * (trace / max(largest, float(gains.max(initial=0.0)))) * (1.0 - BOUND_SAFETY)  # no square underflows
     return Priced(lower, used / largest, gains / largest)
 
 
@@ -208,11 +209,14 @@ def _longer(lengths: FloatArray, least: float) -> int:
 
 def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
     """W for equal multipliers of all pairs of compared points: twice their covariance."""
-    total = np.zeros((problem.rank, problem.rank))
-    for start in range(0, len(problem.active), ROWS):
-        block = problem.compared(start, min(start + ROWS, len(problem.active)))
+    count = len(problem.active)
+    total, first = np.zeros((problem.rank, problem.rank)), np.zeros(problem.rank)
+    for start in range(0, count, ROWS):
+        block = problem.compared(start, min(start + ROWS, count))
         total += block.T @ block
-    half = solve_lower(factor, 2.0 * total / (len(problem.active) - 1))
+        first += block.sum(axis=0)
+    total -= np.outer(first, first) / count
+    half = solve_lower(factor, 2.0 * total / (count - 1))
     return solve_lower(factor, half.T)
 
 
@@ -309,6 +313,10 @@ class Iterated:
         return weights
 
 
+def _gap(upper: float, lower: float) -> float:
+    return upper / lower - 1.0 if lower > 0.0 else np.inf
+
+
 def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
     """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
     problem = objective.problem
@@ -321,9 +329,9 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
             lower, bounding = swept.lower, working
         if swept.certain and swept.upper < upper:
             upper, best = swept.upper, working
-        if upper / lower - 1.0 <= goal:
+        if upper <= (1.0 + goal) * lower:
             break
         if not (swept.certain or len(_unknown(problem, working, swept.far))):
             objective.forget()
-        working = optimised(problem, grown(problem, working, swept, gap=min(swept.upper, upper) / lower - 1.0))
+        working = optimised(problem, grown(problem, working, swept, gap=_gap(min(swept.upper, upper), lower)))
     return Iterated(best, bounding, lower, step)

@@ -97,7 +97,8 @@ class Objective:
             hot: points that are likely to belong to far pairs.
 
         Returns:
-            Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`.
+            Pairs whose first is the farthest, or beyond `enough`, or whose bound on all pairs is within `enough`. Only
+            of the first is `elsewhere` a promise.
         """
         if self.problem.opposite:
             return self._longest(factor, most)
@@ -284,7 +285,9 @@ def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> Flo
     leak = row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
     lengths = row_norms(offsets)
     noise = 64.0 * problem.rounding * float(np.abs(active).max())
-    allowed = np.maximum(RANGE_TOLERANCE * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
+    weakest = 64.0 * float(np.finfo(np.float64).eps) * float(s[0] / s[strong - 1])  # of the directions found
+    share = max(RANGE_TOLERANCE, min(weakest, RANGE_TOLERANCE_MOST))
+    allowed = np.maximum(share * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
     if (leak > allowed).any():
         return None
     points: FloatArray = coordinates[:, :seen] / s[:seen]

@@ -23,6 +23,7 @@ TILE = 512
 OUTER = 1024
 DOUBLE_PRECISION_BELOW = 1024
 CHUNK = 100_000
+ROUNDED = 1.0 - 1e-12
 SEVERAL = 4
 
 
@@ -86,7 +87,7 @@ class _Kept:
             a, b = first[start : start + CHUNK], second[start : start + CHUNK]
             difference = self._points[a] - self._points[b]
             squares = np.einsum("ij,ij->i", difference, difference)
-            mattering = np.flatnonzero(squares >= self.floor)
+            mattering = np.flatnonzero(squares >= self.floor * ROUNDED)
             self._parts.append((a[mattering], b[mattering], squares[mattering]))
             self._count += len(mattering)
             if self._count > self._full:
@@ -98,7 +99,7 @@ class _Kept:
             if len(squares) >= count:
                 reached = float(np.partition(squares, len(squares) - count)[len(squares) - count])
                 self.floor = max(self.floor, min(reached, share * float(squares.max())))
-        keep = np.flatnonzero(squares >= self.floor)
+        keep = np.flatnonzero(squares >= self.floor * ROUNDED)
         keep = keep[largest(squares[keep], self.most)]
         self._parts, self._count = [(first[keep], second[keep], squares[keep])], len(keep)
         self._full = 2 * max(len(keep), self.least)
@@ -107,10 +108,10 @@ class _Kept:
     def pairs(self) -> Pairs:
         if not self._parts:
             nothing = np.empty(0, np.int64)
-            return Pairs(nothing, nothing, np.empty(0), self.floor)
+            return Pairs(nothing, nothing, np.empty(0), self.floor * ROUNDED)
         first, second, squares = self._trim()
         order = np.argsort(-squares, kind="stable")
-        return Pairs(first[order], second[order], squares[order], self.floor)
+        return Pairs(first[order], second[order], squares[order], self.floor * ROUNDED)
 
 
 class _Tiles:
@@ -209,10 +210,10 @@ def farthest_pairs(
     ordered, sizes, edges = centred[order], radii[order], _edges(len(order))
     tiles = _Tiles(ordered, ordered, float(sizes[0]))
     for number, rows in enumerate(edges):
-        if (2.0 * sizes[rows.start]) ** 2 < kept.floor:
+        if (2.0 * sizes[rows.start]) ** 2 < kept.floor * ROUNDED:
             break
         for columns in edges[number:]:
-            if (sizes[rows.start] + sizes[columns.start]) ** 2 < kept.floor:
+            if (sizes[rows.start] + sizes[columns.start]) ** 2 < kept.floor * ROUNDED:
                 break
             if columns is rows:
                 a, b = tiles.far_within(rows, kept.floor, most)
@@ -230,7 +231,7 @@ def _by_radius(points: FloatArray, radii: FloatArray, kept: _Kept) -> IntArray:
     outer = np.argpartition(-radii, OUTER)[:OUTER]
     known = farthest_pairs(points[outer], least=kept.least, most=kept.most, share=kept.share, floor=kept.floor)
     kept.floor = max(kept.floor, known.elsewhere)
-    reach = float(np.sqrt(kept.floor)) * (1.0 - 1e-9) - float(radii.max())
+    reach = float(np.sqrt(kept.floor * ROUNDED)) * ROUNDED - float(radii.max())
     rows = np.flatnonzero(radii >= reach)
     return rows[np.argsort(-radii[rows], kind="stable")]
 

@@ -30,7 +30,9 @@ def outline(points: FloatArray, count: int) -> IntArray:
         points: shape (s, 2).
         count: m; of a smooth convex set they miss about pi^2 / (8 m^2) of the extent.
     """
-    reached = directions(count).astype(np.float32) @ points.T.astype(np.float32)
+    own = points - points.mean(axis=0)
+    own /= max(float(np.abs(own).max()), np.finfo(np.float64).tiny)
+    reached = directions(count).astype(np.float32) @ own.T.astype(np.float32)
     return np.union1d(np.argmax(reached, axis=1), np.argmin(reached, axis=1))
 
 
@@ -79,6 +81,8 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
                 first, second = np.append(first, a), np.append(second, b)
                 squares, best = np.append(squares, reach), reach
         ceiling = best
+    elif best > enough:
+        ceiling = np.inf  # there may be better; nobody needs to know
     order = np.argsort(-squares, kind="stable")
     return Pairs(first[order], second[order], squares[order], ceiling)
 

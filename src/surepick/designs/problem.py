@@ -31,7 +31,8 @@ class Problem:
         group: for each of the K arms, its row in `basis`, shape (K,).
         first: for each row of `basis`, the first of the K arms that it stands for, shape (k,).
         rounding: what rounding may have added to an entry of the basis, as a share of the largest.
-        centre: mean of the active rows, shape (r,); not used for vectors.
+        centre: a point near the active rows, shape (r,): their mean, or that of a larger problem; not used for
+            vectors.
         opposite: the points are vectors.
     """
 
@@ -49,6 +50,16 @@ class Problem:
     @property
     def rank(self) -> int:
         return int(self.basis.shape[1])
+
+    @property
+    def relative_rounding(self) -> float:
+        """What rounding of the coordinates may be of the longest compared vector: large where arms are close."""
+        if self.opposite:
+            longest = float(self.point_lengths[0]) if len(self.points) else 0.0
+        else:
+            ends = self.points[self.active]
+            longest = float(np.ptp(ends, axis=0).max(initial=0.0))
+        return self.rounding * float(self.lengths.max(initial=0.0)) / longest if longest > 0.0 else 0.0
 
     def compared(self, start: int, stop: int) -> FloatArray:
         """Active points, of given places in `active`, less their centre."""
@@ -195,8 +206,22 @@ class _Arms:
     rounding: float
 
 
+def check_rank_tolerance(rank_tolerance: float | None) -> None:
+    """Refuse a cut that is no share.
+
+    Raises:
+        InvalidInput: it is negative, NaN, or 1 and more.
+    """
+    if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
+        raise InvalidInput(
+            f"rank_tolerance is {rank_tolerance}; it is a share of the largest singular value, from 0 to below 1. "
+            "1e-6 is usual for features rounded to six decimals."
+        )
+
+
 def _arms(matrix: FloatArray, rank_tolerance: float | None) -> _Arms:
     """The distinct rows in whitened coordinates, longest first."""
+    check_rank_tolerance(rank_tolerance)
     classes = equal_rows(matrix)
     return _longest_first(whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance), classes)
 
@@ -236,6 +261,7 @@ def pose_targets(
     Raises:
         InvalidInput: a target lies outside the span of the arms.
     """
+    check_rank_tolerance(rank_tolerance)
     classes = equal_rows(features)
     arms = _distinct(features, classes)
     white = whitened(arms, rank_tolerance=rank_tolerance)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.designs.objective import Objective
-from surepick.designs.problem import checked_weights, pose
+from surepick.designs.problem import checked_weights, normalised, pose
 from surepick.errors import InvalidInput
 from surepick.records import Allocation, Design, FloatArray, IntArray
 
@@ -41,14 +41,14 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
     lam = checked_weights(lam, lam.size)
     support = np.flatnonzero(lam)
     size = len(support)
-    if total != int(total):
+    if not math.isfinite(total) or total != int(total):
         raise InvalidInput(f"total is {total!r}; pulls are whole.")
     if total < size:
         raise InvalidInput(
             f"{total} pulls cannot be spread over {size} supported arms: every one needs a pull, or the differences "
             f"that it carries are not measured. Ask for at least {size}."
         )
-    shares = lam[support] / lam[support].sum()
+    shares = normalised(lam[support] / lam.max())
     counts = np.zeros(len(lam), np.int64)
     counts[support] = _apportioned(shares, int(total))
     return counts

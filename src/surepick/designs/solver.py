@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.designs.iteration import BOUND_SAFETY, Iterated, bounded, factor_of, first_working_set, iterated, sweep
+from surepick.designs.iteration import (
+    BOUND_SAFETY,
+    Iterated,
+    bounded,
+    factor_of,
+    first_working_set,
+    iterated,
+    spanning,
+    sweep,
+)
 from surepick.designs.objective import Objective, ends_of
 from surepick.designs.planar import outline
 from surepick.designs.problem import Problem, normalised, pose, restricted
 from surepick.designs.support import SAFE_RANGE_CUT, sparse
-from surepick.errors import InvalidInput, NotConverged
+from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.records import Design, FloatArray
 from surepick.threads import one_blas_thread
 
 SOLVED_SHARE = 0.5
 STEADY_SHARE = 0.1
+CLOSE = 16.0
+MOST_ROUNDING = 1e-3
 OUTLINE_ABOVE = 64
 OUTLINE_SHARE = 0.5
 OUTLINE_CEILING = 0.8
@@ -67,11 +79,21 @@ def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArr
     return mixed
 
 
+def less_rounding(problem: Problem, bound: float) -> float:
+    """A lower bound less what rounding of the coordinates may have added to it."""
+    return bound * (1.0 - min(CLOSE * problem.relative_rounding, MOST_ROUNDING))
+
+
 def certified(objective: Objective, weights: FloatArray, bound: float) -> Design:
     """The record of weights on the distinct arms: spread over all arms, valued afresh."""
     problem = objective.problem
     full = normalised(problem.spread(weights))
     value = objective.value(full[problem.first])
+    if bound > value * (1.0 + BOUND_SAFETY + 2.0 * CLOSE * problem.relative_rounding):
+        raise ContractError(
+            f"the lower bound {bound:.6g} exceeds the value {value:.6g} of a design (docs/design-solver.md, line 2): "
+            "one of them is wrong. Please report the features."
+        )
     return Design(full, value, min(bound, value), problem.rank)
 
 
@@ -119,8 +141,8 @@ def solve_design(
 
 def check_tolerance(tolerance: float) -> None:
     """Refuse a tolerance that no certificate can meet."""
-    if not tolerance > 0.0:
-        raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive, .01 is usual.")
+    if not 0.0 < tolerance < math.inf:
+        raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive and finite, .01 is usual.")
 
 
 def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
@@ -131,12 +153,13 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
     """
     objective, exact = Objective(problem), closed_form(problem)
     if exact is not None:
-        return certified(objective, exact[0], exact[1] * (1.0 - BOUND_SAFETY))
+        return certified(objective, exact[0], less_rounding(problem, exact[1] * (1.0 - BOUND_SAFETY)))
     if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:
         outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
         if outlined is not None:
             return outlined
     found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
+    found = replace(found, lower=less_rounding(problem, found.lower))
     design = certified(objective, _sparse(objective, found, tolerance=tolerance), found.lower)
     if not design.gap <= tolerance:
         raise NotConverged(
@@ -166,9 +189,11 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
     """
     problem = objective.problem
     count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
-    rows = outline(problem.basis, count)
+    rows = np.union1d(outline(problem.basis, count), spanning(problem.basis))
     if len(problem.active) < len(problem.basis):
         rows = np.union1d(rows, problem.active[outline(problem.points[problem.active], count)])
+    if np.count_nonzero(np.isin(rows, problem.active)) < 2:
+        return None
     bound, goal = 0.0, OUTLINE_SHARE * tolerance
     for _ in range(OUTLINE_TRIES):
         small = Objective(restricted(problem, rows))
@@ -176,7 +201,7 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         bounding = found.bounding.renamed(rows)
         priced = bounding.multipliers.any()
         seen = bounded(problem, bounding) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
-        bound = max(bound, seen.lower)
+        bound = max(bound, less_rounding(problem, seen.lower))
         weights = np.zeros(len(problem.basis))
         weights[rows] = _sparse(small, found, tolerance=OUTLINE_CEILING * tolerance)
         design = certified(objective, weights, bound)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.designs.independent import independent_star_design
 from surepick.designs.problem import checked_features, pose_star, pose_targets
 from surepick.designs.solver import check_tolerance, solved
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, NotConverged
 from surepick.records import Design, FloatArray, IntArray
 from surepick.threads import one_blas_thread
 
@@ -71,9 +73,22 @@ def solve_target_design(
     check_tolerance(tolerance)
     matrix = checked_features(features)
     vectors = checked_targets(targets, matrix.shape[1])
+    _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
     with one_blas_thread():
-        problem = pose_targets(matrix, vectors, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
-        return solved(problem, tolerance=tolerance, max_steps=max_steps)
+        scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
+        problem = pose_targets(matrix, scaled, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
+        try:
+            design = solved(problem, tolerance=tolerance, max_steps=max_steps)
+        except NotConverged as unfinished:
+            raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
+    return _scaled(design, exponent)
+
+
+def _scaled(design: Design, exponent: int) -> Design:
+    """The design with its values times 4 ** exponent."""
+    with np.errstate(over="ignore"):  # beyond the largest number: infinite
+        value, bound = (float(np.ldexp(number, 2 * exponent)) for number in (design.value, design.lower_bound))
+    return replace(design, value=value, lower_bound=bound)
 
 
 def solve_star_design(

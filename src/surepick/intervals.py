@@ -19,6 +19,7 @@ class Trial:
         drawn: sum of t xhat over the batches, shape (K,).
         bounds: the smallest U_j so far: h_j - h_c is at most this, shape (K,); infinite where nothing is known.
         leads: the estimate of h_c - h_j when that bound was reached, shape (K,).
+        evidence: log of p_c E_j with the bets of every batch, on settled rivals too, shape (K,).
 
     Source: docs/certified-elimination.md, line 10.
     """
@@ -28,9 +29,10 @@ class Trial:
     drawn: FloatArray
     bounds: FloatArray
     leads: FloatArray
+    evidence: FloatArray
 
     def __post_init__(self) -> None:
-        freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64)
+        freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64, evidence=np.float64)
 
 
 @record

@@ -29,7 +29,7 @@ from certified_studies import (
 )
 
 import surepick as sp
-from surepick.estimators import evidence
+from surepick.estimators.lens import Lens
 from surepick.policies import certification, certified_elimination
 from surepick.policies.epochs import Epoch
 
@@ -38,7 +38,7 @@ from surepick.policies.epochs import Epoch
 
 @pytest.fixture
 def no_bias(monkeypatch):
-    monkeypatch.setattr(evidence, "_bias", lambda embedded, counts, pulled, rows, *rest: np.zeros(len(rows)))
+    monkeypatch.setattr(Lens, "bias", lambda lens, rows, weights: np.zeros(len(rows)))
 
 
 @pytest.mark.usefixtures("no_bias")

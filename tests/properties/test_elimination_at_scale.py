@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.estimators import LeastSquaresEstimate, least_squares
-from surepick.policies import rules
+from surepick.policies import rules, screen
 from surepick.policies.rules import Comparison, compare
 from surepick.records import record
 
@@ -138,6 +138,46 @@ def test_two_thousand_estimates_are_compared_as_pairs(copies, multiplier):
     assert survives[best < -border].all()
     assert not survives[best > border].any()
     assert 0 < survives.sum() < 2000
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.sampled_from([0.0, 0.05, 1.0]), st.sampled_from([1.0, 20.0, 60.0]), st.sampled_from([1, 4]))
+def test_the_screen_passes_every_pair_that_meets_the_rule(seed, offset, share, copies):
+    rng = np.random.default_rng(seed)
+    estimate = fitted(rng, 4 * int(rng.integers(3, 40)), int(rng.integers(1, 5)), copies=copies)
+    arms, multiplier = np.flatnonzero(estimate.comparable), share * float(rng.uniform(0.1, 1.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screen, "FEWEST", 0)
+        found = screen.screen_of(estimate, arms, offset=offset, multiplier=multiplier)
+    leads = estimate.scores[arms][:, None] - estimate.scores[arms][None]
+    kills = (leads > 0) & (leads >= offset + multiplier * estimate.distances(arms, arms))
+    rows, columns = found.possible(arms, arms)
+    assert np.isin(np.flatnonzero(kills.any(axis=1)), rows).all()
+    assert np.isin(np.flatnonzero(kills.any(axis=0)), columns).all()
+
+
+@pytest.mark.parametrize("multiplier", [30.0, 60.0, 200.0])
+def test_the_screen_changes_no_comparison(multiplier, monkeypatch):
+    estimate, everybody = fitted(np.random.default_rng(5), 6000, 8), np.arange(6000)
+    found = compare(estimate, everybody, offset=0.02, multiplier=multiplier)
+    monkeypatch.setattr(screen, "FEWEST", 10**9)
+    plain = compare(estimate, everybody, offset=0.02, multiplier=multiplier)
+    assert found.survivors.tolist() == plain.survivors.tolist()
+    assert (found.leader, found.gap) == (plain.leader, plain.gap)
+    assert 0 < len(plain.survivors) < 6000
+
+
+def test_a_screen_that_asks_for_too_much_is_noticed(monkeypatch):
+    estimate, everybody = fitted(np.random.default_rng(5), 6000, 8), np.arange(6000)
+    honest = screen.screen_of
+
+    def strict(*given, **options):
+        found = honest(*given, **options)
+        return replace(found, above=found.above - 0.1 * np.abs(found.above).max())
+
+    plain = compare(estimate, everybody, offset=0.02, multiplier=60.0)
+    monkeypatch.setattr(rules, "screen_of", strict)
+    assert compare(estimate, everybody, offset=0.02, multiplier=60.0).survivors.tolist() != plain.survivors.tolist()
 
 
 @pytest.mark.parametrize(("copies", "multiplier"), [pytest.param(1, 120.0, marks=pytest.mark.slow), (5, 150.0)])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.estimators import batch_evidence, noise_allowance, with_squares
+from surepick.estimators.lens import Lens
 from surepick.records import Embedding, IndependentArms, Observations
 
 EPSILON = 0.1
@@ -124,7 +125,7 @@ def test_the_same_when_small_rewards_are_good(seed, squared, squares_before, noi
 
 def test_without_the_bias_the_expectation_exceeds_one(monkeypatch):
     """The saboteur: two pulled arms whose misspecification hides the lead of a third."""
-    monkeypatch.setattr("surepick.estimators.evidence._bias", lambda *arguments: np.zeros(len(arguments[3])))
+    monkeypatch.setattr(Lens, "bias", lambda lens, rows, weights: np.zeros(len(rows)))
     features = np.array([[1.0], [0.0], [0.5]])
     means = np.array([0.2, 0.2, 0.35])  # linear in the first two; the third is gamma = .15 above
     told = Observations(np.full(3, 20), np.array([4.0, 4.0, 7.0]), np.array([4.0, 4.0, 7.0]))

@@ -19,6 +19,7 @@ import surepick as sp
 from surepick.embeddings.neural import ArmNetwork, Network
 from surepick.estimators import batch_evidence, bias_ahead, evidence, noise_allowance, with_squares
 from surepick.estimators.evidence import GENEROUS
+from surepick.estimators.lens import Lens
 from surepick.estimators.network import left_out, plausible_regularization, train
 from surepick.estimators.steady_weights import steady_flows
 from surepick.noise import failure_probability
@@ -211,15 +212,15 @@ def steady_expectation(embedded, counts, means, *, rival, centre, **given_to_gai
 def least_favourable(embedded, counts, theta, *, rival, centre, **given_to_gains) -> np.ndarray:
     """Means at h_rival - h_centre = epsilon, with |eta| = gamma at every arm where it flatters the candidate most."""
     flows = []
-    honest = evidence._bias
+    honest = Lens.bias
 
-    def noted(given, told, pulled, rows, at, weights, bound):
-        flows.append((pulled, weights[rows == rival] * told[pulled]))
-        return honest(given, told, pulled, rows, at, weights, bound)
+    def noted(lens, rows, weights):
+        flows.append((lens.pulled, weights[rows == rival] * lens.counts))
+        return honest(lens, rows, weights)
 
     nothing = Observations(counts, np.zeros(len(counts)), np.zeros(len(counts)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "_bias", noted)
+        patch.setattr(Lens, "bias", noted)
         batch_evidence(embedded, nothing, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
     pulled, flow = flows[-1]  # of the steady weights
     slopes = np.zeros(len(counts))  # of the estimate of h_rival - h_centre less the truth, by eta
@@ -273,8 +274,8 @@ def test_the_enumeration_is_not_vacuous(monkeypatch):
     cases = [(seed, 0.1) for seed in range(60)]
     honest = [checked_expectation(*case, guess=False, need=False) for case in cases]
     assert sum(mean != 1.0 for mean in honest) >= 8
-    whole = evidence._bias
-    monkeypatch.setattr(evidence, "_bias", lambda *given: 0.3 * whole(*given))
+    whole = Lens.bias
+    monkeypatch.setattr(Lens, "bias", lambda *given: 0.3 * whole(*given))
     spoilt = [checked_expectation(*case, guess=False, need=False) for case in cases]
     print(f"\nlargest expectation {max(honest):.4f}, with 30 % of the bias {max(spoilt):.4f}")
     assert max(honest) <= 1.0 + 1e-9

@@ -180,6 +180,8 @@ def cheapest_dimension(
             "round; no number of pulls would help. Raise epsilon, or give a smaller valid norm bound."
         )
     screened = best[1]
+    if tolerance == screen_tolerance:  # the same design once more
+        return screened
     embedded = embedding.at(screened.dim)
     final = _screen(solve, embedded, tolerance)
     if round_cost(embedded.misspecification, final.value, accuracy, slack) > best[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
 from surepick.estimators.boundaries import anytime_radius, noise_multiplier
 from surepick.estimators.checks import collapsed, lack_of_fit, norm_contradicted
-from surepick.estimators.evidence import Evidence, batch_evidence, bias_ahead
+from surepick.estimators.evidence import Evidence, batch_evidence, bias_ahead, only
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.noise_allowance import NoiseAllowance, noise_allowance, with_squares
 from surepick.estimators.protocol import Estimate
@@ -14,6 +14,7 @@ from surepick.estimators.regularised import (
     regularised_least_squares,
     self_normalised_radius,
 )
+from surepick.linalg import Whitened
 from surepick.records import Embedding, IndependentArms, Observations
 
 __all__ = [
@@ -34,14 +35,25 @@ __all__ = [
     "noise_allowance",
     "noise_multiplier",
     "norm_contradicted",
+    "only",
     "regularised_least_squares",
     "self_normalised_radius",
     "with_squares",
 ]
 
 
-def estimate(embedding: Embedding | IndependentArms, seen: Observations, *, reference: int = 0) -> Estimate:
-    """The estimator that fits the structure: least squares, or arm means when there is none."""
+def estimate(
+    embedding: Embedding | IndependentArms,
+    seen: Observations,
+    *,
+    reference: int = 0,
+    white: Whitened | None = None,
+) -> Estimate:
+    """The estimator that fits the structure: least squares, or arm means when there is none.
+
+    Args:
+        white: the features' whitened coordinates, if they are known already; not used without structure.
+    """
     if isinstance(embedding, IndependentArms):
         return arm_means(seen)
-    return least_squares(embedding, seen, reference=reference)
+    return least_squares(embedding, seen, reference=reference, white=white)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.estimators.noise_allowance import ROUNDED_UP, NoiseAllowance
-from surepick.estimators.steady_weights import steady_flows
-from surepick.linalg import weighted_range, whitened
+from surepick.estimators.lens import BLOCK_ENTRIES, Lens
+from surepick.estimators.noise_allowance import NoiseAllowance
+from surepick.linalg import Whitened
 from surepick.records import Embedding, FloatArray, IndependentArms, IntArray, Observations, freeze, record
 
 HEURISTIC_CAUTION = 0.7
-BLOCK_ENTRIES = 4_000_000
+SMALL_ENTRIES = 262_144  # weights that are formed at once
+CACHED_ENTRIES = 65_536  # of more, so many at a time: they stay in the cache
+LEAST_ROWS = 256
 LEAST_ROOM = 0.1  # of a margin
 GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
 CERTAIN = 1e6  # evidence of differences that are known without noise
@@ -33,10 +35,25 @@ class Evidence:
     def __post_init__(self) -> None:
         freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
 
+    def only(self, rivals: IntArray) -> Evidence:
+        """The evidence against some rivals; nothing against the others."""
+        return Evidence(*(only(column, rivals) for column in (self.gains, self.bets, self.drawn)))
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Both together, where each rival is in one of them only."""
+        return Evidence(self.gains + other.gains, self.bets + other.bets, self.drawn + other.drawn)
+
     @staticmethod
     def nothing(num_arms: int) -> Evidence:
         """No evidence."""
         return Evidence(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
+
+
+def only(column: FloatArray, rivals: IntArray) -> FloatArray:
+    """The entries of some rivals, and 0 for the others."""
+    kept = np.zeros_like(column)
+    kept[rivals] = column[rivals]
+    return kept
 
 
 def batch_evidence(
@@ -53,6 +70,7 @@ def batch_evidence(
     needs: FloatArray | None = None,
     scores: FloatArray | None = None,
     offset: float = 0.0,
+    white: Whitened | None = None,
 ) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -83,6 +101,7 @@ def batch_evidence(
             lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
         offset: taken from every reward, a number from before the batch; norm bound and misspecification then refer to
             the means less this number.
+        white: `whitened(embedded.features)`, for whoever has it; None: formed here.
 
     Returns:
         The gains, and the bets and estimates behind them.
@@ -93,26 +112,25 @@ def batch_evidence(
         return _gains_of_means(seen, centre, epsilon, margins, allowance, noise_scales, needs)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
-    pulled = np.flatnonzero(seen.counts)
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
-    if len(pulled) == 0:
+    if not seen.counts.any():
         return Evidence(gains, bets, drawn)
-    coordinates, own = _coordinates(embedded, seen.counts, pulled, noise_scales)
-    step = max(1, BLOCK_ENTRIES // max(len(pulled), embedded.dim) // (embedded.dim if steady else 1))
+    lens = Lens.of(embedded, seen.counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound, white=white)
+    pulled, counts = lens.pulled, lens.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
+    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if steady else 1)
     for first in range(0, len(wanted), step):
         rows = wanted[first : first + step]
-        weights = (coordinates[rows] - coordinates[centre]) @ own
-        beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
+        weights = lens.weights(rows)
+        beta = lens.bias(rows, weights)
         if steady and embedded.misspecification > 0.0:
             rooms = np.maximum(margins[rows] - beta, LEAST_ROOM * margins[rows])
-            weights = _steadied(embedded, seen.counts, pulled, rows, centre, weights, coordinates, noise_scales, rooms)
-            beta = _bias(embedded, seen.counts, pulled, rows, centre, weights, norm_bound)
+            weights = lens.steadied(rows, weights, rooms)
+            beta = lens.bias(rows, weights)
         limits = None if needs is None else needs[rows]
-        drift = _drift(weights * seen.counts[pulled], scores, pulled, rows, centre, offset)
-        rooms = margins[rows] - beta - drift
-        tilts = _bets(weights, seen.counts[pulled], pulled, rooms, allowance, noise_scales, limits)
-        ahead = weights @ (seen.sums[pulled] - offset * seen.counts[pulled])
+        rooms = margins[rows] - beta - lens.drift(rows, weights, scores, offset)
+        tilts = _bets(weights, counts, pulled, rooms, allowance, noise_scales, limits)
+        ahead = weights @ (seen.sums[pulled] - offset * counts)
         penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
         gains[rows], bets[rows], drawn[rows] = tilts * (epsilon - beta - ahead) - penalty, tilts, tilts * ahead
         known = ~weights.any(axis=1) & (beta < epsilon)
@@ -120,24 +138,12 @@ def batch_evidence(
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 
-def _coordinates(
-    embedded: Embedding, counts: IntArray, pulled: IntArray, noise_scales: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(Y, W) with u = (Y_j - Y_c) W for each pair, shapes (K, r) and (r, p)."""
-    variances = (noise_scales[pulled] / noise_scales[pulled].max()) ** 2  # a common factor cancels in u
-    basis = whitened(embedded.features).basis
-    span = weighted_range(basis[pulled], counts[pulled] / variances)
-    coordinates = basis @ span.to_unit
-    return coordinates, coordinates[pulled].T / variances
-
-
-def _drift(
-    flows: FloatArray, scores: FloatArray | None, pulled: IntArray, rows: IntArray, centre: int, offset: float = 0.0
-) -> FloatArray:
-    """By how much the flows would overstate each rival's lead if the means were as guessed; at least 0."""
-    if scores is None:
-        return np.zeros(len(rows))
-    return np.asarray(np.maximum(flows @ (scores[pulled] - offset) - (scores[rows] - scores[centre]), 0.0))
+def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
+    """Rows of weights to form at a time; `depth` numbers are formed for each weight."""
+    if num_rows * num_columns <= SMALL_ENTRIES and depth == 1:
+        return max(num_rows, 1)
+    most = max(1, BLOCK_ENTRIES // num_columns // depth)
+    return most if depth > 1 else min(most, max(LEAST_ROWS, CACHED_ENTRIES // num_columns))
 
 
 def bias_ahead(
@@ -162,41 +168,11 @@ def bias_ahead(
 
     Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
     """
-    pulled = np.flatnonzero(counts)
-    coordinates, own = _coordinates(embedded, counts, pulled, noise_scales)
-    weights = (coordinates[rivals] - coordinates[centre]) @ own
+    lens = Lens.of(embedded, counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound)
+    weights = lens.weights(rivals)
     if rooms is not None and embedded.misspecification > 0.0:
-        weights = _steadied(embedded, counts, pulled, rivals, centre, weights, coordinates, noise_scales, rooms)
-    beta = _bias(embedded, counts, pulled, rivals, centre, weights, norm_bound)
-    return np.asarray(beta + _drift(weights * counts[pulled], scores, pulled, rivals, centre))
-
-
-def _steadied(
-    embedded: Embedding,
-    counts: IntArray,
-    pulled: IntArray,
-    rows: IntArray,
-    centre: int,
-    weights: FloatArray,
-    coordinates: FloatArray,
-    noise_scales: FloatArray,
-    rooms: FloatArray,
-) -> FloatArray:
-    """Weights of the same linear estimates with less bias; those given where there is nothing to choose."""
-    if len(pulled) <= coordinates.shape[1]:
-        return weights
-    targets = (rows[:, None] == pulled[None, :]).astype(np.float64) - (pulled == centre)
-    flows = steady_flows(
-        weights * counts[pulled],
-        targets,
-        coordinates[pulled],
-        counts[pulled],
-        noise_scales[pulled],
-        rooms,
-        misspecification=embedded.misspecification,
-    )
-    steadied: FloatArray = flows / counts[pulled]
-    return steadied
+        weights = lens.steadied(rivals, weights, rooms)
+    return np.asarray(lens.bias(rivals, weights) + lens.drift(rivals, weights, scores))
 
 
 def _bets(
@@ -246,38 +222,6 @@ def _enough(
     share = np.divide(bets * rooms - under, 2.0 * costs, out=np.ones_like(bets), where=costs > 0)
     share = np.where(gains > wanted, np.minimum(share, 1.0), 1.0)
     return bets * share, share * bets * rooms - share**2 * costs
-
-
-def _bias(
-    embedded: Embedding,
-    counts: IntArray,
-    pulled: IntArray,
-    rows: IntArray,
-    centre: int,
-    weights: FloatArray,
-    norm_bound: float,
-) -> FloatArray:
-    """beta of each row: what misspecification and inexact weights can move the estimate by, rounded up."""
-    flow = weights * counts[pulled]
-    features, gamma = embedded.features, embedded.misspecification
-    missed = features[rows] - features[centre] - flow @ features[pulled]
-    lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
-    rounding = lengths[rows] + lengths[centre] + np.abs(flow) @ lengths[pulled]
-    rounding *= 4.0 * (len(pulled) + embedded.dim) * np.finfo(np.float64).eps
-    beta = norm_bound * (np.sqrt(np.einsum("ij,ij->i", missed, missed)) + rounding)
-    if gamma > 0.0:
-        place = np.full(len(counts), -1)
-        place[pulled] = np.arange(len(pulled))
-        at_row, at_centre = place[rows], int(place[centre])
-        flow[at_row >= 0, at_row[at_row >= 0]] -= 1.0
-        total = np.where(at_row >= 0, 0.0, 1.0)
-        if at_centre >= 0:
-            flow[:, at_centre] += 1.0
-        else:
-            total += 1.0
-        beta += gamma * (total + np.sum(np.abs(flow), axis=1))
-    beta *= ROUNDED_UP
-    return np.asarray(beta)
 
 
 def _gains_of_means(

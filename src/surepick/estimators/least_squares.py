@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.linalg import weighted_range, whitened
+from surepick.linalg import WeightedRange, Whitened, weighted_range, whitened
 from surepick.records import BoolArray, Embedding, FloatArray, IntArray, Observations, freeze, record
 
 RANGE_TOLERANCE = 1e-7
+BLOCK_ENTRIES = 65_536  # what is formed of a block of rows stays in the cache
+LEAST_ROWS = 256
+SMALL_ENTRIES = 262_144  # not worth dividing
 
 
 @record
@@ -36,21 +39,39 @@ class LeastSquaresEstimate:
 
         Cost: one matrix product, len(left) x len(right) memory.
         """
-        centre = self.coordinates[right[0]] if len(right) else 0.0
-        a, b = self.coordinates[left] - centre, self.coordinates[right] - centre
-        lengths = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1)[None, :]
-        rounding = 4.0 * (a.shape[1] + 4) * np.finfo(np.float64).eps * lengths
-        squared = np.maximum(lengths - 2.0 * (a @ b.T), 0.0) + rounding
-        lengths_left, lengths_right = (np.sqrt(np.sum(self.coordinates[rows] ** 2, axis=1)) for rows in (left, right))
-        distances: FloatArray = np.sqrt(squared)
-        distances += self.relative_error * (lengths_left[:, None] + lengths_right[None, :])
-        distances[~np.outer(self.comparable[left], self.comparable[right])] = np.inf
-        distances[left[:, None] == right[None, :]] = 0.0
+        distances = np.empty((len(left), len(right)))
+        if distances.size == 0:
+            return distances
+        centre = self.coordinates[right[0]]
+        b = self.coordinates[right] - centre
+        lengths, reaches = np.sum(b * b, axis=1), np.sqrt(np.sum(self.coordinates[right] ** 2, axis=1))
+        step = max(LEAST_ROWS, BLOCK_ENTRIES // max(len(right), b.shape[1], 1))
+        if distances.size <= SMALL_ENTRIES:
+            step = len(left)
+        for top in range(0, len(left), step):
+            rows = left[top : top + step]
+            part = distances[top : top + step]
+            own = self.coordinates[rows]
+            a = own - centre
+            np.add(np.sum(a * a, axis=1)[:, None], lengths[None, :], out=part)
+            rounding = 4.0 * (a.shape[1] + 4) * np.finfo(np.float64).eps * part
+            part -= 2.0 * (a @ b.T)
+            np.maximum(part, 0.0, out=part)
+            part += rounding
+            np.sqrt(part, out=part)
+            part += self.relative_error * (np.sqrt(np.sum(own**2, axis=1))[:, None] + reaches[None, :])
+            part[~np.outer(self.comparable[rows], self.comparable[right])] = np.inf
+            part[rows[:, None] == right[None, :]] = 0.0
         return distances
 
 
 def least_squares(
-    embedding: Embedding, seen: Observations, *, reference: int = 0, range_tolerance: float = RANGE_TOLERANCE
+    embedding: Embedding,
+    seen: Observations,
+    *,
+    reference: int = 0,
+    range_tolerance: float = RANGE_TOLERANCE,
+    white: Whitened | None = None,
 ) -> LeastSquaresEstimate:
     """The least-squares estimate of one batch.
 
@@ -65,6 +86,7 @@ def least_squares(
         seen: counts and sums of one batch whose counts were fixed before its rewards.
         reference: an arm of interest; arms whose difference to it is out of range are marked not comparable.
         range_tolerance: relative length outside the range, in whitened coordinates, that counts as rounding.
+        white: `whitened(embedding.features)`, for whoever has it; None: formed here.
 
     Returns:
         Scores and coordinates of all K arms.
@@ -73,14 +95,28 @@ def least_squares(
     Differs from the paper: range check instead of an inverse. The factorisation is of the weighted rows, never of A.
     Cost: O(K d^2) time, O(K d) memory.
     """
-    white = whitened(embedding.features)
+    white = whitened(embedding.features) if white is None else white
     basis, relative_error = white.basis, 8.0 * float(np.finfo(np.float64).eps) * white.condition
     pulled = np.flatnonzero(seen.counts)
     span = weighted_range(basis[pulled], seen.counts[pulled])
     coordinates = basis @ span.to_unit
     scores = coordinates @ (coordinates[pulled].T @ seen.sums[pulled])
-    differences = basis - basis[reference]
-    residual = differences - (differences @ span.directions) @ span.directions.T
-    scale = np.sqrt(np.max(np.sum(basis * basis, axis=1), initial=0.0))
-    comparable = np.sqrt(np.sum(residual * residual, axis=1)) <= range_tolerance * scale
+    comparable = _in_range(basis, span, reference, range_tolerance)
+    for made_here in (scores, coordinates, comparable):
+        made_here.flags.writeable = False  # and so it is not copied
     return LeastSquaresEstimate(scores, coordinates, comparable, seen.total, relative_error)
+
+
+def _in_range(basis: FloatArray, span: WeightedRange, reference: int, tolerance: float) -> BoolArray:
+    """Which differences to the reference lie in the range; all of them where it is the whole space."""
+    if basis.shape[1] == span.directions.shape[1] and tolerance >= RANGE_TOLERANCE:
+        return np.ones(len(basis), bool)  # what rounding leaves is some d eps of a length that is at most twice `scale`
+    lengths, scale = np.empty(len(basis)), 0.0
+    step = max(LEAST_ROWS, BLOCK_ENTRIES // max(basis.shape[1], 1))
+    for top in range(0, len(basis), step):
+        rows = basis[top : top + step]
+        differences = rows - basis[reference]
+        residual = differences - (differences @ span.directions) @ span.directions.T
+        lengths[top : top + step] = np.sqrt(np.sum(residual * residual, axis=1))
+        scale = max(scale, float(np.max(np.sum(rows * rows, axis=1))))
+    return np.asarray(lengths <= tolerance * np.sqrt(scale))

@@ -69,6 +69,8 @@ class NoiseAllowance:
 
     def expected(self, tilts: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
+        if not np.isfinite(self.spread):
+            return np.asarray(counts * self._by_sigma(tilts, arms))
         plain, empirical, usable = self._per_pull(tilts, arms)
         each = np.where(usable, empirical * self.variances[arms], plain)
         return np.asarray(counts * each)
@@ -84,18 +86,20 @@ class NoiseAllowance:
         Returns:
             shape (..., p), rounded up.
         """
-        plain, empirical, usable = self._per_pull(tilts, arms)
         if not np.isfinite(self.spread):
-            return np.asarray(ROUNDED_UP * seen.counts[arms] * plain)
+            return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(tilts, arms))
+        plain, empirical, usable = self._per_pull(tilts, arms)
         counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
         scatter = scatter_of(counts, seen.sums[arms], squares, self.centres[arms], self.spread)
         return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, counts * plain))
 
+    def _by_sigma(self, tilts: FloatArray, arms: IntArray) -> FloatArray:
+        each: FloatArray = 0.5 * tilts**2 * self.scales[arms] ** 2
+        return each
+
     def _per_pull(self, tilts: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Allowance by sigma, allowance for each unit of scatter, and where the second is to be used."""
-        plain = 0.5 * tilts**2 * self.scales[arms] ** 2
-        if not np.isfinite(self.spread):
-            return plain, np.zeros_like(plain), np.zeros(plain.shape, bool)
+        plain = self._by_sigma(tilts, arms)
         share = tilts * self.spread
         empirical = _psi(np.minimum(share, LARGEST_TILT)) / self.spread**2
         usable = self.known[arms] & (share <= LARGEST_TILT) & (empirical * self.variances[arms] < plain)

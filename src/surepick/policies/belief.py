@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,9 @@ import numpy as np
 from surepick.designs import farthest_pairs
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.norm_source import ESTIMATED_NORM
+from surepick.equal_rows import equal_rows
 from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
+from surepick.policies.farthest_first import ROWS, farthest_first
 from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan
 
 FALSE_ALARM = 1e-3
@@ -124,11 +127,24 @@ def reach(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
         return 0.0
     whole = embedding.at(embedding.max_dim)
     bias = 2.0 * whole.misspecification
-    end = whole.features[int(np.argmax(_squares(whole.features, 0)))]
-    least = embedding.norm_bound * float(np.sqrt(np.max(np.sum((whole.features - end) ** 2, axis=1)))) + bias
+    end, _ = _farthest_from(whole.features, 0)
+    _, square = _farthest_from(whole.features, end)
+    least = embedding.norm_bound * math.sqrt(square) + bias
     if least > enough:
         return least
     return embedding.norm_bound * float(np.sqrt(farthest_pairs(whole.features).squares[0])) + bias
+
+
+def _farthest_from(vectors: FloatArray, arm: int) -> tuple[int, float]:
+    """(the arm that is farthest from a given one, its squared distance)."""
+    farthest, largest = arm, 0.0
+    for top in range(0, len(vectors), ROWS):
+        difference = vectors[top : top + ROWS] - vectors[arm]
+        squares = np.sum(difference**2, axis=1)
+        best = int(np.argmax(squares))
+        if squares[best] > largest:
+            farthest, largest = top + best, float(squares[best])
+    return farthest, largest
 
 
 def vacuous(embedding: ArmEmbedding, epsilon: float) -> bool:
@@ -153,9 +169,7 @@ def spread_over_equals(embedding: ArmEmbedding, counts: IntArray) -> IntArray:
     """
     if embedding.num_distinct == embedding.num_arms:
         return counts
-    vectors = embedding.at(embedding.max_dim).features
-    _, group = np.unique(vectors, axis=0, return_inverse=True)
-    group = group.reshape(-1)
+    group = equal_rows(embedding.at(embedding.max_dim).features).group
     sizes, totals = np.bincount(group), np.bincount(group, weights=counts).astype(np.int64)
     order = np.argsort(group, kind="stable")
     place = np.empty(len(group), np.int64)  # of each arm within its group
@@ -179,30 +193,16 @@ def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: f
     Returns:
         Extra pulls, shape (K,), 0 or 1.
 
-    Source: Gonzalez (1985) for the traversal. Cost: O(K d r) for r reserved pulls.
+    Source: Gonzalez (1985) for the traversal. Cost: as `farthest_first`.
     """
     extra = np.zeros_like(counts)
     room = min(int(share * counts.sum()), MOST_RESERVED)
     if room == 0 or (representable(embedding, dim) and embedding.num_distinct == embedding.num_arms):
         return extra
-    vectors = embedding.at(embedding.max_dim).features
-    nearest = np.full(len(vectors), np.inf)
-    for arm in np.flatnonzero(counts):
-        nearest = np.minimum(nearest, _squares(vectors, int(arm)))
-    for _ in range(room):
-        free = np.flatnonzero(counts + extra == 0)  # copies of pulled arms come last
-        if free.size == 0:
-            break
-        farthest = int(free[np.argmax(nearest[free])])
-        extra[farthest] = 1
-        nearest = np.minimum(nearest, _squares(vectors, farthest))
+    pulled = counts > 0
+    spread = farthest_first(embedding.at(embedding.max_dim).features, np.flatnonzero(pulled), ~pulled, room)
+    extra[spread] = 1  # copies of pulled arms come last
     return extra
-
-
-def _squares(vectors: FloatArray, arm: int) -> FloatArray:
-    difference = vectors - vectors[arm]
-    squares: FloatArray = np.einsum("ij,ij->i", difference, difference)
-    return squares
 
 
 def assumed(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from surepick.noise import Noise, failure_probability
 from surepick.policies import steering
 from surepick.policies.answers import answer_without_pulls, assumptions_for, verdict
 from surepick.policies.belief import with_alarms
-from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened, start_of
 from surepick.policies.protocol import trace_row
 from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
 
@@ -107,7 +107,7 @@ def concluded(
     plan: Plan,
     seen: Observations,
     *,
-    evidence: Callable[[int], Evidence],
+    evidence: Callable[[int, IntArray], Evidence],
     threshold: float,
     epsilon: float,
     leader: int,
@@ -118,9 +118,12 @@ def concluded(
 ) -> Step[CertifiedState]:
     """The state after a batch, and its row of the trace.
 
+    A rival that is settled stays so: nothing more is bet on it, and its evidence stays what it was. Only the intervals
+    go on with the bets on everybody, for whoever asks for them.
+
     Args:
         also: further candidates whose epochs open with that of the plan's, chosen from the past.
-        evidence: candidate -> what the batch says for it (lines 2 to 4).
+        evidence: (candidate, rivals) -> what the batch says for it against these (lines 2 to 4), and nothing of others.
         threshold: log(1/delta).
         epsilon: the shortfall that is tolerated, in reward units.
         leader: the arm of highest score now.
@@ -132,7 +135,8 @@ def concluded(
     if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
             epochs = opened(epochs, candidate, num_arms)
-    found = {epoch.candidate: evidence(epoch.candidate) for epoch in epochs}
+    found = {epoch.candidate: evidence(epoch.candidate, epoch.unsettled()) for epoch in epochs}
+    past = {epoch.candidate: epoch.settled for epoch in epochs}
     epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold)
     candidate = -1 if plan.candidate is None else plan.candidate
     certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
@@ -152,7 +156,8 @@ def concluded(
     )
 
     def deciding(before: Intervals | None) -> Intervals:
-        return intervals_of(after, found, before, threshold=threshold, epsilon=epsilon)
+        whole = {candidate: one.plus(evidence(candidate, past[candidate])) for candidate, one in found.items()}
+        return intervals_of(after, whole, before, threshold=threshold, epsilon=epsilon)
 
     return Step(after, _row(plan, seen, after, gap(after.finished)), deciding)
 
@@ -161,7 +166,10 @@ def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: in
     epoch = epoch_of(epochs, candidate)
     if epoch is None:
         return np.arange(num_arms)
-    return np.union1d(epoch.unsettled(), [candidate, leader])
+    possible = np.ones(num_arms, bool)
+    possible[epoch.settled] = False
+    possible[[candidate, leader]] = True
+    return np.flatnonzero(possible)
 
 
 def intervals_of(
@@ -178,7 +186,7 @@ def intervals_of(
 
     Args:
         after: the state after the batch.
-        found: candidate -> what the batch says for it.
+        found: candidate -> what the batch says for it against everybody.
         before: the intervals of the batch before, with the trials of all candidates.
         threshold: log(1/delta).
         epsilon: the shortfall that is tolerated, in reward units.
@@ -186,7 +194,7 @@ def intervals_of(
     known = {} if before is None else {trial.candidate: trial for trial in before.trials}
     num_arms = len(after.seen.counts)
     trials = tuple(
-        _tried(epoch, known.get(epoch.candidate) or _untried(epoch.candidate, num_arms), found, threshold, epsilon)
+        _tried(epoch, known.get(epoch.candidate) or _untried(epoch, num_arms), found, threshold, epsilon)
         for epoch in after.epochs
     )
     trial = next((one for one in trials if one.candidate == after.candidate), None)
@@ -207,21 +215,21 @@ def intervals_of(
     )
 
 
-def _untried(candidate: int, num_arms: int) -> Trial:
+def _untried(epoch: Epoch, num_arms: int) -> Trial:
     zeros, unknown = np.zeros(num_arms), np.full(num_arms, np.inf)
-    return Trial(candidate, zeros, zeros, unknown, np.full(num_arms, np.nan))
+    return Trial(epoch.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start_of(epoch.weight, num_arms))
 
 
 def _tried(epoch: Epoch, trial: Trial, found: Mapping[int, Evidence], threshold: float, epsilon: float) -> Trial:
     """The trial of an epoch's candidate after one more batch."""
     batch = found[epoch.candidate]
-    bets, drawn = trial.bets + batch.bets, trial.drawn + batch.drawn
+    bets, drawn, evidence = trial.bets + batch.bets, trial.drawn + batch.drawn, trial.evidence + batch.gains
     told = bets > 0.0
     share = np.where(told, bets, 1.0)
-    bounds = np.where(told, epsilon + (threshold - epoch.evidence) / share, np.inf)
+    bounds = np.where(told, epsilon + (threshold - evidence) / share, np.inf)
     better = bounds < trial.bounds
     leads = np.where(better, -drawn / share, trial.leads)
-    return Trial(epoch.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads)
+    return Trial(epoch.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads, evidence)
 
 
 def _row(plan: Plan, seen: Observations, after: CertifiedState, gap: float | None) -> RoundRecord:

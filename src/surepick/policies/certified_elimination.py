@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,8 @@ from surepick.complexity import cheapest_dimension
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.estimators import Evidence, batch_evidence, estimate, noise_allowance, with_squares
+from surepick.estimators import Evidence, batch_evidence, estimate, noise_allowance, only, with_squares
+from surepick.linalg import Whitened
 from surepick.noise import Noise, largest_scale, scales
 from surepick.policies import certification, steering
 from surepick.policies.answers import check_common, known_gap_bound
@@ -27,6 +29,7 @@ from surepick.policies.belief import (
     vacuous,
 )
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
+from surepick.policies.prepared import Prepared, white_for
 from surepick.policies.protocol import plain_options
 from surepick.policies.steering import Guess, Remaining
 from surepick.records import (
@@ -44,6 +47,7 @@ from surepick.records import (
 from surepick.settings import positive_number, share_of_pulls, whole_number
 
 CERTIFIED_FAMILIES = ("linear", "kernel", "independent")
+ALL_TOGETHER = 4096  # arms up to which rivals share one product: its size may decide the last bit of a row
 OPTIONS = ("gap_bound", "dim", "tolerance", "reserve", "largest_batch")
 
 
@@ -97,6 +101,7 @@ class CertifiedElimination:
     tolerance: float = 0.05
     reserve: float = 0.05
     largest_batch: int | None = None
+    _prepared: Prepared = field(default_factory=Prepared, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
@@ -296,28 +301,39 @@ class CertifiedElimination:
         )
 
     def _guess(self, dim: int, seen: Observations) -> Guess:
-        return steering.guess_of(self.embedded(dim), seen, noise_allowance(self.noise, seen).noise_scales(self.epsilon))
+        def form() -> Guess:
+            used, noise_scales = self.embedded(dim), noise_allowance(self.noise, seen).noise_scales(self.epsilon)
+            return steering.guess_of(used, seen, noise_scales, white=self._white(used, dim))
 
-    def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int], Evidence]:
-        """candidate -> the batch's log e-values; bets and allowances are from before the batch (lines 2 to 4)."""
+        return self._prepared.guess(dim, seen, form)
+
+    def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
+        return white_for(self._prepared, self.embedding, used, dim)
+
+    def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
+        """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""
         allowance = noise_allowance(self.noise, state.seen)
         noise_scales = allowance.noise_scales(self.epsilon)
         batch = with_squares(self.noise, seen)
         guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
 
-        def evidence(centre: int) -> Evidence:
-            if guess is None:
+        def evidence(centre: int, rivals: IntArray) -> Evidence:
+            if guess is None or len(rivals) == 0:
                 return Evidence.nothing(self.num_arms)
-            return batch_evidence(
-                self.embedded(plan.dim),
+            used, margins = self.embedded(plan.dim), guess.margins(centre, self.epsilon)
+            few = self.num_arms <= ALL_TOGETHER
+            found = batch_evidence(
+                used,
                 batch,
                 centre=centre,
                 epsilon=self.epsilon,
-                margins=guess.margins(centre, self.epsilon),
+                margins=margins if few else only(margins, rivals),
                 allowance=allowance,
                 noise_scales=noise_scales,
                 norm_bound=self.embedding.norm_bound,
+                white=self._white(used, plan.dim),
             )
+            return found.only(rivals) if few else found
 
         return evidence
 
@@ -333,7 +349,7 @@ class CertifiedElimination:
         embedded = self.embedded(plan.dim)
         if isinstance(embedded, IndependentArms) or seen.total == 0:
             return ()
-        fitted = estimate(embedded, seen)
+        fitted = estimate(embedded, seen, white=self._white(embedded, plan.dim))
         return suspicions(self.embedding, plan, seen, fitted, sigma=largest_scale(self.noise), epsilon=self.epsilon)
 
     def _gap(self, finished: str) -> float | None:

@@ -18,6 +18,7 @@ from surepick.estimators import (
     estimate,
     lack_of_fit,
     noise_allowance,
+    only,
     with_squares,
 )
 from surepick.noise import Noise, largest_scale, scales
@@ -330,25 +331,24 @@ class CertifiedNeural:
 
     def _evidence(
         self, state: CertifiedState, learnt: Learnt, used: Embedding | IndependentArms, seen: Observations
-    ) -> Callable[[int], Evidence]:
-        """candidate -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
+    ) -> Callable[[int, IntArray], Evidence]:
+        """(candidate, rivals) -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
         allowance = noise_allowance(self.noise, state.seen)
         noise_scales = allowance.noise_scales(self.epsilon)
         batch = with_squares(self.noise, seen)
         guess = self._guess(learnt, state.seen) if state.seen.total > 0 else None
 
-        def evidence(centre: int) -> Evidence:
-            if guess is None:
-                return Evidence.nothing(self.num_arms)
+        def evidence(centre: int, rivals: IntArray) -> Evidence:
             epoch = epoch_ahead(state, centre, self.num_arms)
-            margins = guess.margins(centre, self.epsilon)
-            margins[epoch.settled] = 0.0
+            rivals = np.setdiff1d(rivals, epoch.settled)  # the bets of a settled rival are over, in the intervals too
+            if guess is None or len(rivals) == 0:
+                return Evidence.nothing(self.num_arms)
             return batch_evidence(
                 used,
                 batch,
                 centre=centre,
                 epsilon=self.epsilon,
-                margins=margins,
+                margins=only(guess.margins(centre, self.epsilon), rivals),
                 allowance=allowance,
                 noise_scales=noise_scales,
                 steady=True,

@@ -20,7 +20,8 @@ class Epoch:
     Args:
         candidate: c, the arm that it may certify.
         weight: p, its share of the error probability, in (0, 1).
-        evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,).
+        evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,); of a
+            settled rival, as it was at the batch that settled it.
         settled: rivals whose evidence has reached log(1/delta) at some time, ascending.
     """
 
@@ -68,8 +69,12 @@ def opened(epochs: tuple[Epoch, ...], candidate: int, num_arms: int) -> tuple[Ep
     weight = next_weight(epochs)
     if math.fsum([weight, *(epoch.weight for epoch in epochs)]) > 1.0:
         raise ContractError("the weights of the epochs exceed 1; the error probability would exceed delta (line 6).")
-    start = np.full(num_arms, math.log(weight) if weight > 0.0 else -np.inf)
-    return (*epochs, Epoch(candidate, weight, start, np.empty(0, np.int64)))
+    return (*epochs, Epoch(candidate, weight, start_of(weight, num_arms), np.empty(0, np.int64)))
+
+
+def start_of(weight: float, num_arms: int) -> FloatArray:
+    """The evidence of an epoch before its first batch: log p against every rival."""
+    return np.full(num_arms, math.log(weight) if weight > 0.0 else -np.inf)
 
 
 def advanced(epochs: tuple[Epoch, ...], gains: Mapping[int, FloatArray], threshold: float) -> tuple[Epoch, ...]:
@@ -79,12 +84,14 @@ def advanced(epochs: tuple[Epoch, ...], gains: Mapping[int, FloatArray], thresho
     value that the process ever takes (docs/certified-elimination.md, line 8).
 
     Args:
-        gains: candidate -> log e-values of the batch, shape (K,).
+        gains: candidate -> log e-values of the batch, shape (K,), 0 for rivals on which nothing was bet.
         threshold: log(1/delta).
     """
     after = []
     for epoch in epochs:
         evidence = epoch.evidence + gains[epoch.candidate]
-        settled = np.union1d(epoch.settled, np.flatnonzero(evidence >= threshold))
-        after.append(Epoch(epoch.candidate, epoch.weight, evidence, settled[settled != epoch.candidate]))
+        reached = evidence >= threshold
+        reached[epoch.settled] = True
+        reached[epoch.candidate] = False
+        after.append(Epoch(epoch.candidate, epoch.weight, evidence, np.flatnonzero(reached)))
     return tuple(after)

@@ -14,6 +14,7 @@ import numpy as np
 
 from surepick.estimators import Estimate
 from surepick.intervals import Intervals
+from surepick.policies.screen import screen_of
 from surepick.records import BoolArray, FloatArray, IntArray, record
 
 BLOCK = 512
@@ -61,7 +62,8 @@ def compare(estimate: Estimate, active: IntArray, *, offset: float, multiplier: 
     Source: Algorithm 1, line 10.
     Differs from the paper: strictly higher score is required, so that equal arms cannot rule out one another; scores
     closer than their rounding count as equal. The set can never become empty: the leader has no higher score above it.
-    Cost: O(|S| * survivors * d) at worst, blocks of bounded memory.
+    Cost: O(|S| * survivors * d) at worst, which is one matrix product for least squares (`Screen`); blocks of bounded
+        memory.
     """
     scores = estimate.scores
     comparable = estimate.comparable[active]
@@ -103,13 +105,19 @@ class Rule:
 def _not_ruled_out(rule: Rule, ranked: IntArray) -> IntArray:
     """The arms of `ranked` (decreasing score) that no arm of higher score rules out."""
     kept = ranked[:0]
+    screen = screen_of(rule.estimate, ranked, offset=rule.offset, multiplier=rule.multiplier)
     for start in range(0, len(ranked), BLOCK):
         block = ranked[start : start + BLOCK]
         block = block[~rule.rules_out(kept[:HEAD], block)]
         rivals = np.concatenate([kept[HEAD:], block])
         gone = np.zeros(len(block), bool)
         for first in range(0, len(rivals), 8 * BLOCK):
-            gone |= rule.rules_out(rivals[first : first + 8 * BLOCK], block)
+            some = rivals[first : first + 8 * BLOCK]
+            left = np.flatnonzero(~gone)
+            if screen is not None:
+                rows, columns = screen.possible(some, block[left])
+                some, left = some[rows], left[columns]
+            gone[left] = rule.rules_out(some, block[left])
         kept = np.concatenate([kept, block[~gone]])
     return kept
 

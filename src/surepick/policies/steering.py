@@ -14,6 +14,7 @@ from surepick.complexity import embedding_design
 from surepick.designs import independent_star_design, solve_star_design
 from surepick.errors import NotConverged
 from surepick.estimators import Estimate, estimate
+from surepick.linalg import Whitened
 from surepick.policies.rounds import whole_pulls
 from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
 
@@ -71,18 +72,28 @@ class Guess:
 
         Bets that do not believe in a deficit lose again and again on a rival that is better, but not by epsilon.
         """
-        lead = self.scores[candidate] - self.scores
-        everybody = np.arange(len(lead))
-        error = self.noise_scale * self.fitted.distances(everybody, np.array([candidate]))[:, 0]
-        deficit = np.minimum(lead + HEURISTIC_DOUBT * error, 0.0)
-        trailing = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
-        margins: FloatArray = np.where(lead >= 0.0, epsilon + lead, trailing)
+        lead: FloatArray = self.scores[candidate] - self.scores
+        margins = epsilon + lead
+        ahead = np.flatnonzero(~(lead >= 0.0))
+        error = self.noise_scale * self.fitted.distances(ahead, np.array([candidate]))[:, 0]
+        deficit = np.minimum(lead[ahead] + HEURISTIC_DOUBT * error, 0.0)
+        margins[ahead] = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
         return margins
 
 
-def guess_of(embedded: Embedding | IndependentArms, pooled: Observations, noise_scales: FloatArray) -> Guess:
-    """The guess from everything told so far; an arm of which nothing is known is guessed to be as good as the best."""
-    fitted = estimate(embedded, pooled)
+def guess_of(
+    embedded: Embedding | IndependentArms,
+    pooled: Observations,
+    noise_scales: FloatArray,
+    *,
+    white: Whitened | None = None,
+) -> Guess:
+    """The guess from everything told so far; an arm of which nothing is known is guessed to be as good as the best.
+
+    Args:
+        white: the features' whitened coordinates, if they are known already.
+    """
+    fitted = estimate(embedded, pooled, white=white)
     scores = fitted.scores
     if isinstance(embedded, IndependentArms) and pooled.total > 0:
         scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())

@@ -16,8 +16,8 @@ WIDTH = 560
 INK, FAINT, GROUND = "#222222", "#8a8a8a", "#fdfdfb"
 BLUE, ORANGE, RED, GREEN, SKY, PURPLE = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#56B4E9", "#CC79A7"
 
-BREADS_LEFT = (9, 9, 6, 2, 2, 2, 1)  # what the small example of concepts.md prints after each round
-BREADS_TASTED = (10, 9, 9, 6, 6, 6, 6)
+BREADS_LEFT = (9, 9, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 1)  # what the small example of concepts.md prints after each round
+BREADS_TASTED = (10, 10, 18, 6, 6, 6, 6, 6, 6, 6, 6, 13, 6)
 
 
 def number(value: float) -> str:
@@ -90,7 +90,7 @@ def measurement() -> tuple[int, list[str]]:
 
 def rounds() -> tuple[int, list[str]]:
     """The field shrinks: candidates still possible after each round of the small example."""
-    drawn = [text(20, 28, "Each round leaves fewer candidates in question", bold=True)]
+    drawn = [text(20, 28, "Round by round fewer candidates are in question", bold=True)]
     drawn += [text(20, 60, "round", colour=FAINT), text(150, 60, "still possible after it", colour=FAINT)]
     drawn += [text(540, 60, "tastings", colour=FAINT, anchor="end")]
     for row, (left, tasted) in enumerate(zip(BREADS_LEFT, BREADS_TASTED, strict=True)):

@@ -173,7 +173,7 @@ def test_those_who_create_studies_are_killed_before_every_statement(database_url
     [
         ("acknowledge first", "telling", "lost [0-9]+ results that were acknowledged"),
         ("outside transactions", "closing", "stuck"),
-        ("forget the keys", "told", "stored twice|for the second time|OutOfTurn"),
+        ("forget the keys", "told", "stored twice|for the second time|OutOfTurn|did not ask for"),
     ],
 )
 def test_the_kills_would_notice_workers_that(fault, point, seen, sqlite_url, tmp_path, undisturbed):

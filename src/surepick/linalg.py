@@ -16,6 +16,7 @@ from scipy.linalg import blas, lapack
 from surepick.records import FloatArray, IntArray, record
 
 HARMLESS_CONDITION = 1e4
+LARGEST_SHIFT = 500
 ROW_BLOCK = 65_536
 TRIANGLE_ROWS = 2048
 LAPACK_BLOCK = 64
@@ -76,7 +77,11 @@ def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
     """The matrix with each column scaled by a power of two so that its largest entry lies in [1, 2); exact."""
     largest = np.max(np.abs(matrix), axis=0, initial=0.0)
     _, exponents = np.frexp(largest)
-    scaled: FloatArray = np.ldexp(matrix, np.where(largest > 0, 1 - exponents, 0))
+    shifts = np.where(largest > 0, 1 - exponents, 0)
+    if np.abs(shifts).max(initial=0) < LARGEST_SHIFT:
+        products: FloatArray = matrix * np.ldexp(1.0, shifts)  # as exact, and faster
+        return products
+    scaled: FloatArray = np.ldexp(matrix, shifts)
     return scaled
 
 

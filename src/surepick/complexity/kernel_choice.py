@@ -133,7 +133,7 @@ def choose_kernel(
     """
     if criterion not in CRITERIA:
         raise InvalidInput(f"criterion is {criterion!r}; choose one of {', '.join(map(repr, CRITERIA))}.")
-    matrix = Arms(features).features
+    matrix = np.asarray(Arms(features).features, dtype=np.float64)
     pulled = _measured(matrix, pilot)
     variances = _variances(scales(noise, len(matrix))[pulled], pilot.counts[pulled])
     means = pilot.means[pulled]

@@ -46,7 +46,7 @@ def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs:
     """
     if inputs not in INPUTS:
         raise InvalidInput(f"inputs is {inputs!r}; choose one of {', '.join(map(repr, INPUTS))}.")
-    rows = Arms(features).features
+    rows = np.asarray(Arms(features).features, dtype=np.float64)
     if inputs == "normalized":
         rows = unit_rows_with_norm(rows)
     return NeuralTangentKernel(depth, form).gram(rows, rows)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.designs.pairs import Pairs, farthest_pairs, largest, pairs_from
-from surepick.designs.planar import farthest_in_the_plane
+from surepick.designs.planar import FEW as PLANE_FEW
+from surepick.designs.planar import farthest_in_the_plane, farthest_of_few
 from surepick.designs.problem import Problem, checked_weights, pose
 from surepick.linalg import cholesky, longest_image, reciprocal_condition, row_norms, solve_lower, thin_svd
 from surepick.records import FloatArray, IntArray, record
@@ -31,6 +32,7 @@ NOTED = 100_000
 NOTED_LEAST = 1000
 RECENT = 64
 MANY_ENDS = 256
+PLANE_FIRST = 512
 
 
 @record
@@ -105,6 +107,8 @@ class Objective:
         if self.problem.rank == 2:
             if most == 1:
                 front = self._front(factor).narrowed()
+                if len(front.rows) <= PLANE_FEW:
+                    return _renamed(farthest_of_few(front.points), front.rows)
                 return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
             points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
             return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
@@ -220,7 +224,8 @@ class Objective:
         """The active points but for those whose radius excludes them; they are looked at by decreasing length."""
         problem = self.problem
         lengths, count = problem.point_lengths, len(problem.active)
-        points = solve_lower(factor, problem.compared(0, min(FEW, count)).T).T
+        first = FEW if problem.rank > 2 or count <= FEW else PLANE_FIRST
+        points = solve_lower(factor, problem.compared(0, min(first, count)).T).T
         if count <= FEW:
             return _Front(problem.active, points, row_norms(points), 0.0)
         centre = float(row_norms(problem.centre[None, :])[0])

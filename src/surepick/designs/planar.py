@@ -64,10 +64,9 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
     ceiling = (float((highest - lowest).max()) / cosine) ** 2
     best = float(squares.max())
     if len(points) <= FEW:
-        a, b = _farthest_between(points, np.arange(len(points)), np.arange(len(points)))
-        first, second = np.append(first, a), np.append(second, b)
-        squares = _squares(points, first, second)
-        ceiling = float(squares.max())
+        pair = farthest_of_few(points)
+        first, second = np.append(first, pair.first), np.append(second, pair.second)
+        squares, ceiling = np.append(squares, pair.squares), pair.bound
     elif enough == np.inf or best <= enough < ceiling:
         for way in np.argsort(lowest - highest, kind="stable"):
             needed = math.sqrt(best) * cosine
@@ -85,6 +84,14 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
         ceiling = np.inf  # there may be better; nobody needs to know
     order = np.argsort(-squares, kind="stable")
     return Pairs(first[order], second[order], squares[order], ceiling)
+
+
+def farthest_of_few(points: FloatArray) -> Pairs:
+    """The farthest pair of some points in the plane, from all pairs."""
+    everyone = np.arange(len(points))
+    first, second = _farthest_between(points, everyone, everyone)
+    squares = _squares(points, first, second)
+    return Pairs(first, second, squares, float(squares[0]))
 
 
 def _squares(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:

@@ -53,11 +53,12 @@ class Problem:
 
     @property
     def relative_rounding(self) -> float:
-        """What rounding of the coordinates may be of the longest compared vector: large where arms are close."""
+        """What rounding of the coordinates may be of the longest compared vector: large where arms are close. Of many
+        points a few hundred, the longest and the shortest among them, tell."""
         if self.opposite:
             longest = float(self.point_lengths[0]) if len(self.points) else 0.0
         else:
-            ends = self.points[self.active]
+            ends = self.points[np.append(self.active[:: 1 + len(self.active) // 256], self.active[-1])]
             longest = float(np.ptp(ends, axis=0).max(initial=0.0))
         return self.rounding * float(self.lengths.max(initial=0.0)) / longest if longest > 0.0 else 0.0
 
@@ -123,8 +124,8 @@ def checked_features(features: ArrayLike) -> FloatArray:
         raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, d), one row an arm.")
     if matrix.shape[0] == 0:
         raise InvalidInput("there is no arm (K = 0); no design exists.")
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if bad.size:
+    if not np.isfinite(matrix).all():
+        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
         rows = ", ".join(str(row) for row in bad[:5]) + (f" and {bad.size - 5} more" if bad.size > 5 else "")
         raise InvalidInput(
             f"{bad.size} of {matrix.shape[0]} rows have NaN or infinite features: rows {rows}. Fill or drop them."

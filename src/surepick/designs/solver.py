@@ -23,7 +23,8 @@ from surepick.designs.planar import outline
 from surepick.designs.problem import Problem, normalised, pose, restricted
 from surepick.designs.support import SAFE_RANGE_CUT, sparse
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.records import Design, FloatArray
+from surepick.linalg import spanning_rows
+from surepick.records import Design, FloatArray, IntArray
 from surepick.threads import one_blas_thread
 
 SOLVED_SHARE = 0.5
@@ -35,6 +36,8 @@ OUTLINE_SHARE = 0.5
 OUTLINE_CEILING = 0.8
 OUTLINE_TRIES = 4
 OUTLINE_MORE = 8
+LONGEST_ASKED = 1024
+CLEARLY = 0.05
 OUTLINE_DIRECTIONS = 4.8  # a circle then misses about a tenth of the tolerance, for arms and for pairs
 LEAST_OUTLINED = 1e-3
 
@@ -181,6 +184,12 @@ def _sparse(objective: Objective, found: Iterated, *, tolerance: float) -> Float
     return sparse(objective, weights, ceiling=ceiling)
 
 
+def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
+    """Those of the rows, longest first, that are outermost in some direction; of the shorter ones a sample is asked."""
+    some = np.concatenate([rows[:LONGEST_ASKED], rows[LONGEST_ASKED :: 1 + len(rows) // LONGEST_ASKED]])
+    return some[outline(points[some], count)]
+
+
 def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
     """The design for the outermost arms alone, if it is good enough for all, as one look at all of them tells.
 
@@ -189,9 +198,11 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
     """
     problem = objective.problem
     count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
-    rows = np.union1d(outline(problem.basis, count), spanning(problem.basis))
+    rows = _outermost(problem.basis, np.arange(len(problem.basis)), count)
     if len(problem.active) < len(problem.basis):
-        rows = np.union1d(rows, problem.active[outline(problem.points[problem.active], count)])
+        rows = np.union1d(rows, _outermost(problem.points, problem.active, count))
+    if spanning_rows(problem.basis[rows]).clearance < CLEARLY:
+        rows = np.union1d(rows, spanning(problem.basis))
     if np.count_nonzero(np.isin(rows, problem.active)) < 2:
         return None
     bound, goal = 0.0, OUTLINE_SHARE * tolerance

@@ -82,7 +82,8 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
     """
     best, problem = weights, objective.problem
     cleaned = normalised(np.where(weights >= dust * weights.max(), weights, 0.0))
-    for candidate in (cleaned, normalised(reduced(problem, cleaned))):
+    fewer = reduced(problem, cleaned)
+    for candidate in (cleaned,) if fewer is cleaned else (cleaned, normalised(fewer)):
         if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
             best = candidate
     low, high = 0, int(np.count_nonzero(best))

@@ -88,7 +88,8 @@ def checked_linear(policy: LinearPeer, features: FloatArray) -> FloatArray:
     Raises:
         InvalidInput: no feature column, or a setting has no meaning.
     """
-    checked = Arms(features).features
+    checked = np.asarray(Arms(features).features, dtype=np.float64)
+    checked.flags.writeable = False
     check_common(epsilon=policy.epsilon, delta=policy.delta, slack=0.1, gap_bound=policy.gap_bound)
     positive_number("growth", policy.growth, GROWTH)
     check_growth(policy.growth)

@@ -66,7 +66,7 @@ class RAGE:
         arms = Arms(self.features)
         if arms.features.shape[1] == 0:
             raise InvalidInput("RAGE needs features; for arms without any, use certified-independent.")
-        object.__setattr__(self, "features", arms.features)
+        object.__setattr__(self, "features", np.asarray(arms.features, dtype=np.float64))
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
         _ = self.settings
 

@@ -12,7 +12,7 @@ from surepick.records import FloatArray, IntArray
 DIRECTIONS = 32
 MARGIN = 1e-12
 SIDES = 8
-MANY = 128
+MANY = 512
 FEW = 256
 BLOCK_ENTRIES = 1_000_000
 
@@ -127,7 +127,10 @@ def _farthest_between(points: FloatArray, upper: IntArray, lower: IntArray) -> t
     step = max(1, BLOCK_ENTRIES // len(lower))
     for top in range(0, len(upper), step):
         rows = upper[top : top + step]
-        squares = (points[rows, :1] - points[lower, 0]) ** 2 + (points[rows, 1:] - points[lower, 1]) ** 2
+        squares, other = (points[rows, axis][:, None] - points[lower, axis] for axis in (0, 1))
+        squares *= squares
+        other *= other
+        squares += other
         place = int(np.argmax(squares))
         if squares.flat[place] > best:
             best, ends = float(squares.flat[place]), (place // len(lower), place % len(lower))

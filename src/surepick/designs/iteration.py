@@ -29,6 +29,7 @@ HEURISTIC_FLOOR = 1e-6
 HEURISTIC_NEARLY_FREE = 1.25
 HEURISTIC_SPREAD = 0.02
 HEURISTIC_LONGEST = 1024
+HEURISTIC_LISTED = 200
 HEURISTIC_CLEARANCE = 0.05
 
 
@@ -62,6 +63,7 @@ class Sweep:
     """What one look at all arms says of a working set.
 
     Args:
+        working: the working set; in its first sweep with the multipliers that gave the bound (no pairs: too many).
         upper: no active pair is farther apart under the weights; where not `certain`, just the farthest one that was
             met, which is beyond what the goal allows.
         certain: whether all pairs were looked at.
@@ -72,6 +74,7 @@ class Sweep:
         squares: their squared distances under the weights, shape (p,).
     """
 
+    working: Working
     upper: float
     certain: bool
     lower: float
@@ -137,11 +140,15 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
         ends = solve_lower(factor, problem.differences(ends_of(found)).T).T
         priced = _priced(problem, factor, own, ends.T @ ends / len(ends))
         lower = priced.lower
+        pairs = ends_of(found)
         if not problem.opposite:
-            lower = max(lower, _priced(problem, factor, own, _spread_of_all(problem, factor)).lower)
+            equally = _priced(problem, factor, own, _spread_of_all(problem, factor))
+            pairs = pairs if equally.lower <= lower else _all_pairs(problem)
+            lower = max(lower, equally.lower)
+        working = replace(working, pairs=pairs, multipliers=np.full(len(pairs), 1.0 / max(len(pairs), 1)))
     certain = found.bound < np.inf
     upper = found.bound if certain else float(found.squares[0])
-    return Sweep(upper, certain, lower, priced.own, priced.gains, ends_of(found), found.squares)
+    return Sweep(working, upper, certain, lower, priced.own, priced.gains, ends_of(found), found.squares)
 
 
 def factor_of(problem: Problem, working: Working) -> FloatArray:
@@ -205,6 +212,13 @@ def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: Float
 def _longer(lengths: FloatArray, least: float) -> int:
     """How many of the decreasing lengths are at least `least`."""
     return len(lengths) - int(np.searchsorted(lengths[::-1], least))
+
+
+def _all_pairs(problem: Problem) -> IntArray:
+    """All pairs of active points, as rows; none if they are too many to be listed."""
+    active = problem.active if len(problem.active) <= HEURISTIC_LISTED else problem.active[:0]
+    first, second = np.triu_indices(len(active), 1)
+    return np.stack([active[first], active[second]], axis=1)
 
 
 def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
@@ -326,7 +340,7 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
         step += 1
         swept = sweep(objective, working, bound=lower, goal=goal)
         if swept.lower > lower:
-            lower, bounding = swept.lower, working
+            lower, bounding = swept.lower, swept.working
         if swept.certain and swept.upper < upper:
             upper, best = swept.upper, working
         if upper <= (1.0 + goal) * lower:

@@ -17,11 +17,13 @@ from surepick.records import BoolArray, FloatArray, IntArray, record
 BOUND_SAFETY = 1e-12
 PRICE_SAFETY = 1e-9
 ROWS = 65_536
-INNER_SHARE = 0.2
-HEURISTIC_WARM_UP = 12
+INNER_SHARE = 0.3
+HEURISTIC_WARM_UP = 24
 HEURISTIC_POOL = 12
 HEURISTIC_LEAST_ADDED = 10
-HEURISTIC_IDLE = 1e-2
+HEURISTIC_ADDED = 120
+HEURISTIC_IDLE = 0.1  # with few arms; what was dropped comes back at no cost ...
+HEURISTIC_IDLE_OF_MANY = 0.01  # ... but for a search
 HEURISTIC_IDLE_GAIN = 0.7
 HEURISTIC_MOST_ARMS = 25
 HEURISTIC_FIRST_ARMS = 12
@@ -98,7 +100,7 @@ def first_working_set(problem: Problem) -> Working:
     anchors = spanning(basis)
     arms = np.union1d(anchors, np.arange(min(len(basis), HEURISTIC_FIRST_ARMS * rank)))
     weights = np.full(len(arms), 1.0 / len(arms))
-    for _ in range(HEURISTIC_WARM_UP):
+    for _ in range(min(HEURISTIC_WARM_UP if len(basis) <= FEW else HEURISTIC_WARM_UP // 2, 3 * rank)):
         factor = cholesky(information(basis[arms], weights))
         if factor is None:
             break
@@ -259,12 +261,14 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Wo
     """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
-    most = max(2 * problem.rank, HEURISTIC_LEAST_ADDED)
+    few = len(problem.points) <= FEW
+    most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED) if few else 0, HEURISTIC_LEAST_ADDED)
+    idle = (HEURISTIC_IDLE if few else HEURISTIC_IDLE_OF_MANY) * gap
     if len(fresh) > most:
         fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
     added = diverse(_unknown(problem, working, swept.far), most=most, each=max(2, problem.rank // 4))
-    busy = working.multipliers > HEURISTIC_IDLE * gap / max(len(working.pairs), 1)
-    used = working.weights > HEURISTIC_IDLE * gap / len(working.arms)
+    busy = working.multipliers > idle / max(len(working.pairs), 1)
+    used = working.weights > idle / len(working.arms)
     used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
         working.arms, working.anchors
     )

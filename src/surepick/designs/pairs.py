@@ -177,6 +177,8 @@ def _lower_triangle(size: int) -> BoolArray:
 
 def _edges(count: int) -> list[slice]:
     """Consecutive blocks of positions: small ones first, whose far pairs often make the others superfluous."""
+    if count <= TILE:
+        return [slice(0, count)]
     edges, size = [0], FIRST_TILE
     while edges[-1] < count:
         edges.append(min(edges[-1] + size, count))

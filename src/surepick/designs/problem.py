@@ -246,7 +246,8 @@ def _longest_first(white: Whitened, classes: EqualRows) -> _Arms:
     order = longest_first(lengths)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return _Arms(white.basis[order], lengths[order], place[classes.group], classes.first[order], white.rounding)
+    group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
+    return _Arms(white.basis[order], lengths[order], group, first, white.rounding)
 
 
 def pose_targets(

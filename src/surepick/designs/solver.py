@@ -27,7 +27,7 @@ from surepick.linalg import spanning_rows
 from surepick.records import Design, FloatArray, IntArray
 from surepick.threads import one_blas_thread
 
-SOLVED_SHARE = 0.5
+SOLVED_SHARE = 0.7
 STEADY_SHARE = 0.1
 CLOSE = 16.0
 MOST_ROUNDING = 1e-3

@@ -16,7 +16,7 @@ WIDTH = 560
 INK, FAINT, GROUND = "#222222", "#8a8a8a", "#fdfdfb"
 BLUE, ORANGE, RED, GREEN, SKY, PURPLE = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#56B4E9", "#CC79A7"
 
-BREADS_LEFT = (9, 9, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 1)  # what the small example of concepts.md prints after each round
+BREADS_LEFT = (9, 9, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 1)  # by the small example of concepts.md, after each round
 BREADS_TASTED = (10, 10, 18, 6, 6, 6, 6, 6, 6, 6, 6, 12, 6, 6)
 
 

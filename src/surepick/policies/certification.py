@@ -22,6 +22,8 @@ from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, ope
 from surepick.policies.protocol import trace_row
 from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
 
+FEW = 4096  # arms on which all bets go on: it costs little
+
 
 @record
 class CertifiedState:
@@ -118,8 +120,8 @@ def concluded(
 ) -> Step[CertifiedState]:
     """The state after a batch, and its row of the trace.
 
-    A rival that is settled stays so: nothing more is bet on it, and its evidence stays what it was. Only the intervals
-    go on with the bets on everybody, for whoever asks for them.
+    A rival that is settled stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
+    was; only the intervals go on with the bets on everybody, for whoever asks for them.
 
     Args:
         also: further candidates whose epochs open with that of the plan's, chosen from the past.
@@ -135,8 +137,10 @@ def concluded(
     if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
             epochs = opened(epochs, candidate, num_arms)
-    found = {epoch.candidate: evidence(epoch.candidate, epoch.unsettled()) for epoch in epochs}
-    past = {epoch.candidate: epoch.settled for epoch in epochs}
+    everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
+    few = num_arms <= FEW
+    found = {one.candidate: evidence(one.candidate, everybody if few else one.unsettled()) for one in epochs}
+    past = {one.candidate: nobody if few else one.settled for one in epochs}
     epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold)
     candidate = -1 if plan.candidate is None else plan.candidate
     certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8

@@ -47,7 +47,6 @@ from surepick.records import (
 from surepick.settings import positive_number, share_of_pulls, whole_number
 
 CERTIFIED_FAMILIES = ("linear", "kernel", "independent")
-ALL_TOGETHER = 4096  # arms up to which rivals share one product: its size may decide the last bit of a row
 OPTIONS = ("gap_bound", "dim", "tolerance", "reserve", "largest_batch")
 
 
@@ -321,7 +320,7 @@ class CertifiedElimination:
             if guess is None or len(rivals) == 0:
                 return Evidence.nothing(self.num_arms)
             used, margins = self.embedded(plan.dim), guess.margins(centre, self.epsilon)
-            few = self.num_arms <= ALL_TOGETHER
+            few = self.num_arms <= certification.FEW  # one product for all: its size may decide the last bit of a row
             found = batch_evidence(
                 used,
                 batch,

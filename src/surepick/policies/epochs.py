@@ -21,7 +21,7 @@ class Epoch:
         candidate: c, the arm that it may certify.
         weight: p, its share of the error probability, in (0, 1).
         evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,); of a
-            settled rival, as it was at the batch that settled it.
+            settled rival perhaps as it was at the batch that settled it.
         settled: rivals whose evidence has reached log(1/delta) at some time, ascending.
     """
 

@@ -13,6 +13,7 @@ from surepick.records import IntArray, record
 
 BLOCK_ENTRIES = 4_000_000
 MULTIPLIER_SEED = 20_201
+NARROW = 4
 FOLD = np.uint64(32)
 
 
@@ -76,7 +77,9 @@ def _hashed(rows: NDArray[Any]) -> NDArray[np.uint64]:
     words = bits.view(np.uint64)
     words ^= words >> FOLD  # short numbers have zeros below, which no product would move
     words *= _multipliers(rows.shape[1])
-    sums: NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64)
+    sums: NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64) if words.shape[1] > NARROW else words[:, 0].copy()
+    for column in range(1, words.shape[1] if words.shape[1] <= NARROW else 0):  # faster than short sums
+        sums += words[:, column]
     sums ^= sums >> FOLD
     return sums
 

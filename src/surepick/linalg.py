@@ -17,6 +17,7 @@ from surepick.records import FloatArray, IntArray, record
 
 HARMLESS_CONDITION = 1e4
 LARGEST_SHIFT = 500
+NARROW = 4
 ROW_BLOCK = 65_536
 TRIANGLE_ROWS = 2048
 LAPACK_BLOCK = 64
@@ -75,7 +76,9 @@ def row_norms(rows: FloatArray) -> FloatArray:
 
 def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
     """The matrix with each column scaled by a power of two so that its largest entry lies in [1, 2); exact."""
-    largest = np.max(np.abs(matrix), axis=0, initial=0.0)
+    narrow = matrix.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
+    columns = np.ascontiguousarray(matrix.T) if narrow else matrix.T
+    largest = np.max(np.abs(columns), axis=1, initial=0.0)
     _, exponents = np.frexp(largest)
     shifts = np.where(largest > 0, 1 - exponents, 0)
     if np.abs(shifts).max(initial=0) < LARGEST_SHIFT:

@@ -30,11 +30,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from peak_memory import peak_memory
 from surepick.designs import design_value, solve_design
 from surepick.errors import NotConverged
 from surepick.threads import one_thread
@@ -311,17 +311,6 @@ def judged(case: Case, ours: Ours, other: Beside | None, *, certified: bool) -> 
         asked, enough = f"<= {case.asked:g} passes", ratio <= case.asked
     verdict = "holds" if enough and certified else "misses"
     return f"{other.words:48s} {other.seconds:10.4f} {ratio:9.2f}  {asked:14s} {verdict}"
-
-
-def peak_memory() -> float:
-    """The most memory that this process has held, in megabytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count the process from which this one was started
-        line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024 / 1e6
-    import resource  # noqa: PLC0415 (not everywhere)
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def memory_here(num_arms: int, dim: int, tolerance: float) -> float:

@@ -35,6 +35,7 @@ from typing import TypeVar
 import numpy as np
 
 import surepick as sp
+from peak_memory import peak_memory
 from surepick.randomness import stream
 from surepick.threads import one_thread
 
@@ -148,17 +149,6 @@ def played(num_arms: int, *, seed: int, file: Path | None, document: Path | None
         peak_memory(),
         0.0 if file is None else sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*")) / 1e6,
     )
-
-
-def peak_memory() -> float:
-    """The most memory that this process has held, in megabytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count the process from which this one was started
-        line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024 / 1e6
-    import resource  # noqa: PLC0415 (not everywhere)
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def in_a_process(num_arms: int, seed: int, chosen: argparse.Namespace) -> Outcome:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +64,7 @@ def settled(array: NDArray[Any]) -> bool:
             return True
         owner = owner.base
     try:
-        return memoryview(owner).readonly  # type: ignore[arg-type]
+        return memoryview(cast(Any, owner)).readonly
     except TypeError:
         return False
 

@@ -21,10 +21,10 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 class _OneBlasThread:
-    """The limit is the process's: the first block that begins sets it, the last one that ends takes it back."""
+    """The limit is the process's, on the BLAS libraries loaded by then: the first block that begins sets it, the last
+    one that ends takes it back."""
 
     def __init__(self) -> None:
-        import scipy.linalg  # noqa: F401, PLC0415 (so that its BLAS is among the libraries)
         from threadpoolctl import ThreadpoolController  # noqa: PLC0415
 
         self._libraries = ThreadpoolController()

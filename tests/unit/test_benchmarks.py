@@ -25,7 +25,9 @@ def loaded(name):
     spec = importlib.util.spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    sys.path.insert(0, str(BENCHMARKS))  # as for a script
     spec.loader.exec_module(module)
+    sys.path.remove(str(BENCHMARKS))
     return module
 
 

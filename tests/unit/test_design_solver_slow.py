@@ -23,7 +23,9 @@ def benchmark():
     spec = importlib.util.spec_from_file_location("design_solver_benchmark", BENCHMARK)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    sys.path.insert(0, str(BENCHMARK.parent))  # as for a script
     spec.loader.exec_module(module)
+    sys.path.remove(str(BENCHMARK.parent))
     yield module
     del sys.modules[spec.name]
 

@@ -14,8 +14,9 @@ from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.errors import InvalidInput
 from surepick.studies.verify import Verification, read_certificate, verify_certificate
-from surepick.studies.verify_lines import Line, printable
+from surepick.studies.verify_lines import Line
 from surepick.tables import read_arms
+from surepick.text import printable
 
 
 def verify(

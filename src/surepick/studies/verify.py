@@ -29,8 +29,9 @@ from surepick.studies.comparison import Comparison
 from surepick.studies.log import Circumstances
 from surepick.studies.progress import times
 from surepick.studies.results import check_sums
-from surepick.studies.verify_lines import Line, printable
+from surepick.studies.verify_lines import Line
 from surepick.studies.verify_plans import ELSEWHERE, Plans, written_here
+from surepick.text import printable
 from surepick.threads import one_thread
 
 if TYPE_CHECKING:

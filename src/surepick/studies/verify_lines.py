@@ -18,9 +18,3 @@ class Line:
     what: str
     holds: bool
     words: str
-
-
-def printable(text: str) -> str:
-    """The text on one line, with control characters and halves of characters written out: a file may hold any."""
-    whole = text.encode("utf-8", "backslashreplace").decode()
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in whole)

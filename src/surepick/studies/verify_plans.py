@@ -11,7 +11,8 @@ from surepick.linalg import arithmetic
 from surepick.records import Observations, Plan
 from surepick.studies.audit import TOLERANCE
 from surepick.studies.certificate import Facts, Look, plan_difference, version
-from surepick.studies.verify_lines import Line, printable
+from surepick.studies.verify_lines import Line
+from surepick.text import printable
 
 if TYPE_CHECKING:
     from surepick.policies import Policy

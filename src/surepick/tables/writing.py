@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from surepick.errors import InvalidInput
+from surepick.files import write_whole
 from surepick.tables.reading import pyarrow_parquet
 
 
@@ -37,7 +38,7 @@ def write_table(
         arrow = pyarrow_parquet()
         sink = io.BytesIO()
         arrow.parquet.write_table(arrow.table(plain, schema=_schema(arrow, plain, kinds)), sink)
-        _write(path, sink.getvalue())
+        write_whole(path, sink.getvalue())
     elif path.suffix == ".jsonl":
         write_json_lines(path, (dict(zip(plain, row, strict=True)) for row in rows))
     else:
@@ -45,7 +46,7 @@ def write_table(
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(plain)
         writer.writerows(rows)
-        _write(path, text.getvalue().encode())
+        write_whole(path, text.getvalue().encode())
 
 
 def _schema(arrow: Any, columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] | None) -> Any:
@@ -65,13 +66,4 @@ def write_json_lines(path: str | Path, objects: Iterable[Mapping[str, Any]]) -> 
         lines = [json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n" for value in objects]
     except ValueError as error:
         raise InvalidInput(f"{path}: a value cannot be written as JSON: {error}.") from error
-    _write(Path(path), "".join(lines).encode())
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
+    write_whole(path, "".join(lines).encode())

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app, main
 from surepick.studies.certificate import certificate_document
+from surepick.studies.durable import resume_study
 from surepick.studies.sql_log import SqlLog
 
 IDS = ("a b", "c,d", 'e"f', "é/ü", "-x $(y)")
@@ -390,9 +391,58 @@ def test_what_somebody_holds_can_be_given_back(paint):
 def test_a_filled_file_is_not_written_over(paint, refused):
     path = paint.filled("todo.csv", "--worker", "ann", "--max-pulls", 2)
     said = refused("ask", paint.url, "paint", "--worker", "bob", "--out", path)
-    assert "has 2 rewards that were not told, and would be written over" in said
+    assert "has results that were not told (2 rows), and would be written over" in said
     paint.done("tell", path)
     assert paint.json("ask", "--worker", "bob", "--out", path)["pulls"] > 0  # all of it was told
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_failed_rows_do_not_keep_a_file_from_being_asked_into_again(paint, form):
+    path = paint.filled(f"todo.{form}", "--worker", "ann", "--max-pulls", 2)
+    rows = read_rows(path)
+    write_rows(path, [rows[0] | {"reward": "failed"}, rows[1] | {"reward": str(rows[1]["reward"])}])
+    assert paint.json("tell", path, "--worker", "ann")["failed"] == 1
+    again = paint.json("ask", "--worker", "ann", "--out", path)
+    assert again["pulls"] > 0
+    assert rows[0]["key"] not in {row["key"] for row in read_rows(path)}
+
+
+def test_a_failure_that_was_not_told_is_not_written_over(paint, refused):
+    path = paint.filled("todo.csv", "--worker", "ann", "--max-pulls", 1)
+    write_rows(path, [row | {"reward": "failed"} for row in read_rows(path)])
+    said = refused("ask", paint.url, "paint", "--worker", "ann", "--out", path)
+    assert "has results that were not told (1 row), and would be written over" in said
+
+
+def test_a_table_whose_keys_were_respelled_counts_no_result_twice(paint, refused):
+    """As `sed 's/,p/, p/' told.csv` and friends do: round 1's results would fill and close round 2."""
+    path = paint.filled("told.csv", "--worker", "ann")
+    receipt = paint.json("tell", path, "--worker", "ann")
+    assert (receipt["counted"], receipt["closed"]) == (5, True)
+    text = path.read_text(encoding="utf-8")
+    spaced = paint.folder / "spaced.csv"
+    spaced.write_text(text.replace(",p1", ", p1"), encoding="utf-8")
+    again = paint.json("tell", spaced, "--worker", "ann")
+    assert (again["counted"], again["late"], again["repeated"]) == (0, 0, 5)
+    for number, (old, new) in enumerate([(",p1.", ",P1."), (",p1.0@", ",p1.00@")]):
+        changed = paint.folder / f"{number}.csv"
+        changed.write_text(text.replace(old, new), encoding="utf-8")
+        assert "looks like one that ask gave, and is not written as one" in refused("tell", paint.url, "paint", changed)
+    assert paint.json("status")["told"] == 0
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_key_in_a_file_is_the_text_that_stands_there(paint, refused, form):
+    """A number of 20 digits is no float, and 7.0 is what a column of decimals makes of 7."""
+    first, second = 2**63 - 25, 2**63 - 26
+    rows = [{"id": name, "reward": 0.5, "key": key} for name, key in zip(IDS[:2], (first, second), strict=True)]
+    assert paint.told(rows, name=f"big.{form}")["counted"] == 2
+    assert paint.told(rows, name=f"again.{form}")["repeated"] == 2
+    log = resume_study(paint.url, "paint").log
+    assert set(log.told([str(first), str(second)])) == {str(first), str(second)}
+    paint.told([{"id": IDS[2], "reward": 0.5, "key": "7"}], name="seven.csv")
+    path = write_rows(paint.folder / f"decimal.{form}", [{"id": IDS[2], "reward": 0.5, "key": "7.0"}])
+    assert "keys '7.0' and '7' are the same number" in refused("tell", paint.url, "paint", path)
 
 
 @pytest.mark.parametrize("name", ["todo.xlsx", "todo"])

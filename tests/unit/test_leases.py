@@ -5,7 +5,8 @@ import pytest
 
 import surepick as sp
 from surepick.studies import MemoryLog
-from surepick.studies.leases import parse_duration, read_key
+from surepick.studies.keys import canonical_key, read_pull_key
+from surepick.studies.leases import parse_duration
 
 IDS = ("a", "b", "c")
 MEANS = {"a": 1.5, "b": 0.25, "c": 0.0}
@@ -459,18 +460,27 @@ def test_what_is_no_duration(text):
         parse_duration(text)
 
 
-@pytest.mark.parametrize(("key", "known"), [("p3.17@sku-4", (3, 17)), ("p3.0@sku-4", (3, 0))])
+@pytest.mark.parametrize(
+    ("key", "known"), [("p3.17@sku-4", (3, 17)), ("p3.0@sku-4", (3, 0)), (" p3.0@sku-4\n", (3, 0))]
+)
 def test_a_key_names_its_plan_and_its_pull(key, known):
-    assert read_key(key, "sku-4") == known
+    assert read_pull_key(canonical_key(key, "sku-4")) == known
+
+
+@pytest.mark.parametrize("key", ["p3@sku-4", "3.17@sku-4", "p0.1@sku-4", "mine", f"p{'9' * 5000}.1@sku-4"])
+def test_other_keys_are_the_users_own(key):
+    assert canonical_key(key, "sku-4") == key
+    assert read_pull_key(key) is None
 
 
 @pytest.mark.parametrize(
-    "key", ["p3@sku-4", "3.17@sku-4", "p0.1@sku-4", "p03.17@sku-4", "p3.017@sku-4", "p٣.1@sku-4", "mine"]
+    "key",
+    ["p03.17@sku-4", "p3.017@sku-4", "p٣.17@sku-4", "P3.17@sku-4", "p3,17@sku-4", "p3.17@SKU-4 ", "'p3.17@sku-4"],
 )
-def test_other_keys_are_the_users_own(key):
+def test_what_only_looks_like_the_key_of_a_leased_pull_is_refused(key):
     """A second way to write a key would be a second key for one pull."""
-    assert read_key(key, "sku-4") is None
-    assert read_key(f"p{'9' * 5000}.1@sku-4", "sku-4") is None
+    with pytest.raises(sp.InvalidInput, match=r"write 'p3\.17@sku-4'|is of a measurement of 'SKU-4'"):
+        canonical_key(key, "sku-4")
 
 
 def test_the_key_of_another_arm_is_refused(study):
@@ -539,7 +549,7 @@ def test_ids_may_look_like_keys(clock):
     policy = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=sp.SubGaussian(1.0))
     study = sp.Study(arms, policy, log=MemoryLog(clock))
     keys = study.ask(worker="ann").keys()
-    assert [read_key(key, arm) for arm, key in keys] == [(1, 0)] * 3
+    assert [read_pull_key(key) for _, key in keys] == [(1, 0)] * 3
     assert study.tell([arm for arm, _ in keys], [0.0] * 3, [key for _, key in keys]).closed
 
 

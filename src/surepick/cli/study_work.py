@@ -19,7 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.records import Plan
 from surepick.studies.leases import ANYONE, format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
-from surepick.studies.progress import Progress
+from surepick.studies.progress import Progress, times
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
 from surepick.tables.arms import row_ids
@@ -28,7 +28,7 @@ from surepick.tables.table import Table
 from surepick.tables.writing import write_table
 
 MOST_ROWS = 40
-KEY, REWARD = "key", "reward"
+ID, KEY, REWARD = "id", "key", "reward"
 FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
 WorkerOption = Annotated[str | None, typer.Option("--worker", help="Who measures, e.g. lab-2.")]
 
@@ -101,14 +101,15 @@ def _keep_rewards(study: Study, out: Path) -> None:
     if not out.is_file():
         return
     table = read_table(out)
-    if not {KEY, REWARD} <= table.columns.keys():
+    if not {ID, KEY, REWARD} <= table.columns.keys():
         raise InvalidInput(f"{out} is there already, and is not a table that ask wrote; give another name.")
-    filled = [key for key, cell in zip(table.text(KEY), table.text(REWARD), strict=True) if cell not in ("", "nan")]
-    lost = len(set(filled) - study.log.told(filled).keys())
+    filled = [row for row, cell in enumerate(table.text(REWARD)) if cell.strip() not in ("", "nan")]
+    ids, keys = row_ids(table, ID), _keys(table, KEY) or []
+    lost = study.recorded([ids[row] for row in filled], [keys[row] for row in filled]).count(False)
     if lost:
         raise InvalidInput(
-            f"{out} has {lost:,} rewards that were not told, and would be written over. Tell it first, or give another "
-            "name."
+            f"{out} has results that were not told ({times(lost, 'row')}), and would be written over. Tell it first, "
+            "or give another name."
         )
 
 
@@ -178,7 +179,7 @@ def tell(
     results: Annotated[
         str, typer.Argument(metavar="RESULTS", help="A CSV, Parquet or JSON-lines file with one row a measurement.")
     ],
-    id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
+    id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = ID,
     reward: Annotated[str, typer.Option("--reward", help="Column of the measurements.")] = REWARD,
     key: Annotated[
         str | None, typer.Option("--key", help='Column of keys: a key counts once. None: "key", if there is one.')

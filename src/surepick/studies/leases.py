@@ -1,4 +1,4 @@
-"""Leases: their keys, how long they last, and the only clock of the library."""
+"""Leases: how long they last, and the only clock of the library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from surepick.errors import InvalidInput
 
 Clock = Callable[[], float]
 ANYONE = "anyone"
-KEY = re.compile(r"p([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})@(.*)", re.DOTALL)  # as it is written, so that each is one
 LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
@@ -66,20 +65,3 @@ def to_the_minute(seconds: float) -> str:
 def format_utc(seconds: float) -> str:
     """A time in UTC, ISO 8601, to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
-
-
-def read_key(key: str, name: str) -> tuple[int, int] | None:
-    """(plan, ordinal) of the key of a leased pull of the arm of that name; None for a key of the user's own.
-
-    Raises:
-        InvalidInput: it is the key of another arm.
-    """
-    found = KEY.fullmatch(key)
-    if found is None:
-        return None
-    if found[3] != name:
-        raise InvalidInput(
-            f"key {key!r} is of a measurement of {found[3]!r}, and the result is told as one of {name!r}: the columns "
-            "of the table may have been moved against each other. Nothing of this call was stored."
-        )
-    return int(found[1]), int(found[2])

@@ -259,6 +259,10 @@ class Log(Protocol):
         """Those of the keys that were told, whatever became of it."""
         ...
 
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys under which a measurement was reported that gave no result."""
+        ...
+
     def results(self, plan: int) -> list[Results]:
         """The results of a plan that count, rewards included: for the judgement alone."""
         ...
@@ -379,6 +383,9 @@ class MemoryLog:
 
     def told(self, keys: Sequence[str]) -> dict[str, Told]:
         return {key: self._told[key] for key in keys if key in self._told}
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
 
     def results(self, plan: int) -> list[Results]:
         return list(self._results.get((plan, COUNTED), []))

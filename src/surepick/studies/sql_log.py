@@ -23,6 +23,7 @@ from surepick.studies.leases import Clock, system_clock
 from surepick.studies.log import (
     COUNTED,
     ENDED,
+    FAILED,
     LATE,
     PRIOR,
     Arrivals,
@@ -306,6 +307,15 @@ class SqlLog:
                     )
                 )
                 found.update({key: Told(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
+        return found
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        columns, found = tables.event.c, set()
+        with self._reading() as connection:
+            for start in range(0, len(keys), CHUNK):
+                some = columns.reason.in_(keys[start : start + CHUNK])
+                rows = sa.select(columns.reason).where(columns.study == self._study, columns.kind == FAILED, some)
+                found.update(connection.execute(rows).scalars())
         return found
 
     def results(self, plan: int) -> list[Results]:

@@ -18,6 +18,7 @@ from surepick.studies import results as border
 from surepick.studies.board import Held
 from surepick.studies.circumstances import EarlyEnd, with_circumstances, with_early_end
 from surepick.studies.fold import Build, Fold
+from surepick.studies.keys import canonical_keys
 from surepick.studies.leases import format_time
 from surepick.studies.log import (
     ABANDONED,
@@ -242,7 +243,7 @@ class Study:
         """
         arms, names = self._arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, telling.labels(keys, len(arms)), source=worker or "")
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, canonical_keys(keys, names), source=worker or "")
         return self._tell(rows.rows(np.flatnonzero(seen.counts)), worker, plan)
 
     def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> Receipt:
@@ -296,14 +297,14 @@ class Study:
             InvalidInput: unknown or not asked arm, lengths that differ, or a key that was never given.
         """
         _, names = self._arms_of(ids)
-        labels = telling.labels(keys, len(names)) or (None,) * len(names)
+        labels = canonical_keys(keys, names) or (None,) * len(names)
         with self._turn():
             self._open_plan()
             return self._fail(list(zip(names, labels, strict=True)), worker)
 
     def _fail(self, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
-        arms, _ = self._arms_of([name for name, _ in failed])
-        keys = telling.labels([key for _, key in failed], len(arms)) or ()
+        arms, names = self._arms_of([name for name, _ in failed])
+        keys = canonical_keys([key for _, key in failed], names) or ()
         return telling.store_failures(self._fold, arms, self.ids, keys, worker)
 
     def release(self, worker: str) -> int:
@@ -375,6 +376,21 @@ class Study:
                 return
 
     # what is known
+
+    def recorded(self, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
+        """Whether each of these keys was told, or reported as failed; rewards are not compared.
+
+        Args:
+            ids: n arm ids.
+            keys: n keys, as in `tell`; None is never recorded.
+
+        Raises:
+            InvalidInput: as in `tell`.
+        """
+        given = canonical_keys(keys, self._arms_of(ids)[1]) or ()
+        wanted = [key for key in given if key is not None]
+        known = {*self.log.told(wanted), *self.log.failed(wanted)}
+        return [key in known for key in given]
 
     @property
     def missing(self) -> IntArray:
@@ -483,7 +499,7 @@ class Study:
     ) -> Results:
         arms, names = self._arms_of(ids)
         values = border.check_rewards(rewards, self.noise, len(arms), names)
-        labels = telling.labels(keys, len(arms))
+        labels = canonical_keys(keys, names)
         return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=worker or "")
 
     def _arms_of(self, ids: Sequence[object]) -> tuple[IntArray, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,8 @@ from surepick.errors import InvalidInput
 from surepick.records import IntArray, Plan, record
 from surepick.studies.board import Board
 from surepick.studies.fold import Fold
-from surepick.studies.leases import ANYONE, read_key
+from surepick.studies.keys import other_spellings, read_pull_key
+from surepick.studies.leases import ANYONE
 from surepick.studies.log import CLOSED, COUNTED, FAILED, LATE, Event, Log, Results, Told
 
 
@@ -56,14 +57,14 @@ def store(fold: Fold, results: Results, ids: Sequence[str], worker: str | None, 
     board = None if planned is None else fold.look(planned)
     latest = 0 if planned is None else planned.number
     open_number = latest if board is not None and board.takes_results else 0
-    belongs = plans_of(log, news, ids, worker, plan, open_number, latest)
+    belongs = plans_of(log, news, worker, plan, open_number, latest)
     if not belongs.all():
         return None
     now = log.clock()
     current = news.rows(np.flatnonzero(belongs == open_number))
     if len(current.arms) and board is not None:
         check_asked(board.planned.plan, current.arms, ids)
-        current = with_leases(current, board, ids, worker)
+        current = with_leases(current, board, worker)
     for number in np.unique(belongs[belongs != open_number]).tolist():
         log.add_results(number, news.rows(np.flatnonzero(belongs == number)), standing=LATE, at=now)
     closed = False
@@ -94,13 +95,16 @@ def store_failures(
     if planned is None or board is None or not board.takes_results:
         return Receipt(late=len(arms))
     events: list[Event] = []
-    known = {*log.told([key for key in keys if key is not None]), *board.failed_keys}
+    given = {key for key in keys if key is not None}
+    spellings = other_spellings(given)
+    known = {*log.told([*given, *(spellings.keys() - given)]), *board.failed_keys}
+    check_spellings(spellings, {*given, *known})
     spent: dict[int, Counter[int]] = defaultdict(Counter)
     now = log.clock()
     for arm, key in zip(arms.tolist(), keys, strict=True):
         if key is not None and key in known:
             continue  # a retry
-        named = None if key is None else read_key(key, ids[arm])
+        named = None if key is None else read_pull_key(key)
         if named is not None and named[0] != planned.number:
             late += 1  # of a plan that is closed: nothing waits for it
             continue
@@ -117,32 +121,20 @@ def store_failures(
     return Receipt(planned.number, repeated=len(arms) - len(events) - late, late=late, failed=len(events))
 
 
-def labels(keys: Sequence[object] | None, expected: int) -> tuple[str | None, ...] | None:
-    """The keys as texts, None for a row without one.
-
-    Raises:
-        InvalidInput: their number is not that of the results, or one is empty.
-    """
-    if keys is None:
-        return None
-    names = tuple(None if key is None else str(key) for key in keys)
-    if len(names) != expected:
-        raise InvalidInput(f"there are {len(names)} keys for {expected} results; give one key per result, or none.")
-    if "" in names:
-        raise InvalidInput("a key is empty; leave the keys away, or give every result one of its own.")
-    return names
-
-
 def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
     """(the rows that were not told before, how many were).
 
     Raises:
-        InvalidInput: a key was told before for another arm or with another value. The value is not named: it may
-            belong to an open plan.
+        InvalidInput: a key was told before for another arm or with another value, or in another spelling. The value is
+            not named: it may belong to an open plan.
     """
     if results.keys is None:
         return results, 0
-    seen = log.told([key for key in results.keys if key is not None])
+    keys = {key for key in results.keys if key is not None}
+    spellings = other_spellings(keys)
+    seen = log.told([*keys, *(spellings.keys() - keys)])
+    check_spellings(spellings, {*keys, *seen})
+    seen = {key: told for key, told in seen.items() if key in keys}
     kept = []
     rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True)
     for row, (key, (arm, pulls, total)) in enumerate(zip(results.keys, rows, strict=True)):
@@ -162,10 +154,28 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
     return results.rows(kept), len(results.keys) - len(kept)
 
 
+def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> None:
+    """Refuse a whole number among the keys that is known in another spelling.
+
+    Args:
+        spellings: as in `other_spellings`.
+        known: the keys of this call, and those that were told before.
+
+    Raises:
+        InvalidInput: there is one; both would count.
+    """
+    twin = next((spelling for spelling in spellings if spelling in known), None)
+    if twin is not None:
+        raise InvalidInput(
+            f"keys {spellings[twin]!r} and {twin!r} are the same number, written in two ways: a spreadsheet or a table "
+            "of decimals may have changed one of them, and both would count. Nothing of this call was stored. Write "
+            "the key as it was given first; if they are two measurements, give them keys that differ by more."
+        )
+
+
 def plans_of(
     log: Log,
     results: Results,
-    ids: Sequence[str],
     worker: str | None,
     plan: int | None,
     open_number: int,
@@ -188,8 +198,8 @@ def plans_of(
     usual = plan or _owed_plan(log, worker, open_number) or open_number
     belongs = np.full(len(results.arms), usual, np.int64)
     if results.keys is not None:
-        for row, (key, arm) in enumerate(zip(results.keys, results.arms.tolist(), strict=True)):
-            named = None if key is None else read_key(key, ids[arm])
+        for row, key in enumerate(results.keys):
+            named = None if key is None else read_pull_key(key)
             if named is None or plan is not None:
                 continue
             if named[0] > latest:
@@ -246,7 +256,7 @@ def check_asked(plan: Plan, arms: IntArray, ids: Sequence[str]) -> None:
         )
 
 
-def with_leases(results: Results, board: Board, ids: Sequence[str], worker: str | None) -> Results:
+def with_leases(results: Results, board: Board, worker: str | None) -> Results:
     """The rows with the number of the lease that each answers.
 
     Raises:
@@ -257,7 +267,7 @@ def with_leases(results: Results, board: Board, ids: Sequence[str], worker: str 
     keys = results.keys or (None,) * len(results.arms)
     leases = []
     for key, arm in zip(keys, results.arms.tolist(), strict=True):
-        named = None if key is None else read_key(key, ids[arm])
+        named = None if key is None else read_pull_key(key)
         ordinal = None if named is None or named[0] != board.planned.number else named[1]
         if ordinal is not None:
             check_given(board, arm, ordinal, str(key))

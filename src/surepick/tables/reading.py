@@ -16,6 +16,8 @@ import numpy as np
 from surepick.errors import InvalidInput
 from surepick.tables.table import Column, Table
 
+EXACT_INTEGERS = 2**53
+
 
 def read_table(path: str | Path) -> Table:
     """A table from a file, or from an Olympus folder (data.csv and config.json).
@@ -134,10 +136,17 @@ def _read_olympus(folder: Path) -> Table:
 
 
 def cells_as_column(values: Sequence[Any]) -> Column:
-    """Numbers when every value is one (missing: NaN), else text."""
-    if all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values):
+    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
+    if all(value is None or _is_number(value) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
     return tuple("" if value is None else str(value) for value in values)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a float holds it exactly: a key or an id of 17 digits is the text that stands there."""
+    return isinstance(value, float) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_INTEGERS
+    )
 
 
 def _checked(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:

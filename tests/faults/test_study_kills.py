@@ -40,19 +40,24 @@ def undisturbed(tmp_path_factory):
     return run
 
 
+DECIDED = ("plan", "round", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")  # but the times
+
+
 def left_behind(order: Order) -> dict:
-    """The certificate and every hash of a study that has stopped, after all of it was computed again."""
+    """The certificate, the plans and the decisions of a study that has stopped, after all of it was computed again."""
     study = open_study(order.url, order.study)
     try:
         assert study.stopped
-        number = study.log._study
+        plan, decision = tables.plan.c, tables.decision.c
+        decided = [decision[name] for name in DECIDED]
         with study.log._engine.connect() as connection:
-            plans, decisions = (
-                connection.execute(
-                    sa.select(table.c.hash).where(table.c.study == number).order_by(table.c.id)
-                ).scalars().all()
-                for table in (tables.plan, tables.decision)
-            )  # fmt: skip
+
+            def rows(columns: list, table: sa.Table, place: sa.Column) -> list:
+                mine = sa.select(*columns).where(table.c.study == study.log._study).order_by(place)
+                return list(map(tuple, connection.execute(mine)))
+
+            plans = rows([plan.number, plan.plan], tables.plan, plan.number)
+            decisions = rows(decided, tables.decision, decision.plan)
         return {"certificate": sp.to_json(study.certificate()), "plans": plans, "decisions": decisions}
     finally:
         study.log._engine.dispose()

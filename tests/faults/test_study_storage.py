@@ -421,8 +421,8 @@ def test_a_database_of_a_newer_version(database_url):
 
 def test_a_database_of_an_older_version(path, sqlite_url, monkeypatch):
     with monkeypatch.context() as later:
-        later.setattr(sql_engine, "SCHEMA", "0002")
-        later.setattr(sql_engine, "OLDER", ("0001",))
+        later.setattr(sql_engine, "OLDER", (*sql_engine.OLDER, sql_engine.SCHEMA))
+        later.setattr(sql_engine, "SCHEMA", "9998")
         for call in files_of(sqlite_url):
             with pytest.raises(sp.StorageError, match="run `surepick migrate URL`"):
                 call()

@@ -1,7 +1,7 @@
 """What is changed in a database behind the library's back is found when the study is opened, and the row is named.
 
 Results of the plan that is open are not protected: nothing was decided on them yet. They are protected once the plan is
-closed and judged. Times are not part of the chain: no decision depends on one.
+closed and judged, and so are its leases and events, and all times.
 """
 
 import json
@@ -10,11 +10,13 @@ import sqlite3
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 import surepick as sp
+from surepick.studies import sql_seals
 from surepick.studies.audit import audit
 from surepick.studies.durable import resume_study, study_hash
-from surepick.studies.sql_log import chained, decision_hash
+from surepick.studies.sql_log import decision_hash, plan_hash
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"])
 MEANS = np.array([0.9, 0.2, 0.66, -0.3])
@@ -86,21 +88,39 @@ def change(path, table, column, edit) -> None:
 
 
 def rechain(path) -> None:
-    """The forger's next step: all hashes of the chain computed again, from the study's on."""
-    database = sqlite3.connect(path)
-    database.row_factory = sqlite3.Row
-    row = dict(database.execute("SELECT * FROM study").fetchone())
-    previous = study_hash(row["name"], row["configuration"], row["ids"], row["arms_hash"])
-    database.execute("UPDATE study SET hash = ?", (previous,))
-    for decision in database.execute("SELECT * FROM decision ORDER BY plan").fetchall():
-        own = decision_hash({**dict(decision), "previous": previous})
-        database.execute("UPDATE decision SET previous = ?, hash = ? WHERE plan = ?", (previous, own, decision["plan"]))
-        after = database.execute("SELECT plan FROM plan WHERE number = ?", (decision["plan"] + 1,)).fetchone()
-        if after is not None:
-            previous = chained(own, after["plan"])
-            database.execute("UPDATE plan SET hash = ? WHERE number = ?", (previous, decision["plan"] + 1))
-    database.commit()
-    database.close()
+    """The forger's next step: all hashes computed again, from the study's on."""
+    engine = sa.create_engine(address(path))
+    with engine.begin() as database:
+
+        def rows(question):
+            return [dict(row) for row in database.execute(sa.text(question)).mappings()]
+
+        def put(table, row, **values):
+            places = ", ".join(f"{name} = :{name}" for name in values)
+            database.execute(sa.text(f"UPDATE {table} SET {places} WHERE id = :row"), {"row": row["id"], **values})
+
+        (study,) = rows("SELECT * FROM study")
+        start = previous = study_hash(study["name"], study["configuration"], study["ids"], study["arms_hash"])
+        put("study", study, hash=start, seal=sql_seals.study_seal({**study, "hash": start}))
+        plans = {row["number"]: row for row in rows("SELECT * FROM plan")}
+        for decision in rows("SELECT * FROM decision ORDER BY plan"):
+            number = decision["plan"]
+            records = "" if number == 0 else sql_seals.records_of(database, study["id"], number)
+            own = decision_hash({**decision, "previous": previous, "records": records})
+            put("decision", decision, previous=previous, hash=own, records=records)
+            if number + 1 in plans:
+                plan = plans[number + 1]
+                previous = plan_hash(own, plan["plan"], plan["opened_at"])
+                put("plan", plan, hash=previous)
+        aside = rows("SELECT * FROM observation WHERE standing <> 'counted' ORDER BY id")
+        for row in aside:
+            put("observation", row, hash=None)
+        hashes = sql_seals.set_aside_hashes(database, study["id"], start, aside)
+        for row, own in zip(aside, hashes, strict=True):
+            put("observation", row, hash=own)
+        for row in rows("SELECT * FROM event WHERE kind = 'ended'"):
+            put("event", row, hash=sql_seals.end_hash(database, study["id"], start, row))
+    engine.dispose()
 
 
 def refused(path, what: str) -> str:
@@ -163,7 +183,7 @@ def test_rechaining_what_is_true_changes_nothing(path):
     database = sqlite3.connect(path)
     other = sqlite3.connect(":memory:")
     other.deserialize(before)
-    for table in ("study", "plan", "decision"):
+    for table in ("study", "plan", "decision", "observation", "event"):
         question = f"SELECT * FROM {table} ORDER BY id"
         assert database.execute(question).fetchall() == other.execute(question).fetchall()
     database.close()
@@ -264,8 +284,9 @@ def test_a_study_row_of_the_wrong_kind_is_found(path, new):
         (f"plan SET opened_at = 'noon' WHERE number = {PLAN}", f"plan {PLAN}"),
         (f"decision SET decided_at = 'noon' WHERE plan = {PLAN}", f"decision {PLAN}"),
         (f"decision SET leader = 'b' WHERE plan = {PLAN}", f"decision {PLAN}"),
-        (f"observation SET arm = 'b' WHERE plan = {PLAN}", f"decision {PLAN}"),
-        (f"observation SET pulls = 1e308 WHERE plan = {PLAN}", f"decision {PLAN}"),
+        (f"observation SET arm = 'b' WHERE plan = {PLAN}", f"the results of plan {PLAN}"),
+        (f"observation SET pulls = 1e308 WHERE plan = {PLAN}", f"the results of plan {PLAN}"),
+        (f"observation SET source = x'ff' WHERE plan = {PLAN}", f"the results of plan {PLAN}"),
         ("observation SET arm = 1e308 WHERE plan = 6", "plan 6"),
     ],
 )
@@ -419,6 +440,106 @@ def test_what_was_told_of_a_judged_plan_is_protected(path, case):
     refused(path, f"(decision|plan) {PLAN}")
 
 
+UNUSED = {
+    "when it was told": (f"observation SET told_at = told_at + 1 WHERE plan = {PLAN}", "results"),
+    "who told it": (f"observation SET source = 'eve' WHERE plan = {PLAN} AND arm = 0", "results"),
+    "its key": (
+        f"observation SET key = 'mine' WHERE id = (SELECT max(id) FROM observation WHERE plan = {PLAN})",
+        "results",
+    ),
+    "its lease": (f"observation SET lease = 9 WHERE plan = {PLAN} AND arm = 0", "results"),
+    "a worker": (f"lease SET worker = 'eve' WHERE plan = {PLAN}", "leases"),
+    "the end of a lease": (f"lease SET until = until + 1 WHERE plan = {PLAN}", "leases"),
+    "when it was leased": (f"lease SET leased_at = leased_at - 1e-6 WHERE plan = {PLAN}", "leases"),
+    "when it was closed": (f"event SET at = at - 1 WHERE plan = {PLAN}", "events"),
+    "the reason of an event": (f"event SET reason = 'better so' WHERE plan = {PLAN}", "events"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSED)
+def test_what_no_decision_depends_on_is_protected_too(path, case):
+    """Who told what when under which key: the record of the laboratory."""
+    statement, kind = UNUSED[case]
+    run(path, f"UPDATE {statement}")
+    refused(path, f"the {kind} of plan {PLAN} is not what was stored")
+    rechain(path)
+    closed(sp.open_study(address(path), "x"))  # but for a forger who computes the whole chain again
+
+
+@pytest.mark.parametrize(
+    "where", [f"plan SET opened_at = 0.5 WHERE number = {PLAN}", f"decision SET decided_at = 0.5 WHERE plan = {PLAN}"]
+)
+def test_the_times_of_plans_and_decisions_are_protected(path, where):
+    run(path, f"UPDATE {where}")
+    refused(path, f"{where.split()[0]} {PLAN} is not what was stored")
+
+
+@pytest.mark.parametrize("new", ["id = 7", "created_at = created_at + 1", "id = -1", "seal = ''", "num_features = 3"])
+def test_a_study_is_not_cut_off_from_its_rows(path, new):
+    """Without foreign keys; it would look as if nothing had been asked yet."""
+    run(path, f"UPDATE study SET {new}")
+    before = path.read_bytes()
+    for look in (lambda: resume_study(address(path), "x"), lambda: sp.list_studies(address(path))):
+        with pytest.raises(sp.StorageError, match=r"'x': its number in the database.*not what was stored"):
+            look()
+    assert path.read_bytes() == before
+
+
+# what was set aside, and the end
+
+
+@pytest.fixture
+def aside(path):
+    """The study with prior and late results, closed early."""
+    study = resume_study(address(path), "x")
+    study.tell_prior(["a", "b"], [0.5, 0.25], ["before", "long before"])
+    study.tell(["c"], [0.75], ["p1.0@c"], plan=1)
+    study.tell_prior(["d"], [0.125])
+    study.close("the instrument is needed elsewhere")
+    closed(study)
+    closed(sp.open_study(address(path), "x"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE observation SET sum = 9 WHERE key = 'before'", "result 1 of those that were set aside.*'before'"),
+        ("UPDATE observation SET told_at = 9 WHERE key = 'long before'", "result 2 of those that were set aside"),
+        ("UPDATE observation SET standing = 'prior' WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
+        ("UPDATE observation SET source = x'ff' WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
+        ("DELETE FROM observation WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
+        ("UPDATE event SET reason = 'done' WHERE kind = 'ended'", "the end of the study"),
+        ("UPDATE event SET at = at + 1 WHERE kind = 'ended'", "the end of the study"),
+        ("UPDATE observation SET sum = 9 WHERE plan = 6", "the end of the study, or a row of the plan that was open"),
+    ],
+)
+def test_what_was_set_aside_and_the_end_are_protected(aside, statement, named):
+    run(aside, statement)
+    refused(aside, f"{named}.* is not what was stored")
+    if "x'ff'" not in statement:
+        rechain(aside)
+        closed(sp.open_study(address(aside), "x"))
+
+
+@pytest.mark.parametrize(
+    "statement", ["observation SET told_at = told_at + 1 WHERE plan = 1", "event SET reason = 'x' WHERE plan = 1"]
+)
+def test_the_rows_are_protected_in_either_database(database_url, statement):
+    policy = sp.make_policy("certified-independent", ARMS, epsilon=0.2, delta=0.05, noise=sp.SubGaussian(0.5))
+    study = sp.create_study(database_url, "x", ARMS, policy)
+    study.ask(worker="w", max_pulls=2)
+    tell_all(study, study.ask())
+    closed(study)
+    closed(sp.open_study(database_url, "x"))
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        assert connection.execute(sa.text(f"UPDATE {statement}")).rowcount > 0
+    engine.dispose()
+    with pytest.raises(sp.StorageError, match=r"of plan 1 is not what was stored"):
+        sp.open_study(database_url, "x")
+
+
 @pytest.mark.parametrize(
     "statement",
     ["UPDATE event SET reason = 'broken' WHERE kind = 'abandoned'", "DELETE FROM event WHERE kind = 'abandoned'"],
@@ -480,7 +601,8 @@ def test_the_last_decision_is_computed_again_if_it_is_gone(path):
     """Without plan 6 nothing after it is chained; what was told decides as before."""
     run(path, "DELETE FROM plan WHERE number = 6", "DELETE FROM observation WHERE plan = 6")
     database = sqlite3.connect(path)
-    question = "SELECT * FROM decision WHERE plan = 5"
+    kept = "plan, round, state, seen, trace, circumstances, leader, stopped, verdict, previous, records"  # but the time
+    question = f"SELECT {kept} FROM decision WHERE plan = 5"
     before = database.execute(question).fetchone()
     database.close()
     run(path, "DELETE FROM decision WHERE plan = 5")
@@ -488,5 +610,5 @@ def test_the_last_decision_is_computed_again_if_it_is_gone(path):
     assert len(study.trace) == 5
     closed(study)
     database = sqlite3.connect(path)
-    assert database.execute(question).fetchone()[:-1] == before[:-1]  # all but the time
+    assert database.execute(question).fetchone() == before
     database.close()

@@ -363,6 +363,52 @@ def test_an_unfinished_study_of_a_released_schema_goes_on(released):
     assert sp.open_study(released, "unfinished").certificate() == answer
 
 
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE decision SET leader = leader + 1 WHERE plan = 2", "decision 2"),
+        ("UPDATE decision SET previous = hash WHERE plan = 1", "what comes before decision 1"),
+        ("UPDATE plan SET plan = plan || ' ' WHERE number = 2", "plan 2"),
+        ("UPDATE study SET configuration = configuration || ' '", "its configuration, or the names of its arms"),
+        ("DELETE FROM decision WHERE plan = 1", "the numbering of its plans and decisions"),
+    ],
+)
+def test_an_older_database_that_was_altered_is_not_given_a_chain_that_fits(sqlite_url, statement, named):
+    load_dump(FIXTURES / "schema_0001.sql", sqlite_url)
+    with contextlib.closing(sqlite3.connect(sa.engine.make_url(sqlite_url).database)) as database, database:
+        database.execute(statement)
+    before = dumped(sqlite_url)
+    with pytest.raises(sp.StorageError, match=f"study '[a-z]+': {named} is not what was stored.*Nothing was migrated"):
+        migrate_studies(sqlite_url)
+    assert dumped(sqlite_url) == before
+
+
+def dumped(url: str) -> list[str]:
+    with contextlib.closing(sqlite3.connect(sa.engine.make_url(url).database)) as database:
+        return list(database.iterdump())
+
+
+def test_keys_of_an_older_database_are_compared_as_new_ones(sqlite_url):
+    """One that was told in two spellings stays twice; one that only looks like that of a leased pull is refused."""
+    load_dump(FIXTURES / "schema_0001.sql", sqlite_url)
+    insert = (
+        "INSERT INTO observation (study, plan, standing, key, arm, pulls, sum, squares, lease, source, told_at) "
+        "SELECT study, plan, standing, ?, arm, pulls, sum, squares, lease, source, told_at FROM observation "
+        "WHERE key = 'half'"
+    )
+    with contextlib.closing(sqlite3.connect(sa.engine.make_url(sqlite_url).database)) as database, database:
+        for key in (" e\u0301 ", "half ", "P1.0@a"):
+            database.execute(insert, (key,))
+    migrate_studies(sqlite_url)
+    study = sp.open_study(sqlite_url, "unfinished")
+    told = study.log.told(["\u00e9", "half", "half ", "P1.0@a"])
+    assert set(told) == {"\u00e9", "half", "half ", "P1.0@a"}
+    for key in ("e\u0301", "\u00e9 ", "half", "half "):
+        assert study.tell(["a"], [0.0], [key]).repeated == 1
+    with pytest.raises(sp.InvalidInput, match="is not written as one"):
+        study.tell(["a"], [0.0], ["P1.0@a"])
+
+
 def test_the_dump_of_the_present_schema_can_be_written_again(tmp_path):
     write_dump(tmp_path / "again.sql")
     again = (tmp_path / "again.sql").read_text(encoding="utf-8")

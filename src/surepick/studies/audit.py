@@ -37,6 +37,7 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
     policy = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
     stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
     plans = _all(study.log.plans(), "plan", 1, name)
+    study.log.check_rows()
     before: Decision | None = None
     for planned, decision in zip_longest([None, *plans], stored):
         if decision is None:  # the plan is open, or closed and not judged yet

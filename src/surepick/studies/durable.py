@@ -23,6 +23,7 @@ from surepick.studies.leases import system_clock
 from surepick.studies.log import Planned
 from surepick.studies.sql_engine import check_version, connect, in_words, reach, shown
 from surepick.studies.sql_log import SqlLog
+from surepick.studies.sql_seals import study_seal
 from surepick.studies.study import Study, check_subject, rounds_at_most
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
         connection = plain.execution_options(writes=True)
         try:
             with connection.begin():
-                connection.execute(sa.insert(tables.study), [row])
+                number = connection.execute(sa.insert(tables.study).returning(tables.study.c.id), [row]).scalar_one()
+                seal = study_seal({**row, "id": number})
+                connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))
         except IntegrityError as error:
             raise InvalidInput(
                 f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
@@ -147,11 +150,10 @@ def list_studies(url: str) -> list[Listed]:
     engine = connect(url)
     columns = tables.study.c
     with in_words(engine.url), engine.connect() as connection:
-        rows = connection.execute(
-            sa.select(
-                columns.id, columns.name, columns.num_arms, columns.configuration, columns.created_at, columns.hash
-            ).order_by(columns.name)
-        ).all()
+        kept = [column for column in columns if column.name != "features"]
+        rows = connection.execute(sa.select(*kept).order_by(columns.name)).all()
+    for row in rows:
+        _check_row(row)
     return [_listed(engine, row) for row in rows]
 
 
@@ -249,13 +251,29 @@ def _found(engine: Engine, url: str, name: str) -> Row[Any]:
             names = connection.execute(sa.select(tables.study.c.name).order_by(tables.study.c.name)).scalars().all()
             known = f"it has {', '.join(map(repr, names[:10]))}" if names else "it has none yet"
             raise InvalidInput(f"{shown(url)} has no study {name!r}; {known}.")
-    if row.hash != study_hash(row.name, row.configuration, row.ids, row.arms_hash):
+    _check_row(row)
+    return row
+
+
+def _check_row(row: Row[Any]) -> None:
+    """Refuse a study's row that is not what was stored.
+
+    Raises:
+        StorageError: it is one.
+    """
+    name = row.name
+    if row.hash != study_hash(name, row.configuration, row.ids, row.arms_hash):
         raise StorageError(
             f"study {name!r}: its configuration, or the names of its arms, are not what was stored: the bytes do not "
             "match their hash. The database was altered or is damaged. Nothing was changed now; take the latest "
             "backup (docs/studies.md)."
         )
-    return row
+    if row.seal != study_seal(row._mapping):
+        raise StorageError(
+            f"study {name!r}: its number in the database, the number of its arms or their features, or the time of its "
+            "creation, is not what was stored. The database was altered or is damaged. Nothing was changed now; take "
+            "the latest backup (docs/studies.md)."
+        )
 
 
 def _log(engine: Engine, row: Row[Any]) -> SqlLog:

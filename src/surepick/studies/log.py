@@ -287,6 +287,14 @@ class Log(Protocol):
         """The latest time of the last entries; 0 if there is none."""
         ...
 
+    def check_rows(self) -> None:
+        """Compare results, leases and events with what was told, where the log can tell: those of closed plans.
+
+        Raises:
+            StorageError: some were altered; they are named.
+        """
+        ...
+
 
 class MemoryLog:
     """A log that lives as long as the process."""
@@ -408,3 +416,6 @@ class MemoryLog:
 
     def latest_time(self) -> float:
         return self._latest
+
+    def check_rows(self) -> None:
+        """Nobody else can reach them."""

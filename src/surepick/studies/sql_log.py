@@ -18,6 +18,7 @@ from surepick.codec import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
 from surepick.records import Lease, Observations, Plan, RoundRecord
 from surepick.studies import sql_schema as tables
+from surepick.studies import sql_seals
 from surepick.studies.hashes import chained
 from surepick.studies.leases import Clock, system_clock
 from surepick.studies.log import (
@@ -147,7 +148,7 @@ class SqlLog:
                 "number": planned.number,
                 "plan": text,
                 "opened_at": planned.opened_at,
-                "hash": chained(self._hash_of_decision(planned.number - 1), text),
+                "hash": plan_hash(self._hash_of_decision(planned.number - 1), text, planned.opened_at),
             }
             self._insert(tables.plan, [row])
         return planned
@@ -183,7 +184,7 @@ class SqlLog:
         return self._plans[number]
 
     def _planned(self, row: Row[Any]) -> Planned:
-        expected = chained(self._hash_of_decision(row.number - 1), row.plan)
+        expected = plan_hash(self._hash_of_decision(row.number - 1), row.plan, row.opened_at)
         if row.hash != expected:
             raise StorageError(_altered(f"plan {row.number}", self._name))
         plan = self._read(Plan, row.plan, f"plan {row.number}")
@@ -236,7 +237,11 @@ class SqlLog:
                 strict=True,
             )
         ]
-        self._insert(tables.observation, rows)
+        with self.turn(), self._reading() as connection:
+            if standing != COUNTED:
+                hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
+                rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
+            self._insert(tables.observation, rows)
 
     def add_event(self, event: Event) -> None:
         row = {
@@ -247,8 +252,12 @@ class SqlLog:
             "lease": event.lease,
             "reason": event.reason,
             "at": event.at,
+            "hash": None,
         }
-        self._insert(tables.event, [row])
+        with self.turn(), self._reading() as connection:
+            if event.kind == ENDED:
+                row["hash"] = sql_seals.end_hash(connection, self._study, self._start, row)
+            self._insert(tables.event, [row])
 
     def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
         told, leased, events = mark or (0, 0, 0)
@@ -310,7 +319,8 @@ class SqlLog:
         return found
 
     def failed(self, keys: Sequence[str]) -> set[str]:
-        columns, found = tables.event.c, set()
+        columns = tables.event.c
+        found: set[str] = set()
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
                 some = columns.reason.in_(keys[start : start + CHUNK])
@@ -406,7 +416,7 @@ class SqlLog:
             there = self._decision(decision.plan)
             if there is not None:
                 return there
-            row = {**stored, "previous": self._hash_before(decision.plan), "decided_at": decision.at}
+            row = {**stored, "previous": self._hash_before(decision.plan)}
             row["hash"] = decision_hash(row)
             self._insert(tables.decision, [row])
         return decision
@@ -422,7 +432,25 @@ class SqlLog:
             "leader": decision.leader,
             "stopped": int(decision.stopped),
             "verdict": decision.verdict,
+            "decided_at": float(decision.at),
+            "records": self._records(decision.plan),
         }
+
+    def _records(self, plan: int) -> str:
+        """The hashes of the rows of a plan, which is closed: nothing can be added to them any more."""
+        if plan == 0:
+            return ""
+        with self._reading() as connection:
+            return sql_seals.records_of(connection, self._study, plan)
+
+    def check_rows(self) -> None:
+        with self._reading() as connection:
+            for altered in (
+                *sql_seals.altered_records(connection, self._study),
+                *sql_seals.altered_aside(connection, self._study, self._start),
+                *sql_seals.altered_end(connection, self._study, self._start),
+            ):
+                raise StorageError(_altered(altered, self._name))
 
     def last_decision(self) -> Decision | None:
         with self._reading() as connection:
@@ -507,7 +535,24 @@ class SqlLog:
         return str(found)
 
 
-HASHED = ("plan", "round", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")
+HASHED = (
+    "plan",
+    "round",
+    "state",
+    "seen",
+    "trace",
+    "circumstances",
+    "leader",
+    "stopped",
+    "verdict",
+    "decided_at",
+    "records",
+)
+
+
+def plan_hash(previous: str, plan: str, opened_at: float) -> str:
+    """The hash of a plan's row, over its stored bytes, chained to that of the decision before it."""
+    return chained(previous, plan, str(opened_at))
 
 
 def decision_hash(row: Any) -> str:

@@ -16,11 +16,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.types import TypeEngine
 
-SCHEMA = "0001"  # the newest step that this version knows
-OLDER: tuple[str, ...] = ()  # steps from which `surepick migrate` can start
+SCHEMA = "0002"  # the newest step that this version knows
+OLDER: tuple[str, ...] = ("0001",)  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
 
 metadata = MetaData()
@@ -48,6 +49,9 @@ study = Table(
     Column("arms_hash", Text, nullable=False),  # SHA-256 of ids, shape and features
     Column("hash", Text, nullable=False),  # SHA-256 of name, configuration and arms_hash: where the chain begins
     Column("created_at", _double(), nullable=False),
+    Column(
+        "seal", Text, nullable=False, server_default=text("''")
+    ),  # SHA-256 of hash, id, created_at, num_arms, num_features
 )
 
 plan = Table(
@@ -58,7 +62,7 @@ plan = Table(
     Column("number", BigInteger, nullable=False),
     Column("plan", Text, nullable=False),  # JSON
     Column("opened_at", _double(), nullable=False),
-    Column("hash", Text, nullable=False),  # SHA-256 of the decision's hash before it and of the JSON
+    Column("hash", Text, nullable=False),  # SHA-256 of the decision's hash before it, of the JSON and of opened_at
     UniqueConstraint("study", "number", name="one_plan_a_number"),
 )
 
@@ -97,6 +101,7 @@ observation = Table(
     Column("lease", BigInteger, nullable=False),
     Column("source", Text, nullable=False),
     Column("told_at", _double(), nullable=False),
+    Column("hash", Text),  # of late and prior results: SHA-256 of that before it (first: of the study's) and of the row
     UniqueConstraint("study", "key", name="a_key_counts_once"),
     CheckConstraint("pulls > 0", name="a_result_has_pulls"),
     CheckConstraint("standing in ('counted', 'late', 'prior')", name="a_known_standing"),
@@ -115,6 +120,7 @@ event = Table(
     Column("lease", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
     Column("at", _double(), nullable=False),
+    Column("hash", Text),  # of "ended": SHA-256 of the study's hash, of the row, and of the rows of the open plan
     CheckConstraint("kind in ('failed', 'abandoned', 'closed', 'ended')", name="a_known_kind"),
 )
 Index("events_of_a_plan", event.c.study, event.c.plan, event.c.id)
@@ -134,7 +140,12 @@ decision = Table(
     Column("stopped", Integer, nullable=False),
     Column("verdict", Text, nullable=False),
     Column("previous", Text, nullable=False),  # hash of the plan; of the study at the start
-    Column("hash", Text, nullable=False),  # SHA-256 of the previous hash and of the columns from plan to verdict
+    Column(
+        "hash", Text, nullable=False
+    ),  # SHA-256 of the previous hash, of the columns from plan to verdict, and of those below
     Column("decided_at", _double(), nullable=False),
+    Column(
+        "records", Text, nullable=False, server_default=text("''")
+    ),  # JSON: SHA-256 of the plan's results, leases, events
     UniqueConstraint("study", "plan", name="one_decision_a_plan"),
 )

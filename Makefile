@@ -15,7 +15,8 @@ test: .venv/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 prove: .venv/.dev
-	$(BIN)/python -m pytest -q -m slow -s
+	$(BIN)/python -m pytest -q -m "slow and not alone" -n 2 --dist worksteal -rP
+	$(BIN)/python -m pytest -q -m "slow and alone" -s
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .

@@ -126,10 +126,10 @@ def test_twenty_kills(database_url, tmp_path, undisturbed):
 
 
 @pytest.mark.slow
-def test_two_hundred_kills(database_url, tmp_path, undisturbed):
-    phases = kill_workers(database_url, tmp_path, undisturbed, kills=200, studies=12, first_seed=1)
+def test_three_hundred_kills(database_url, tmp_path, undisturbed):
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=300, studies=18, first_seed=1)
     print(f"\n{database_url.partition(':')[0]}: {phases.total()} kills, of workers at {dict(phases.most_common())}")
-    assert phases.total() >= 200
+    assert phases.total() >= 300
     assert len(phases) >= 12, "the kills must hit every kind of work"
 
 

@@ -59,6 +59,7 @@ def test_twenty_seeds(name, num_arms):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("num_arms", [250, 1000])
 def test_a_run_of_algorithm_1_takes_under_a_second_and_a_half(num_arms):
     runs = runs_of("linear-embedding", num_arms, range(5))

@@ -13,7 +13,7 @@ import pytest
 
 from surepick.designs import design_value, solve_design
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "design_solver.py"
 

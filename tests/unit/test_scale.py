@@ -20,6 +20,8 @@ from surepick.designs import solve_design
 from surepick.records import Design
 from surepick.threads import one_thread
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).parent
 ROWS = 2048
 GIGABYTES_A_MILLION_ARMS = 2.5

@@ -39,6 +39,7 @@ def test_a_study_of_a_hundred_thousand_arms_ends_certified_in_little_memory():
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("seed", range(4))
 def test_a_study_of_a_million_arms_ends_certified_in_five_minutes_and_four_gigabytes(seed):
     outcome, _ = studied(1_000_000, seed, limit=ASKED_SECONDS)

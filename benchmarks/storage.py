@@ -13,6 +13,11 @@ as results per second, by 1 and by 8 processes that write at the same time; medi
 the rate to that of bare. Second table: seconds of `surepick ask`, `tell` and `status` on a study of 1,000 candidates,
 from start to end, beside `python -c 'import numpy, scipy.linalg'`; medians of 7, taken in turns. The aim: at most
 twice that and .6 s.
+
+    python benchmarks/storage.py --against FOLDER [--postgres URL] [--seconds 3] [--repeats 5]
+
+What a tell costs beside another version of surepick, whose checkout is in FOLDER: the two take turns in one run, each
+on a new database. Beside the tells of an open round: whole rounds, told 64 at a time, with what closing them takes.
 """
 
 from __future__ import annotations
@@ -29,7 +34,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from functools import partial
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -121,10 +127,34 @@ def tells(url: str, name: str, together: int) -> Callable[[], int]:
     return call
 
 
+def rounds(url: str, name: str) -> Callable[[], int]:
+    """Whole rounds, 64 results a tell; results a call."""
+    study, names = resume_study(url, "tells"), ids()
+
+    def call() -> int:
+        plan = study.ask()
+        arms = np.repeat(np.arange(ARMS), plan.counts)
+        keys = [f"{name}-{plan.round}-{place}" for place in range(len(arms))]
+        for start in range(0, len(arms), 64):
+            part = arms[start : start + 64]
+            study.tell([names[arm] for arm in part], [0.5] * len(part), keys[start : start + 64])
+        return len(arms)
+
+    return call
+
+
+WORK = {
+    "bare": bare_inserts,
+    "tell 1": partial(tells, together=1),
+    "tell 64": partial(tells, together=64),
+    "rounds": rounds,
+}
+
+
 def worker(kind: str, url: str, name: str, seconds: float, barrier: object, done: object) -> None:
     """Write for so many seconds, from the moment at which all can."""
-    call = bare_inserts(url, name) if kind == "bare" else tells(url, name, int(kind.split()[1]))
-    for _ in range(3):
+    call = WORK[kind](url, name)
+    for _ in range(1 if kind == "rounds" else 3):
         call()
     barrier.wait(120)  # type: ignore[attr-defined]
     start, total = time.perf_counter(), 0
@@ -193,6 +223,36 @@ def print_rates(servers: dict[str, str], folder: Path, seconds: float, repeats: 
             print(f"{kind:12s}{processes:>10d}{bare:>10,.0f}{cells}", flush=True)
 
 
+def print_ratios(servers: dict[str, str], other: Path, seconds: float, repeats: int) -> None:
+    """Seconds a result of this version, in those of another."""
+    sources = {"this": Path(sp.__file__).parents[1], "other": other / "src"}
+    print(
+        f"cost of a result told, this version / {other.name}; medians (and ranges) of {repeats} pairs of {seconds:g} s"
+    )
+    print(f"{'':12s}{'processes':>10s}{'':3s}{'what':10s}{'ratio':>22s}", flush=True)
+    for kind, server in servers.items():
+        for processes, what in product(PROCESSES, ("tell 1", "tell 64", "rounds")):
+            if what == "rounds" and processes > 1:
+                continue
+            ratios = []
+            for repeat in range(repeats):
+                rates = {}
+                for version in sorted(sources, reverse=bool(repeat % 2)):
+                    words = [__file__, "--rate", kind, what, str(processes), str(seconds), server]
+                    environment = os.environ | {"PYTHONPATH": str(sources[version])}
+                    run = subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
+                    rates[version] = float(run.stdout)
+                ratios.append(rates["other"] / rates["this"])
+            spread = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+            print(f"{kind:12s}{processes:>10d}{'':3s}{what:10s}{spread:>22s}", flush=True)
+
+
+def print_one_rate(kind: str, what: str, processes: str, seconds: str, server: str) -> None:
+    """The other half of a pair, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder, database(kind, server, Path(folder)) as url:
+        print(rate(what, url, int(processes), float(seconds)))
+
+
 def print_commands(url: str, folder: Path, repeats: int = 7) -> None:
     """Seconds of the daily commands from start to end, taken in turns so that all see the same machine."""
     results = folder / "results.csv"
@@ -227,8 +287,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=("rates", "commands"))
     parser.add_argument("--folder", help="where SQLite's file is; none: the folder for temporary files")
+    parser.add_argument("--against", type=Path, help="the checkout of another version, to take turns with")
+    parser.add_argument("--rate", nargs=5, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.rate:
+        print_one_rate(*chosen.rate)
+        return
     servers = {"SQLite": ""} | ({"PostgreSQL": chosen.postgres} if chosen.postgres else {})
+    if chosen.against:
+        print_ratios(servers, chosen.against.resolve(), chosen.seconds, chosen.repeats)
+        return
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         if chosen.only != "commands":
             print_rates(servers, Path(folder), chosen.seconds, chosen.repeats)

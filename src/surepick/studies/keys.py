@@ -66,7 +66,7 @@ def canonical_key(key: str, name: str) -> str:
     if not any(at in plain for at in AT_SIGNS):
         return plain
     own = PULL_KEY.fullmatch(plain)
-    if own is not None and normal_form(own[3]) == normal_form(name):
+    if own is not None and (own[3] == name or normal_form(own[3]) == normal_form(name)):
         return pull_key(int(own[1]), int(own[2]), name)
     like = LOOKS_LIKE_ONE.fullmatch(_folded(key))
     if like is None or int(like[1]) == 0:  # no plan has the number 0
@@ -106,7 +106,7 @@ def other_spellings(keys: Iterable[str | None]) -> dict[str, str]:
 
 def normal_form(text: str) -> str:
     """Unicode NFC without surrounding white space."""
-    return unicodedata.normalize("NFC", text).strip()
+    return (text if text.isascii() else unicodedata.normalize("NFC", text)).strip()
 
 
 def _folded(text: str) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from surepick.experiments import Run
 from surepick.policies import Policy
-from surepick.policies.certified_elimination import CertifiedElimination
+from surepick.policies.protocol import traits_of
 from surepick.records import Certificate, RoundRecord
 
 MOST_ROWS = 20
@@ -77,7 +77,8 @@ def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     if not rounds:
         return
     console = Console(highlight=False)
-    columns = _certified_columns(rounds, policy) if isinstance(policy, CertifiedElimination) else _plain_columns(rounds)
+    predicts = traits_of(policy).certifies == "candidate"
+    columns = _candidate_columns(rounds, policy) if predicts else _plain_columns(rounds)
     table = Table(
         title=f"{policy.num_arms:,} candidates, round by round",
         title_justify="left",
@@ -118,7 +119,7 @@ def _plain_columns(rounds: tuple[RoundRecord, ...]) -> Columns:
     return Columns(("round", *design, "measured", "total", "left", "off by at most"), cells)
 
 
-def _certified_columns(rounds: tuple[RoundRecord, ...], policy: CertifiedElimination) -> Columns:
+def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> Columns:
     """Rounds that each predict, in `value`, what certifying a candidate will still take."""
     compressed = any(row.dim < policy.num_arms for row in rounds)
 

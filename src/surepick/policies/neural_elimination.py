@@ -180,7 +180,8 @@ class NeuralElimination:
         try:
             return embedding_design(embedded, active, tolerance=self.tolerance)
         except NotConverged as unfinished:  # its value is that of its weights all the same
-            return unfinished.best
+            best: Design = unfinished.best
+            return best
 
     def _rounded(self, design: Design, embedded: Embedding, active: IntArray, total: int) -> IntArray:
         if self.floor == "published":

@@ -1,10 +1,16 @@
 """What the command line says of policies, progress and options, where a careless word would be wrong."""
 
+import re
+
 import numpy as np
 import pytest
+import typer
+from rich.text import Text
+from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.answers import print_rounds
+from surepick.cli.app import COMMANDS, PANELS, app, as_written
 from surepick.records import RoundRecord
 
 
@@ -34,3 +40,55 @@ def test_a_design_is_not_called_predicted_pulls(capsys):
     said = capsys.readouterr().out
     assert "design" in said
     assert "to come" not in said
+
+
+# help
+
+
+FRAME = re.compile("[\u2500-\u257f]")
+
+
+def shown(*words: str) -> str:
+    """What a command prints, without frames and line breaks."""
+    result = CliRunner(env={"COLUMNS": "220", "TERM": "dumb"}).invoke(app, words, catch_exceptions=False)
+    return " ".join(FRAME.sub(" ", result.stdout).split())
+
+
+def plain_commands():
+    """(words, the command as Typer makes it of the function) of every command."""
+    group = typer.main.get_command(app)
+    for name in COMMANDS:
+        found = group.get_command(None, name)
+        yield (name,), found
+        for below, command in getattr(found, "commands", {}).items():
+            yield (name, below), command
+
+
+@pytest.mark.parametrize("words", [words for words, _ in plain_commands()], ids=" ".join)
+def test_help_is_printed_as_it_is_written(words):
+    (command,) = (found for name, found in plain_commands() if name == words)
+    said = shown(*words, "--help")
+    assert said.isascii(), "a picture stands in place of text"
+    for parameter in command.params:
+        for part in Text.from_markup(parameter.help or "").plain.split():
+            assert part in said, (words, parameter.name)
+
+
+def test_a_pilot_is_no_picture():
+    assert "(pilot:100: from 100)" in shown("run", "--help")
+
+
+@pytest.mark.parametrize(
+    "text", ["pilot:100:", "a [b] c:100::smile: d", ":smile:", "x:y", "::", ":a:b:", "[a[b]]", "\\[a]"]
+)
+def test_text_is_not_markup(text):
+    assert Text.from_markup(as_written(text)).plain == text
+
+
+def test_commands_stand_in_groups():
+    said = shown("--help")
+    place = 0
+    for panel, commands in PANELS.items():
+        for word in (panel, *commands):
+            place = said.index(f" {word} ", place) + len(word)
+    assert " Commands " not in said.partition("Options")[2]

@@ -9,8 +9,9 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.answers import print_rounds
+from surepick.cli.answers import print_certificate, print_rounds
 from surepick.cli.app import COMMANDS, PANELS, app, as_written
+from surepick.noise import informative
 from surepick.records import RoundRecord
 
 
@@ -92,3 +93,54 @@ def test_commands_stand_in_groups():
         for word in (panel, *commands):
             place = said.index(f" {word} ", place) + len(word)
     assert " Commands " not in said.partition("Options")[2]
+
+
+# bounds that say nothing
+
+
+@pytest.mark.parametrize(
+    ("gap", "noise", "stated"),
+    [
+        (1.0, "bernoulli", None),
+        (1.2, "bernoulli", None),
+        (0.99, "bernoulli", 0.99),
+        (4.0, "bounded:-1:3", None),
+        (3.0, "bounded:-1:3", 3.0),
+        (1e9, "subgaussian:1", 1e9),
+        (None, "bernoulli", None),
+    ],
+)
+def test_a_bound_that_is_no_smaller_than_any_difference_is_none(gap, noise, stated):
+    assert informative(gap, sp.parse_noise(noise)) == stated
+
+
+def clicks(pulls: int) -> sp.Study:
+    """A study of 0/1 rewards with a round that is complete."""
+    arms = sp.Arms([[1.0], [2.0], [3.0]], ("a", "b", "c"))
+    study = sp.Study(arms, sp.make_policy("lucb", arms, epsilon=0.01, delta=0.05, noise="bernoulli"))
+    while len(study.trace) < pulls:
+        plan = study.ask()
+        study.tell_sums(plan.counts, plan.counts * [0.0, 1.0, 0.0])
+    return study
+
+
+def test_a_study_of_clicks_does_not_say_that_it_is_at_most_1_worse(capsys):
+    study = clicks(1)
+    assert study.trace[-1].certified_gap >= 1.0
+    assert str(study.progress()).endswith("best of the closed rounds b, nothing is proved about it yet.")
+    assert study.progress().certified_gap is None
+    print_certificate(study.certificate(), study.noise)
+    print_rounds(study.trace, study.policy)
+    said = capsys.readouterr().out
+    assert "within 1 of" not in said
+    assert "nothing can be said yet about how good it is" in said
+    assert said.split()[-1] == "?"
+
+
+def test_a_bound_that_says_something_is_still_stated(capsys):
+    study = clicks(20)
+    gap = study.trace[-1].certified_gap
+    assert gap < 1.0
+    assert f"b, at most {gap:.2g} worse than the best." in str(study.progress())
+    print_certificate(study.certificate(), study.noise)
+    assert f"proved to be within {gap:.4g} of" in capsys.readouterr().out

@@ -120,7 +120,7 @@ def certificate(
         print_json(document)
     else:
         print_rounds(answer.rounds, study.policy)
-        print_certificate(answer)
+        print_certificate(answer, study.noise)
         if out is not None:
             Console(highlight=False, soft_wrap=True).print(
                 Text(f"Written to {out}. Next: surepick verify {quote(str(out))}")

@@ -16,7 +16,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surepick import environments
+    from surepick import complexity, environments
     from surepick.codec import from_json, to_json
     from surepick.complexity import effective_dimension
     from surepick.designs import allocate, design_value, round_design, solve_design
@@ -179,13 +179,14 @@ NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
     "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
     "write_report": ("surepick.reports.study_report", "jinja2", "reports"),
 }
+PARTS = ("complexity", "environments")  # whose names are used as sp.environments.sphere
 MODULE_OF = {name: module for module, names in HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """The public names, resolved on first use; some need an extra."""
-    if name == "environments":
-        return importlib.import_module("surepick.environments")
+    if name in PARTS:
+        return importlib.import_module(f"surepick.{name}")
     if name in NEED_EXTRAS:
         module, package, extra = NEED_EXTRAS[name]
         if importlib.util.find_spec(package) is None:
@@ -256,6 +257,7 @@ __all__ = [
     "XYAdaptive",
     "XYStatic",
     "allocate",
+    "complexity",
     "design_value",
     "effective_dimension",
     "environments",

@@ -14,10 +14,7 @@ A message says what was wrong, with the numbers; why it matters; and what to do.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from surepick.records import Design
+from typing import Any
 
 
 class SurepickError(Exception):
@@ -41,11 +38,12 @@ class NotConverged(SurepickError):
 
     Args:
         message: what was not met, with the numbers.
-        best: the best design found; its `lower_bound` and `value` still bracket the optimum.
+        best: the best `Design` found; its `lower_bound` and `value` still bracket the optimum. (Errors stand below all
+            records, so no type says so.)
         gap: its certified relative gap, value / lower_bound - 1.
     """
 
-    def __init__(self, message: str, *, best: Design, gap: float) -> None:
+    def __init__(self, message: str, *, best: Any, gap: float) -> None:
         super().__init__(message)
         self.best = best
         self.gap = gap

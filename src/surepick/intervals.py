@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from surepick.records import FloatArray, IntArray, freeze, record
+from surepick.arrays import FloatArray, IntArray, freeze, record
 
 
 @record

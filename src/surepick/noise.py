@@ -287,6 +287,14 @@ def largest_scale(noise: Noise) -> float:
     return float(np.max(noise.sigma))
 
 
+def informative(gap: float | None, noise: Noise) -> float | None:
+    """A bound on the difference of two means; None where the range of the rewards says as much without measuring."""
+    if gap is None or noise.support is None:
+        return gap
+    low, high = noise.support
+    return gap if gap < high - low else None
+
+
 def parse_noise(text: str) -> Noise:
     """The noise that a text names: "bernoulli", "bounded:0:1", "subgaussian:0.5", "subgaussian:0.5,0.2,0.3".
 

@@ -3,83 +3,46 @@
     Arms -embedding-> Embedding -design-> Design -rounding-> Plan
          -someone pulls-> Observations -policy-> Step, Certificate
 
-Every record is frozen. Arrays inside are read-only, so that a record can be shared without fear; two records are equal
-when their fields are, arrays compared element by element. An array that is given is copied, unless nobody can write to
-it: it and every array that it is a view of are read-only, down to the memory. Such an array is shared. Who makes an
-array read-only gives it away: he keeps no writeable view from before, and never sets the flag back.
+Every record is frozen; arrays.py says what that means for the arrays inside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, dataclass_transform
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from surepick.arrays import BoolArray, FloatArray, IntArray, freeze, record, settled
 from surepick.errors import InvalidInput, OutOfTurn
+from surepick.intervals import Deciding
 
-if TYPE_CHECKING:
-    from surepick.intervals import Deciding
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
-T = TypeVar("T")
-
-
-def _equal(left: object, right: object) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return bool(np.array_equal(left, right))
-    return bool(left == right)
-
-
-@dataclass_transform(frozen_default=True)
-def record(cls: type[T]) -> type[T]:
-    """A frozen dataclass with slots whose equality compares arrays element by element."""
-
-    def equal(self: Any, other: Any) -> Any:
-        if type(self) is not type(other):
-            return NotImplemented
-        compared = [each.name for each in fields(self) if each.compare]
-        return all(_equal(getattr(self, name), getattr(other, name)) for name in compared)
-
-    cls.__eq__ = equal  # type: ignore[method-assign]
-    cls.__hash__ = None  # type: ignore[assignment]
-    return dataclass(frozen=True, slots=True, eq=False)(cls)
-
-
-def settled(array: NDArray[Any]) -> bool:
-    """Nobody can write to the array: it and every array that it is a view of are read-only, down to the memory.
-
-    The memory is an array's own, or what an array was laid over: bytes, a file mapped for reading.
-    """
-    owner: object = array
-    while isinstance(owner, np.ndarray):
-        if owner.flags.writeable:
-            return False
-        if owner.base is None:
-            return True
-        owner = owner.base
-    try:
-        return memoryview(cast(Any, owner)).readonly
-    except TypeError:
-        return False
-
-
-def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
-    """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
-    nobody can write to what is there."""
-    for name, dtype in arrays.items():
-        value = getattr(instance, name)
-        if value is None:
-            continue
-        if not (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
-            value = np.array(value, dtype=dtype)
-            value.flags.writeable = False
-        object.__setattr__(instance, name, value)
+__all__ = [
+    "CHECKED_ENTRIES",
+    "VERDICTS",
+    "Allocation",
+    "Arms",
+    "BoolArray",
+    "Certificate",
+    "Design",
+    "Embedding",
+    "FloatArray",
+    "IndependentArms",
+    "IntArray",
+    "Lease",
+    "Observations",
+    "Plan",
+    "RoundRecord",
+    "Step",
+    "checked_ids",
+    "feature_matrix",
+    "freeze",
+    "pull_key",
+    "record",
+    "settled",
+]
 
 
 def _named(rows: IntArray, ids: Sequence[str], most: int = 5) -> str:

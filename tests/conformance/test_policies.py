@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick.codec import from_json, to_json
 from surepick.policies import Policy
+from surepick.policies.protocol import traits_of
 from surepick.records import Observations
 
 OPTIONS = {
@@ -43,13 +44,15 @@ def noiseless(plan, means=MEANS) -> Observations:
     return Observations(plan.counts, plan.counts * means, plan.counts * means**2)
 
 
-def play(policy: Policy, means=MEANS, most: int = 5000):
-    """Until its own stop; a policy that never stops is told to after 12 plans."""
+def play(policy: Policy, means=MEANS, most: int = 5000, asked: list[sp.Plan] | None = None):
+    """Until its own stop; a policy that never stops is told to after 12 plans. `asked` is given the plans."""
     state = policy.init()
     for number in range(most):
         if policy.stopped(state) or (policy.stops == "never" and number == 12):
             return state
         plan = policy.ask(state)
+        if asked is not None:
+            asked.append(plan)
         state = policy.tell(state, plan, noiseless(plan, means)).state
     raise AssertionError(f"{policy.name} did not stop")
 
@@ -127,6 +130,16 @@ def test_noiseless_rewards_find_the_best_arm(name):
     state = play(policy)
     assert policy.recommend(state) == int(np.argmax(MEANS))
     assert policy.certificate(state).verdict == ("heuristic" if name in HEURISTIC else "certified")
+
+
+def test_its_traits_are_true(name):
+    policy = make(name, sp.Arms(FEATURES))
+    traits = traits_of(policy)
+    assert traits.uses_features == (policy != make(name, sp.Arms(2.0 * FEATURES)))
+    asked: list[sp.Plan] = []
+    state = play(policy, asked=asked)
+    assert (traits.certifies == "candidate") == any(plan.candidate is not None for plan in asked)
+    assert (traits.certifies == "nothing") == (policy.certificate(state).verdict != "certified")
 
 
 def test_one_arm_needs_no_pull(name):

@@ -53,12 +53,13 @@ def copy(tmp_path_factory) -> Path:
     return folder
 
 
-def carried_out(command: str, folder: Path) -> subprocess.CompletedProcess:
+def carried_out(command: str, folder: Path, *, stdin: str = "") -> subprocess.CompletedProcess:
     words = command.split()
     program = {"python": [sys.executable], "surepick": [sys.executable, "-m", "surepick"]}[words[0]]
     return subprocess.run(
         [*program, *words[1:]],
         cwd=folder,
+        input=stdin,
         env={**os.environ, "PYTHONPATH": str(folder / "src")},
         capture_output=True,
         text=True,
@@ -81,6 +82,28 @@ def test_every_command_of_the_page(copy):
     assert "waves" in run.stdout
     assert figures.returncode == 0, figures.stderr
     assert (copy / "figures/own-stop-waves.png").stat().st_size > 10_000
+
+
+REPORT = """
+import numpy as np
+import surepick as sp
+
+arms = sp.Arms([[0.0], [0.5], [1.0]])
+study = sp.Study(arms, sp.make_policy("uniform-sampling", arms, epsilon=0.5, delta=0.1, noise=sp.SubGaussian(0.1)))
+while (plan := study.ask()) is not None:
+    study.tell_sums(plan.counts, plan.counts * np.array([0.0, 0.5, 2.0]))
+sp.write_report(study, "report.html", forecast_up_to=0)
+"""
+
+
+def test_a_report_says_nothing_of_features_that_the_policy_does_not_use(copy):
+    done = carried_out("python -", copy, stdin=REPORT)
+    assert done.returncode == 0, done.stderr
+    page = (copy / "report.html").read_text(encoding="utf-8")
+    assert "All candidates were measured equally often." in page
+    assert "the difference of the averages when the bar was last drawn" in page or "without an interval" in page
+    assert "shared features" not in page
+    assert "and the features" not in page
 
 
 def test_the_new_files_pass_the_linter(copy):

@@ -29,6 +29,7 @@ import test_neural_complexity
 import test_recipes
 import test_study_documents
 import typer
+from fresh_modules import FreshModules
 from typer.testing import CliRunner
 
 from surepick.cli.app import app
@@ -243,12 +244,13 @@ class Reader:
     slow: bool = False
     names: dict[str, Any] = field(default_factory=dict)
     printed: str | None = None  # by the last program
+    modules: FreshModules = field(default_factory=FreshModules)
 
     def follow(self) -> None:
         for name, text in FILES.get(self.page, {}).items():
             (self.folder / name).parent.mkdir(exist_ok=True)
             (self.folder / name).write_text(text, encoding="utf-8")
-        exec(NAMES.get(self.page, ""), self.names)
+        self.program(NAMES.get(self.page, ""))
         for block in blocks(self.page):
             self.take(block)
 
@@ -260,16 +262,20 @@ class Reader:
             self.printed = None
             return
         if block.language == "python" and not block.file:
-            program = compile("\n" * block.line + block.text, block.page, "exec")
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                exec(program, self.names)
-            self.printed = printed.getvalue()
+            self.printed = self.program("\n" * block.line + block.text)
         elif PRINTS.match(block.before):
             if self.printed is None:
                 raise Escaped(f"{block.where}: there is no program before it that prints this")
             assert self.printed.splitlines() == block.text.splitlines(), block.where
         for command, shown in block.commands:
             self.command(command, shown, block.where)
+
+    def program(self, text: str) -> str:
+        """Run a program as if the page's programs were a process of their own; what it prints."""
+        program = compile(text, self.page, "exec")
+        with self.modules.entered(), contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(program, self.names)
+        return printed.getvalue()
 
     def command(self, line: str, shown: str | None, where: str) -> None:
         """Do what a line says, or what stands in its place."""
@@ -520,6 +526,7 @@ def test_nothing_stands_in_place_of_what_is_gone():
         ("```sh\npip install '.[no-such]'\n```\n", "no-such"),
         ("```python\nraise ValueError('it was run')\n```\n", "it was run"),
         ("```python\nx = (\n```\n", "never closed"),
+        ("```python\nimport surepick as sp\nsp.studies.sql_log\n```\n", "has no attribute 'studies'"),
         ("```python\nprint(1)\n```\n\nIt prints:\n\n```text\n2\n```\n", "README.md, line 7"),
         ("It prints:\n\n```text\n2\n```\n", "no program before it"),
         ("```text\n$ surepick tell --help\nnothing at all\n```\n", "nothing at all"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh_modules import run_fresh
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -127,7 +128,7 @@ def output(program: str) -> str:
     """What a program of a document prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(program, {})
+        run_fresh(program)
     return printed.getvalue()
 
 

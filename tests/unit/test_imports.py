@@ -58,7 +58,7 @@ def test_importing_surepick_loads_numpy_and_scipy_linalg_only():
 
 def test_every_public_name_has_a_home():
     at_home = {name for names in sp.HOMES.values() for name in names}
-    assert {*at_home, "environments"} == set(LIGHT_NAMES)
+    assert {*at_home, *sp.PARTS} == set(LIGHT_NAMES)
     assert sp.forecast.__module__ == "surepick.forecasts.prediction"
 
 
@@ -170,6 +170,8 @@ def test_every_public_method_is_documented(thing, member):
     assert inspect.getdoc(getattr(thing, member))
 
 
-def test_the_environments_are_documented():
-    for name in sp.environments.__all__:
-        assert inspect.getdoc(getattr(sp.environments, name))
+@pytest.mark.parametrize("part", sp.PARTS)
+def test_the_parts_are_there_at_once_and_documented(part):
+    assert f"surepick.{part}" in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
+    for name in getattr(sp, part).__all__:
+        assert inspect.getdoc(getattr(getattr(sp, part), name))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh_modules import run_fresh
 from scipy.stats import norm
 
 import surepick as sp
@@ -361,7 +362,7 @@ def test_the_page_s_program_prints_the_page_s_table():
     program, printed = re.search(r"```python\n(.*?)```\s*```text\n(.*?)```", page, re.DOTALL).groups()
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        exec(compile(program, "neural-guarantee.md", "exec"), {})
+        run_fresh(program)
     assert output.getvalue().split() == printed.split()
 
 

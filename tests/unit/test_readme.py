@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fresh_modules import run_fresh
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -11,7 +12,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 def test_the_python_example_runs_and_certifies():
     (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
     printed: list[object] = []
-    exec(example, {"print": lambda *values: printed.extend(values)})
+    run_fresh(example, {"print": lambda *values: printed.extend(values)})
     best_arm, verdict, pulls = printed
     assert verdict == "certified"
     assert 0 <= int(str(best_arm)) < 200

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from fresh_modules import run_fresh
 from markdown_it import MarkdownIt
 
 import surepick as sp
@@ -396,7 +397,7 @@ def test_a_program_prints_what_its_page_shows(name, tmp_path, monkeypatch, sqlit
     for program, _, shown in programs:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(program, {})
+            run_fresh(program)
         assert printed.getvalue() == shown
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fresh_modules import run_fresh
 from typer.testing import CliRunner
 
 from surepick.cli.app import app
@@ -96,7 +97,7 @@ def test_the_four_lines_of_the_readme(folder):
 def test_the_python_of_the_manual(folder):
     (program,) = re.findall(r"^```python\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
     printed: list[object] = []
-    exec(program, {"print": lambda *values: printed.extend(values)})
+    run_fresh(program, {"print": lambda *values: printed.extend(values)})
     counted, closed, progress, verdict = printed
     assert (counted, closed, verdict) == (8, True, "not-yet")
     assert "round 2" in str(progress)

@@ -131,6 +131,7 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "checks": ["The results are no farther from the embedding than its noise allows."],
         "policy": {"name": "certified-linear", "noise": "bounded:0:1"},
         "algorithm": "certified-elimination",
+        "traits": {"uses_features": True, "certifies": "candidate"},
         "arms": {"number": num_arms, "ids": ids, "features": [], "columns": ["x"], "sha256": "b" * 64},
         "ended": None,
         "rounds": [entry],
@@ -546,7 +547,7 @@ def test_a_candidate_that_was_never_measured_is_said_so_and_shown():
     rows = [row for row in page.all("tr") if "data-pulls" in row]
     assert len(rows) == 300
     assert [row["data-pulls"] for row in rows if row["data-candidate"] == "0"] == ["0"]
-    document["policy"] = {"name": "certified-independent", "noise": "bernoulli"}
+    document["traits"] = {"uses_features": False, "certifies": "candidate"}
     assert "similar candidates" not in rendered(document).words
 
 
@@ -1003,6 +1004,28 @@ def test_the_most_measured_are_shown_and_the_others_counted():
     assert len(part.figures) == 2
     nothing = made_up(3, candidates={"pulls": [0] * 3, "means": [None] * 3, "fates": ["recommended", "left", "left"]})
     assert study_effort.effort(nothing).figures == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("certified-independent", {}, "Candidates that stay in question are measured most;"),
+        ("lucb", {}, "Candidates that stay in question are measured most;"),
+        ("action-elimination", {}, "Candidates that stay in question are measured most;"),
+        ("successive-halving", {"budget": 120}, "in one round all that are left equally often."),
+        ("linear-embedding", {"norm_bound": 2.0}, "with shared features these need not be good ones."),
+        ("certified-linear", {"norm_bound": 2.0}, "with shared features these need not be good ones."),
+    ],
+)
+def test_each_policy_is_said_to_measure_as_it_does(tmp_path, name, options, words):
+    said = page_of(finished(name, **options), tmp_path).words
+    assert words in said
+    assert ("equally often" in said) == (name == "successive-halving")
+
+
+def test_equal_counts_are_said_to_be_equal():
+    equal = made_up(4, traits={"uses_features": False, "certifies": "survivors"})
+    assert study_effort.effort(equal).sentences[0].startswith("All candidates were measured equally often.")
 
 
 # --- what can go wrong

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich import box
@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.experiments import Run
+from surepick.noise import Noise, informative
 from surepick.policies import Policy
-from surepick.policies.certified_elimination import CertifiedElimination
+from surepick.policies.protocol import traits_of
 from surepick.records import Certificate, RoundRecord
 
 MOST_ROWS = 20
@@ -77,7 +78,8 @@ def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     if not rounds:
         return
     console = Console(highlight=False)
-    columns = _certified_columns(rounds, policy) if isinstance(policy, CertifiedElimination) else _plain_columns(rounds)
+    predicts = traits_of(policy).certifies == "candidate"
+    columns = _candidate_columns(rounds, policy) if predicts else _plain_columns(rounds, policy.noise)
     table = Table(
         title=f"{policy.num_arms:,} candidates, round by round",
         title_justify="left",
@@ -102,7 +104,7 @@ def _selection(num_rounds: int) -> list[int]:
     return sorted({round(step * (num_rounds - 1) / (MOST_ROWS - 1)) for step in range(MOST_ROWS)})
 
 
-def _plain_columns(rounds: tuple[RoundRecord, ...]) -> Columns:
+def _plain_columns(rounds: tuple[RoundRecord, ...], noise: Noise) -> Columns:
     """Rounds that rule candidates out for good."""
     designed = any(row.dim for row in rounds)
     design = ("dims", "design", "gap") if designed else ()
@@ -110,15 +112,16 @@ def _plain_columns(rounds: tuple[RoundRecord, ...]) -> Columns:
     def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
         row, solved = rounds[position], []
         if designed:
-            gap = "" if not row.value or not row.lower_bound else f"{row.value / row.lower_bound - 1:.2%}"
-            solved = [str(row.dim), "" if row.value is None else f"{row.value:.4g}", gap]
-        worse = "?" if row.certified_gap is None else f"{row.certified_gap:.4g}"
+            excess = "" if not row.value or not row.lower_bound else f"{row.value / row.lower_bound - 1:.2%}"
+            solved = [str(row.dim), "" if row.value is None else f"{row.value:.4g}", excess]
+        gap = informative(row.certified_gap, noise)
+        worse = "?" if gap is None else f"{gap:.4g}"
         return [str(row.round), *solved, f"{row.pulls:,}", f"{row.total_pulls:,}", f"{len(row.active):,}", worse]
 
     return Columns(("round", *design, "measured", "total", "left", "off by at most"), cells)
 
 
-def _certified_columns(rounds: tuple[RoundRecord, ...], policy: CertifiedElimination) -> Columns:
+def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> Columns:
     """Rounds that each predict, in `value`, what certifying a candidate will still take."""
     compressed = any(row.dim < policy.num_arms for row in rounds)
 
@@ -144,8 +147,9 @@ def _to_come(rounds: tuple[RoundRecord, ...], position: int) -> str:
     return "0" if len(rounds[position].active) == 1 else "?"
 
 
-def print_certificate(answer: Certificate) -> None:
-    """The verdict in words that need no statistics."""
+def print_certificate(answer: Certificate, noise: Noise) -> None:
+    """The verdict in words that need no statistics; a bound that the range of the rewards gives anyway is left out."""
+    answer = replace(answer, certified_gap=informative(answer.certified_gap, noise))
     console = Console(highlight=False, soft_wrap=True)
     if answer.pulls == 0 and answer.verdict not in VERDICT_STYLES:
         console.print(

@@ -6,11 +6,13 @@ Exit codes: 0 done, 1 storage or internal failure, 2 bad input, 3 not certified.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 from typer.core import TyperGroup
 
@@ -18,29 +20,56 @@ import surepick
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE
 from surepick.errors import NotConverged, StorageError, SurepickError
 
-COMMANDS = {  # in the order of --help: the file and the function of each; a command loads its own file only
-    "demo": ("demo", "demo"),
-    "run": ("run", "run"),
-    "design": ("design", "design"),
-    "forecast": ("forecast", "forecast"),
-    "tune": ("tune", "tune"),
-    "create": ("studies", "create"),
-    "ask": ("study_work", "ask"),
-    "tell": ("study_work", "tell"),
-    "status": ("study_answers", "status"),
-    "recommend": ("study_answers", "recommend"),
-    "certificate": ("study_answers", "certificate"),
-    "report": ("report", "report"),
-    "run-study": ("run_study", "run_study"),
-    "verify": ("verify", "verify"),
-    "release": ("study_work", "release"),
-    "abandon": ("study_work", "abandon"),
-    "close": ("study_work", "close"),
-    "export": ("study_answers", "export"),
-    "list": ("studies", "list_all"),
-    "migrate": ("studies", "migrate"),
-    "bench": ("bench", "bench"),
+EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a picture
+PANELS = {  # in the order of --help: the file and the function of each command; a command loads its own file only
+    "Try": {
+        "demo": ("demo", "demo"),
+        "run": ("run", "run"),
+        "design": ("design", "design"),
+        "forecast": ("forecast", "forecast"),
+        "tune": ("tune", "tune"),
+    },
+    "Studies": {
+        "create": ("studies", "create"),
+        "ask": ("study_work", "ask"),
+        "tell": ("study_work", "tell"),
+        "run-study": ("run_study", "run_study"),
+        "status": ("study_answers", "status"),
+        "recommend": ("study_answers", "recommend"),
+        "release": ("study_work", "release"),
+        "abandon": ("study_work", "abandon"),
+        "close": ("study_work", "close"),
+        "list": ("studies", "list_all"),
+        "migrate": ("studies", "migrate"),
+    },
+    "Share and check": {
+        "certificate": ("study_answers", "certificate"),
+        "report": ("report", "report"),
+        "verify": ("verify", "verify"),
+        "export": ("study_answers", "export"),
+    },
+    "Experiments": {
+        "bench": ("bench", "bench"),
+    },
 }
+COMMANDS = {name: place for places in PANELS.values() for name, place in places.items()}
+PANEL_OF = {name: panel for panel, places in PANELS.items() for name in places}
+
+
+def with_plain_help(command: Any) -> Any:
+    """The command, and those of a group, with help that is printed as it is written."""
+    command.help = None if command.help is None else as_written(command.help)
+    for parameter in command.params:
+        if getattr(parameter, "help", None):
+            parameter.help = as_written(parameter.help)
+    for below in getattr(command, "commands", {}).values():
+        with_plain_help(below)
+    return command
+
+
+def as_written(text: str) -> str:
+    """Text that rich prints as it stands: help is read as markup, in which [a] is a style and :100: a picture."""
+    return EMOJI_CODE.sub(r":[none]\1[/none]", escape(text))
 
 
 class Commands(TyperGroup):
@@ -52,15 +81,15 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module, function = COMMANDS[cmd_name]
+        panel, (module, function) = PANEL_OF[cmd_name], COMMANDS[cmd_name]
         found = getattr(importlib.import_module(f"surepick.cli.{module}"), function)
         if isinstance(found, typer.Typer):
             group = typer.main.get_group(found)
-            group.name = cmd_name
-            return group
+            group.name, group.rich_help_panel = cmd_name, panel
+            return with_plain_help(group)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(found)
-        return typer.main.get_command(alone)
+        alone.command(cmd_name, rich_help_panel=panel)(found)
+        return with_plain_help(typer.main.get_command(alone))
 
 
 app = typer.Typer(

@@ -45,7 +45,7 @@ def demo(
         print_json({**run_json(run), "uniform_pulls": uniform, "policy": policy.spec})
     else:
         print_rounds(run.rounds, policy)
-        print_certificate(run.certificate)
+        print_certificate(run.certificate, policy.noise)
         Console(highlight=False, soft_wrap=True).print(Text(_against_uniform(run.pulls, uniform)))
         print_truth(run, environment, policy)
     if run.verdict != "certified":

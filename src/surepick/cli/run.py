@@ -129,7 +129,7 @@ def _print(
     if pilot is not None:
         Console(highlight=False, soft_wrap=True).print(Text(pilot.sentence))
     print_rounds(finished.rounds, chosen)
-    print_certificate(finished.certificate)
+    print_certificate(finished.certificate, chosen.noise)
     print_truth(finished, environment, chosen)
 
 

@@ -86,7 +86,7 @@ def run_study(
         print_json({"study": name, **certificate_json(answer)})
     else:
         print_rounds(answer.rounds, study.policy)
-        print_certificate(answer)
+        print_certificate(answer, study.noise)
         if not finished:
             more = f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on."
             Console(highlight=False, soft_wrap=True).print(Text(more))

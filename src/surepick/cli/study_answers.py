@@ -109,17 +109,18 @@ def certificate(
     from surepick.cli.answers import print_certificate, print_rounds  # noqa: PLC0415
     from surepick.studies.certificate import certificate_document, write_document  # noqa: PLC0415
 
-    study = _opened(url, name)
+    whole = out is not None or output is options.Format.json
+    study = resumed(url, name) if whole else _opened(url, name)
+    if whole:  # one fold computes what was decided again and writes the document
+        document = certificate_document(study, name, check=True)
     answer = study.certificate()
-    if out is not None or output is options.Format.json:
-        document = certificate_document(study, name)
     if out is not None:
         write_document(document, out)
     if output is options.Format.json:
         print_json(document)
     else:
         print_rounds(answer.rounds, study.policy)
-        print_certificate(answer)
+        print_certificate(answer, study.noise)
         if out is not None:
             Console(highlight=False, soft_wrap=True).print(
                 Text(f"Written to {out}. Next: surepick verify {quote(str(out))}")

@@ -219,7 +219,8 @@ def _screen(solve: DesignOf, embedded: Embedding | IndependentArms, tolerance: f
     try:
         return solve(embedded, tolerance)
     except NotConverged as unfinished:
-        return unfinished.best
+        best: Design = unfinished.best
+        return best
 
 
 __all__ = [

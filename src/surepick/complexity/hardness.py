@@ -285,7 +285,8 @@ def _certifying(
     except NotConverged as unfinished:
         if tolerance < SCREEN_TOLERANCE:
             raise
-        return unfinished.best
+        best: Design = unfinished.best
+        return best
 
 
 def _from_gaps(

@@ -14,6 +14,7 @@ from surepick.forecasts.result import ForecastRound
 from surepick.linalg import thin_svd
 from surepick.policies import Policy
 from surepick.policies.belief import reach, vacuous
+from surepick.policies.protocol import traits_of
 from surepick.records import Embedding, FloatArray
 
 KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
@@ -39,12 +40,6 @@ def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | 
     return float(np.sqrt(np.sum((coordinates / singular[kept]) ** 2))), float(np.sqrt(np.mean(misfit**2)))
 
 
-def uses_features(policy: Policy[Any]) -> bool:
-    """Whether the policy looks at the features: not if each arm is a direction of its own."""
-    embedding = getattr(policy, "embedding", None)
-    return not isinstance(embedding, ArmEmbedding) or embedding.family != "independent"
-
-
 @dataclass(frozen=True, slots=True)
 class Doubts:
     """What a forecast finds against a policy."""
@@ -59,7 +54,7 @@ class Doubts:
     @property
     def embedding(self) -> ArmEmbedding | None:
         found = getattr(self.policy, "embedding", None)
-        doubtful = self.policy.stops != "never" and uses_features(self.policy)
+        doubtful = self.policy.stops != "never" and traits_of(self.policy).uses_features
         return found if isinstance(found, ArmEmbedding) and doubtful else None
 
     @property

@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from surepick.complexity import bias, uniform_pulls
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.forecasts.doubts import Doubts, guess_in_embedding, uses_features
+from surepick.forecasts.doubts import Doubts, guess_in_embedding
 from surepick.forecasts.rehearsal import MOST_REHEARSALS, Rehearsal, rehearse, worst_case
 from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
 from surepick.noise import Noise, largest_scale
 from surepick.policies import Policy
+from surepick.policies.protocol import traits_of
 from surepick.policies.rounds import RoundSettings
 from surepick.records import FloatArray, Plan
 from surepick.settings import whole_number
@@ -188,7 +189,7 @@ def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | Non
 def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRound, ...]:
     """The rounds of all rehearsals as one list; a rehearsal that has ended keeps its total and its active arms."""
     settings = getattr(policy, "settings", None)
-    featured = uses_features(policy)
+    featured = traits_of(policy).uses_features
     longest = max(len(run.rounds) for run in runs)
     before, result = 0, []
     for k in range(longest):

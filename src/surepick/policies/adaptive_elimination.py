@@ -28,7 +28,7 @@ from surepick.policies.belief import (
     unbacked,
     vacuous,
 )
-from surepick.policies.protocol import NAMED_FAMILIES, plain_options
+from surepick.policies.protocol import NAMED_FAMILIES, Traits, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.policies.schedules import check_choice
@@ -139,6 +139,10 @@ class AdaptiveElimination:
     @property
     def num_arms(self) -> int:
         return self.embedding.num_arms
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(uses_features=self.embedding.family != "independent")
 
     @property
     def assumptions(self) -> tuple[str, ...]:

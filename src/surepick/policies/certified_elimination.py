@@ -30,7 +30,7 @@ from surepick.policies.belief import (
 )
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
 from surepick.policies.prepared import Prepared, white_for
-from surepick.policies.protocol import plain_options
+from surepick.policies.protocol import Traits, plain_options
 from surepick.policies.steering import Guess, Remaining
 from surepick.records import (
     Certificate,
@@ -121,6 +121,10 @@ class CertifiedElimination:
     @property
     def num_arms(self) -> int:
         return self.embedding.num_arms
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(uses_features=self.embedding.family != "independent", certifies="candidate")
 
     @property
     def known_gap(self) -> float | None:

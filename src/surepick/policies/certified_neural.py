@@ -28,7 +28,7 @@ from surepick.policies.belief import FITTED, believed, check_level
 from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
 from surepick.policies.learning import VECTORS, Learnt, estimated_misspecification, remembered
 from surepick.policies.neural_steering import Steering, hedges, search, thinned
-from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, plain_options
+from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, Traits, plain_options
 from surepick.policies.schedules import check_choice
 from surepick.policies.steering import Guess
 from surepick.records import (
@@ -93,6 +93,7 @@ class CertifiedNeural:
     state_type: ClassVar[type[Any]] = CertifiedState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(uses_features=True, certifies="candidate")
 
     features: FloatArray
     network: Network

@@ -26,7 +26,7 @@ from surepick.policies.peers import (
     pieces,
     plain_gap_bound,
 )
-from surepick.policies.protocol import plain_options, trace_row
+from surepick.policies.protocol import Traits, plain_options, trace_row
 from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, freeze, record
 from surepick.settings import positive_number
@@ -116,6 +116,7 @@ class LinGame:
     state_type: ClassVar[type[Any]] = GameState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(uses_features=True)
 
     features: FloatArray
     epsilon: float

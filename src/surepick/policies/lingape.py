@@ -26,7 +26,7 @@ from surepick.policies.peers import (
     plain_gap_bound,
     pulled_more,
 )
-from surepick.policies.protocol import plain_options, trace_row
+from surepick.policies.protocol import Traits, plain_options, trace_row
 from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, record
 from surepick.settings import positive_number
@@ -79,6 +79,7 @@ class LinGapE:
     state_type: ClassVar[type[Any]] = MeansState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(uses_features=True)
 
     features: FloatArray
     epsilon: float

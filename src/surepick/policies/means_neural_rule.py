@@ -12,7 +12,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies import neural_rule
 from surepick.policies.neural_rule import NeuralRule, NeuralState
-from surepick.policies.protocol import plain_options
+from surepick.policies.protocol import Traits, plain_options
 from surepick.records import Certificate, Observations, Plan, Step, record
 
 OPTIONS = ("slack", "gap_bound", "constants")
@@ -41,6 +41,7 @@ class MeansNeuralRule:
     state_type: ClassVar[type[Any]] = NeuralState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(certifies="nothing")
 
     num_arms: int
     epsilon: float

@@ -15,7 +15,7 @@ from surepick.estimators.network import TRAINERS, Trained, plausible_regularizat
 from surepick.noise import Noise, largest_scale
 from surepick.policies import neural_rule
 from surepick.policies.neural_rule import NeuralRule, NeuralState
-from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, plain_options
+from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, Traits, plain_options
 from surepick.policies.schedules import check_choice
 from surepick.records import (
     Certificate,
@@ -73,6 +73,7 @@ class NeuralElimination:
     state_type: ClassVar[type[Any]] = NeuralState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(uses_features=True, certifies="nothing")
 
     features: FloatArray
     network: Network
@@ -179,7 +180,8 @@ class NeuralElimination:
         try:
             return embedding_design(embedded, active, tolerance=self.tolerance)
         except NotConverged as unfinished:  # its value is that of its weights all the same
-            return unfinished.best
+            best: Design = unfinished.best
+            return best
 
     def _rounded(self, design: Design, embedded: Embedding, active: IntArray, total: int) -> IntArray:
         if self.floor == "published":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from surepick.noise import Noise
-from surepick.records import Certificate, IntArray, Observations, Plan, RoundRecord, Step
+from surepick.records import Certificate, IntArray, Observations, Plan, RoundRecord, Step, record
 
 State = TypeVar("State")
 
@@ -35,6 +35,21 @@ NEURAL_OPTIONS = (
 )
 
 
+@record
+class Traits:
+    """What reports, forecasts and the command line must know of a policy to describe it rightly.
+
+    Args:
+        uses_features: a result of one arm says something of others.
+        certifies: what its certificate rests on. "survivors": arms are ruled out until one is left or the others are
+            near it; "candidate": one candidate is tested against all others, and `Plan.value` predicts the pulls that
+            this will still take; "nothing": it recommends by a rule that proves nothing.
+    """
+
+    uses_features: bool = False
+    certifies: Literal["survivors", "candidate", "nothing"] = "survivors"
+
+
 @runtime_checkable
 class Policy(Protocol[State]):
     """A fixed-confidence strategy: sampling rule, stopping rule, recommendation rule.
@@ -44,6 +59,8 @@ class Policy(Protocol[State]):
 
     A round has exactly one pull, so the pseudo-code is cut there: `ask` is everything above the pull,
     `tell` everything below it.
+
+    A policy for which the defaults of `Traits` are not true has an attribute `traits` that says so; see `traits_of`.
     """
 
     name: ClassVar[str]
@@ -72,6 +89,17 @@ class Policy(Protocol[State]):
     def tell(self, state: State, plan: Plan, seen: Observations) -> Step[State]: ...
     def recommend(self, state: State) -> int: ...
     def certificate(self, state: State) -> Certificate: ...
+
+
+def traits_of(policy: Policy[Any]) -> Traits:
+    """What the policy says of itself, so that the smallest policy needs to say nothing.
+
+    Returns:
+        Its `traits`. Without them the defaults, but a policy with an embedding is taken to use features, so that a
+        forecast warns about its norm.
+    """
+    said = getattr(policy, "traits", None)
+    return said if isinstance(said, Traits) else Traits(uses_features=hasattr(policy, "embedding"))
 
 
 def plain_options(policy: Policy[Any], names: tuple[str, ...]) -> dict[str, Any]:

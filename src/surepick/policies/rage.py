@@ -12,7 +12,7 @@ from surepick.estimators import lack_of_fit, least_squares, noise_multiplier
 from surepick.noise import Noise
 from surepick.policies import rounds
 from surepick.policies.belief import LINEAR, believed, check_level
-from surepick.policies.protocol import plain_options
+from surepick.policies.protocol import Traits, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
 from surepick.records import Arms, Certificate, Embedding, FloatArray, Observations, Plan, Step, record
@@ -48,6 +48,7 @@ class RAGE:
     state_type: ClassVar[type[Any]] = EliminationState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(uses_features=True)
 
     features: FloatArray
     epsilon: float

@@ -182,7 +182,8 @@ def _star(
             tolerance=tolerance,
         )
     except NotConverged as unfinished:  # a worse design costs pulls, not validity
-        return unfinished.best
+        best: Design = unfinished.best
+        return best
 
 
 def _lengths(embedded: Embedding, candidate: int, rivals: IntArray, design: Design) -> FloatArray:

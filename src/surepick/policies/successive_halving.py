@@ -17,7 +17,7 @@ from surepick.policies.answers import (
     known_gap_bound,
     verdict,
 )
-from surepick.policies.protocol import plain_options, trace_row
+from surepick.policies.protocol import Traits, plain_options, trace_row
 from surepick.records import Certificate, IntArray, Observations, Plan, Step, freeze, record
 from surepick.settings import not_negative, positive_number, whole_number
 
@@ -86,6 +86,7 @@ class SuccessiveHalving:
     state_type: ClassVar[type[Any]] = HalvingState
     stops: ClassVar[str] = "budget"
     eliminates: ClassVar[bool] = False  # it drops arms without showing that they are not the best
+    traits: ClassVar[Traits] = Traits(certifies="nothing")
 
     num_arms: int
     budget: int

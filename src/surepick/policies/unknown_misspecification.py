@@ -14,7 +14,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Estimate, estimate
 from surepick.noise import Noise
 from surepick.policies import rounds
-from surepick.policies.protocol import plain_options
+from surepick.policies.protocol import Traits, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import Comparison
 from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan, Step, record
@@ -55,6 +55,7 @@ class UnknownMisspecificationElimination:
     state_type: ClassVar[type[Any]] = EliminationState
     stops: ClassVar[str] = "never"
     eliminates: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(uses_features=True, certifies="nothing")
 
     embedding: ArmEmbedding
     epsilon: float

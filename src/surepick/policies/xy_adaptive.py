@@ -14,7 +14,7 @@ from surepick.intervals import Intervals
 from surepick.noise import Noise, largest_scale
 from surepick.policies.belief import LINEAR, believed
 from surepick.policies.peers import checked_linear, linear_assumption, linear_caveat, peer_certificate
-from surepick.policies.protocol import plain_options, trace_row
+from surepick.policies.protocol import Traits, plain_options, trace_row
 from surepick.policies.rounds import whole_pulls
 from surepick.policies.rules import Comparison, compare, intervals_of
 from surepick.policies.schedules import check_choice
@@ -74,6 +74,7 @@ class XYAdaptive:
     state_type: ClassVar[type[Any]] = PhaseState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(uses_features=True)
 
     features: FloatArray
     epsilon: float

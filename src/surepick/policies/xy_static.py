@@ -21,7 +21,7 @@ from surepick.policies.peers import (
     peer_certificate,
     plain_gap_bound,
 )
-from surepick.policies.protocol import plain_options, trace_row
+from surepick.policies.protocol import Traits, plain_options, trace_row
 from surepick.policies.schedules import check_choice
 from surepick.records import (
     Certificate,
@@ -111,6 +111,7 @@ class XYStatic:
     state_type: ClassVar[type[Any]] = PhaseState
     stops: ClassVar[str] = "own"
     eliminates: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(uses_features=True)
 
     features: FloatArray
     epsilon: float

@@ -8,12 +8,12 @@ from surepick.reports.study_history import History, time
 from surepick.reports.study_sections import Item, best_place, is_empty, looks_of, names_of
 from surepick.reports.study_standing import (
     CONCLUSION,
-    GUESSING,
     NETWORKS,
     PROVED,
     Document,
     alarms_of,
     by_the_rule,
+    guesses,
     is_unproved,
     says_something,
     standing_of,
@@ -186,7 +186,7 @@ def _doubt(document: Document) -> str:
         return "Some results are missing, and which ones may depend on their values."
     if document["algorithm"] in NETWORKS:
         return "A network's predictions were used, and nobody can prove how wrong they are."
-    if document["algorithm"] in GUESSING:
+    if guesses(document):
         return "A proof: the algorithm follows a rule of thumb, and nobody can tell how often that is wrong."
     if ESTIMATED_NORM in document["reason"]:
         return "A bound that is known: one that the answer rests on was only estimated from measurements."

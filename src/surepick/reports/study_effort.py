@@ -61,21 +61,26 @@ def _sentence(document: Document, pulls: list[int], order: list[int], total: int
     share = sum(pulls[candidate] for candidate in order[:few]) / total
     who = "The most measured candidate" if few == 1 else f"The {few} most measured candidates"
     part = f"{share:.0%}" if share >= LEAST_SHARE else f"less than {LEAST_SHARE:.0%}"
-    where = "Candidates that stay in question are measured most; those that are clearly worse, seldom."
-    if document["algorithm"] == "successive-halving":
-        part = f"{share:.0%}" if share >= LEAST_SHARE else f"less than {LEAST_SHARE:.0%}"
-    where = "Candidates that stay longer are measured more; in one round all that are left equally often."
-    if uses_features(document):
-        where = (
-            "Measured are those that tell most about the ones in question; these need not be good themselves, because "
-            "the features carry over what was seen."
-        )
-    text = f"{where} {who} took {part} of all {total:,} measurements."
+    text = f"{_rule(document, pulls)} {who} took {part} of all {total:,} measurements."
     if middle:
         text += f" Half of the candidates were measured at most {times(middle, 'time')}."
     if never:
         text += f" {never:,} {'was' if never == 1 else 'were'} never measured."
     return text
+
+
+def _rule(document: Document, pulls: list[int]) -> str:
+    """Why some candidates were measured more often than others."""
+    if min(pulls) == max(pulls):
+        return "All candidates were measured equally often."
+    if uses_features(document):
+        return (
+            "Measurements go to the candidates that are most informative about those still in question; with shared "
+            "features these need not be good ones."
+        )
+    if document["algorithm"] == "successive-halving":
+        return "Candidates that stay longer are measured more; in one round all that are left equally often."
+    return "Candidates that stay in question are measured most; those that are clearly worse, seldom."
 
 
 def _bars(document: Document, shown: list[int]) -> Drawing:

@@ -32,13 +32,13 @@ from surepick.reports.study_sections import (
     names_of,
 )
 from surepick.reports.study_standing import (
-    CERTIFYING,
     PROVED,
     Document,
     by_the_rule,
     is_unproved,
     out_word,
     says_something,
+    tries_a_candidate,
     uses_features,
 )
 from surepick.reports.study_tables import MOST_ROWS, Table, row, table
@@ -156,7 +156,7 @@ def _reading(document: Document, known: list[Bound], shown: list[Bound]) -> list
 
 def _dot(document: Document) -> str:
     """What the estimates are: hardly ever the difference of the averages that the page shows."""
-    if document["algorithm"] in CERTIFYING:
+    if tries_a_candidate(document):
         return (
             "the estimate that the test used (measurements count with different weights, so it is not the difference "
             "of the averages below)"
@@ -170,7 +170,7 @@ def _star(document: Document, known: list[Bound]) -> list[str]:
     """Why the bars do not compare with the best so far, if they do not, and who has no bar."""
     names = names_of(document)
     under_test = [look["candidate"] for look in looks_of(document) if look["candidate"] is not None]
-    if document["algorithm"] not in CERTIFYING or document["verdict"] in PROVED or not under_test:
+    if not tries_a_candidate(document) or document["verdict"] in PROVED or not under_test:
         return []
     tested = under_test[-1]
     if tested == document["best_arm"]:
@@ -225,9 +225,7 @@ def _other(document: Document, shown: list[Bound]) -> str:
         return "the candidate that it was compared with (the table below names it)"
     name = names_of(document)[only]
     if name != document["best_arm"]:
-        called = (
-            "the candidate under test" if document["algorithm"] in CERTIFYING else "the one that all were compared with"
-        )
+        called = "the candidate under test" if tries_a_candidate(document) else "the one that all were compared with"
         return f"{called}, {shortened(name, 60)}"
     words = {"recommended": "recommended candidate", "best so far": "best candidate so far"}
     word = words.get(fates_of(document)["recommended"], "candidate that is best by the rule")
@@ -394,7 +392,7 @@ def _table(document: Document, known: list[Bound]) -> Table:
         )
         for place, bound in enumerate(kept)
     ]
-    certifying = document["algorithm"] in CERTIFYING
+    certifying = tries_a_candidate(document)
     headers = (
         "candidate",
         "fate",

@@ -7,18 +7,9 @@ from typing import Any
 
 from surepick.reports.study_words import number
 
-Document = dict[str, Any]  # the certificate's: plain JSON data
+Document = dict[str, Any]  # the certificate's and what the policy says of itself (`traits`): plain JSON data
 PROVED = {"certified", "heuristic"}  # verdicts with which a candidate is recommended
-CERTIFYING = {"certified-elimination", "certified-neural"}  # algorithms that test one candidate against all others
-GUESSING = {"successive-halving", "neural-embedding", "means-neural-rule", "unknown-misspecification"}  # prove nothing
 NETWORKS = {"neural-embedding", "certified-neural"}
-WITHOUT_FEATURES = {
-    "action-elimination",
-    "certified-independent",
-    "lucb",
-    "means-neural-rule",
-    "successive-halving",
-}
 CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0-9.e+-]+|All others were ruled out)\.$")
 
 
@@ -40,7 +31,7 @@ def is_unproved(document: Document) -> bool:
     if document["verdict"] == "certified":
         return False
     standing = standing_of(document)
-    return standing in {"heuristic", "contradicted"} or document["algorithm"] in GUESSING
+    return standing in {"heuristic", "contradicted"} or guesses(document)
 
 
 def by_the_rule(document: Document) -> str:
@@ -56,8 +47,20 @@ def out_word(document: Document) -> str:
 
 def uses_features(document: Document) -> bool:
     """Whether a result of one candidate says something of others."""
-    called = document["algorithm"] if document["policy"] is None else document["policy"]["name"]
-    return called not in WITHOUT_FEATURES
+    said: bool = document["traits"]["uses_features"]
+    return said
+
+
+def tries_a_candidate(document: Document) -> bool:
+    """Whether the algorithm tests one candidate against all others."""
+    said: bool = document["traits"]["certifies"] == "candidate"
+    return said
+
+
+def guesses(document: Document) -> bool:
+    """Whether the algorithm recommends by a rule that proves nothing."""
+    said: bool = document["traits"]["certifies"] == "nothing"
+    return said
 
 
 def says_something(document: Document, gap: float | None) -> bool:

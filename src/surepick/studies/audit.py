@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from surepick.codec import encode
 from surepick.errors import StorageError, SurepickError
+from surepick.records import Step
 from surepick.studies.board import Board
 from surepick.studies.log import Decision, Planned
 from surepick.studies.study import Study
@@ -26,6 +28,20 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
 
 
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What follows from what was told, computed while it is gone through.
+
+    Args:
+        judged: number of the last plan that was judged when the log was read.
+        steps: (the policy's state before, its step) of each plan that was judged, in order. Going on raises a
+            StorageError where a decision does not follow; to the end, so that nothing is left out.
+    """
+
+    judged: int
+    steps: Iterator[tuple[Any, Step[Any]]]
+
+
 def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
     """Fold the log from its start, with the stored plans, and compare each decision with the stored one.
 
@@ -34,10 +50,26 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
     Raises:
         StorageError: a decision does not follow from what was told; the row and what differs are named.
     """
-    policy = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
+    for _ in audited(study, name, tolerance=tolerance).steps:
+        pass
+
+
+def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
+    """As `audit`, for those who need the steps too: the log is read now, and folded while the steps are gone through.
+
+    Raises:
+        StorageError: a row cannot be read.
+    """
+    _ = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
     stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
     plans = _all(study.log.plans(), "plan", 1, name)
     study.log.check_rows()
+    return Audit(max((decision.plan for decision in stored), default=0), _steps(study, name, stored, plans, tolerance))
+
+
+def _steps(
+    study: Study, name: str, stored: list[Decision], plans: list[Planned], tolerance: float
+) -> Iterator[tuple[Any, Step[Any]]]:
     before: Decision | None = None
     for planned, decision in zip_longest([None, *plans], stored):
         if decision is None:  # the plan is open, or closed and not judged yet
@@ -45,11 +77,12 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
             break
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
+        step: Step[Any] | None = None
         try:
             if planned is None or before is None:
-                again = study.fold.decided(0, policy.init())
+                again = study.fold.decided(0, study.policy.init())
             else:
-                again = _judged(study, before, planned, name)
+                again, step = _judged(study, before, planned, name)
             difference = _difference(decision, again, tolerance)
         except StorageError:
             raise
@@ -61,6 +94,8 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
             raise StorageError(
                 f"study {name!r}: decision {decision.plan} does not follow from what was told: {difference}. {ALTERED}"
             )
+        if before is not None and step is not None:
+            yield before.state, step
         before = again
 
 
@@ -75,8 +110,8 @@ def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
     return found
 
 
-def _judged(study: Study, before: Decision, planned: Planned, name: str) -> Decision:
-    """The decision on a plan that is closed."""
+def _judged(study: Study, before: Decision, planned: Planned, name: str) -> tuple[Decision, Step[Any]]:
+    """The decision on a plan that is closed, and the step that it rests on."""
     board = _board(study, planned)
     if not board.closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")

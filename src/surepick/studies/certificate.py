@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,9 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.intervals import Intervals
 from surepick.linalg import arithmetic
 from surepick.records import Arms, FloatArray, IntArray, Observations, Plan, RoundRecord, Step
-from surepick.studies.audit import first_difference
+from surepick.studies.audit import Audit, audited, first_difference
 from surepick.studies.circumstances import EarlyEnd
+from surepick.studies.fold import steps_of
 from surepick.studies.hashes import arms_hash
 from surepick.studies.log import Circumstances
 from surepick.studies.results import received
@@ -85,22 +86,24 @@ class Facts:
     end: EarlyEnd | None
 
 
-def certificate_document(study: Study, name: str | None = None) -> dict[str, Any]:
+def certificate_document(study: Study, name: str | None = None, *, check: bool = False) -> dict[str, Any]:
     """The certificate of a study, from the plans that are closed, as plain JSON data.
 
     Args:
         study: of which nothing is shown that its open plan was told.
         name: what the study is called.
+        check: compare each stored decision with what follows from what was told, as `open_study` does; in the same
+            fold, for studies that were opened without.
 
     Raises:
-        StorageError: two looks at a log that others write to did not agree.
+        StorageError: two looks at a log that others write to did not agree, or, with `check`, as `open_study`.
     """
     with one_thread():  # as whoever verifies it: threads change the last bits, and with them designs
-        return _certificate_document(study, name)
+        return _certificate_document(study, name, audited(study, name or "") if check else None)
 
 
-def _certificate_document(study: Study, name: str | None) -> dict[str, Any]:
-    looks = _looks(study)
+def _certificate_document(study: Study, name: str | None, checked: Audit | None) -> dict[str, Any]:
+    looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
     facts = Facts(
         study=name,
         made_by=f"surepick {version()}",
@@ -113,7 +116,7 @@ def _certificate_document(study: Study, name: str | None) -> dict[str, Any]:
         end=study.early_end(),
     )
     repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
-    document = document_of(facts, watch=repeated.watch)
+    document = document_of(facts, watch=repeated.watch, steps=None if checked is None else checked.steps)
     return sealed({**document, "reproduced": repeated.equal})
 
 
@@ -222,22 +225,29 @@ def quick_plans(policy: Policy[Any], number: int) -> int:
 # the document
 
 
-def document_of(facts: Facts, *, watch: Callable[[Look, Any], None] | None = None) -> dict[str, Any]:
+def document_of(
+    facts: Facts,
+    *,
+    watch: Callable[[Look, Any], None] | None = None,
+    steps: Iterable[tuple[Any, Step[Any]]] | None = None,
+) -> dict[str, Any]:
     """The certificate that follows from the facts.
 
     Args:
         facts: what it rests on.
         watch: called with each look and the policy's state before it.
+        steps: (the policy's state before, its step) of each look, if they are computed anyway.
     """
     policy, arms = facts.policy, facts.arms
     state, intervals, active = policy.init(), None, np.arange(arms.num_arms)
     rounds: dict[int, list[dict[str, Any]]] = {}
     rows: dict[int, RoundRecord] = {}
     last = _LastIntervals(arms.num_arms)
-    for look in facts.looks:
+    for look, (before, step) in zip(
+        facts.looks, steps_of(policy, facts.looks) if steps is None else steps, strict=True
+    ):
         if watch is not None:
-            watch(look, state)
-        step = policy.tell(state, look.plan, look.seen)
+            watch(look, before)
         intervals = None if step.deciding is None else step.deciding(intervals)
         if intervals is not None:
             last.add(look.number, intervals, np.union1d(active, step.record.active))

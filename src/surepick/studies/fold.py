@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from surepick.codec import from_json
 from surepick.errors import StorageError
-from surepick.records import Arms, RoundRecord
+from surepick.records import Arms, Observations, Plan, RoundRecord, Step
 from surepick.studies.board import Board
 from surepick.studies.log import INDEPENDENT_OF_VALUE, Circumstances, Decision, Log, Planned
 from surepick.studies.results import received
@@ -25,6 +25,24 @@ class Head:
 
     decision: Decision
     planned: Planned | None
+
+
+class Judged(Protocol):
+    """A plan and what was received of it, in the policy's sign."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def seen(self) -> Observations: ...
+
+
+def steps_of(policy: Policy[Any], looks: Iterable[Judged]) -> Iterator[tuple[Any, Step[Any]]]:
+    """(the policy's state before, its step) of each plan that was judged, from the start."""
+    state = policy.init()
+    for look in looks:
+        step = policy.tell(state, look.plan, look.seen)
+        yield state, step
+        state = step.state
 
 
 class Fold:
@@ -87,25 +105,34 @@ class Fold:
             if not board.closed:
                 return Head(decision, planned)
             state = self.state_of(decision)
-            self.log.add_decision(self.judged_from(state, decision.circumstances.doubtful, planned, board))
+            judged, _ = self.judged_from(state, decision.circumstances.doubtful, planned, board)
+            if self.log.add_decision(judged) is judged:  # not if others stored theirs first: then theirs is what counts
+                self._state = (judged.plan, judged.state)
 
     def _start(self) -> Decision:
-        state = self.policy.init()
-        return self.log.add_decision(self.decided(0, state))
+        first = self.decided(0, self.policy.init())
+        stored = self.log.add_decision(first)
+        if stored is first:
+            self._state = (0, first.state)
+        return stored
 
-    def judged_from(self, state: Any, doubtful: bool, planned: Planned, board: Board) -> Decision:
+    def judged_from(self, state: Any, doubtful: bool, planned: Planned, board: Board) -> tuple[Decision, Step[Any]]:
         """The decision on a closed plan: a function of what was decided before it and of what is stored.
 
         Args:
             state: the policy's, before.
             doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
+
+        Returns:
+            The decision, and the policy's step that it rests on.
         """
         seen = received(self.log.results(planned.number), self._num_arms, minimize=self._minimize)
         step = self.policy.tell(state, planned.plan, seen)
         came = board.circumstances
         doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in came.abandoned)
         decision = self.decided(planned.number, step.state, doubtful=doubtful)
-        return replace(decision, seen=seen, row=step.record, circumstances=replace(came, doubtful=doubtful))
+        decision = replace(decision, seen=seen, row=step.record, circumstances=replace(came, doubtful=doubtful))
+        return decision, step
 
     def decided(self, plan: int, state: Any, *, doubtful: bool = False) -> Decision:
         """What a state amounts to."""
@@ -116,6 +143,7 @@ class Fold:
         return Decision(plan, state, stopped, verdict, self.policy.recommend(state), at=self.log.clock())
 
     def state_of(self, decision: Decision) -> Any:
+        """The policy's state after a decision: as it was computed here, else as it was stored."""
         if self._state is None or self._state[0] != decision.plan:
             state = decision.state
             if isinstance(state, str):
@@ -143,4 +171,4 @@ class Fold:
 
     def forget(self) -> None:
         """What was seen inside a turn that failed is not so."""
-        self._board = None
+        self._board = self._state = None

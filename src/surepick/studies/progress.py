@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from surepick.noise import Noise, informative
 from surepick.records import record
 from surepick.studies.fold import Fold
 from surepick.studies.leases import format_time
@@ -40,7 +41,8 @@ class Progress:
         candidates: K.
         left: candidates that are still possible after them.
         leader: id of the arm that they recommend; None before the first.
-        certified_gap: it is at most this much worse than the best, in reward units; None when nothing can be said.
+        certified_gap: it is at most this much worse than the best, in reward units; None when nothing can be said, or
+            no more than the range of the rewards says anyway.
         stopped: no more measurements are needed.
         verdict: of the certificate; "not-yet" while the study goes on.
         ended: why the study was closed early, "" without a reason; None if it was not.
@@ -136,7 +138,7 @@ def times(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None) -> Progress:
+def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None, noise: Noise) -> Progress:
     """Where a study stands; nothing is computed or written for it."""
     log = fold.log
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
@@ -150,7 +152,7 @@ def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None) -> Prog
         candidates=len(ids),
         left=len(ids) if row is None else len(row.active),
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
-        certified_gap=None if decision is None or row is None or doubtful else row.certified_gap,
+        certified_gap=None if decision is None or row is None or doubtful else informative(row.certified_gap, noise),
         stopped=decision is not None and decision.stopped,
         verdict="not-yet" if decision is None else decision.verdict,
         ended=None if ended is None else ended.reason,

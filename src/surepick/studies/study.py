@@ -410,7 +410,7 @@ class Study:
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""
-        return progress_of(self._fold, self.ids, self.most_rounds)
+        return progress_of(self._fold, self.ids, self.most_rounds, self.noise)
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""

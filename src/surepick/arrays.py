@@ -1,0 +1,73 @@
+"""Arrays in frozen records, and the decorator that makes a record.
+
+Arrays in a record are read-only, so that it can be shared without fear; two records are equal when their fields are,
+arrays compared element by element. An array that is given is copied, unless nobody can write to it: it and every array
+that it is a view of are read-only, down to the memory. Read-only arrays are shared, so if you pass one, keep no
+writeable view of it and do not make it writeable again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+T = TypeVar("T")
+
+
+def _equal(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return bool(np.array_equal(left, right))
+    return bool(left == right)
+
+
+@dataclass_transform(frozen_default=True)
+def record(cls: type[T]) -> type[T]:
+    """A frozen dataclass with slots whose equality compares arrays element by element."""
+
+    def equal(self: Any, other: Any) -> Any:
+        if type(self) is not type(other):
+            return NotImplemented
+        compared = [each.name for each in fields(self) if each.compare]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in compared)
+
+    cls.__eq__ = equal  # type: ignore[method-assign]
+    cls.__hash__ = None  # type: ignore[assignment]
+    return dataclass(frozen=True, slots=True, eq=False)(cls)
+
+
+def settled(array: NDArray[Any]) -> bool:
+    """Nobody can write to the array: it and every array that it is a view of are read-only, down to the memory.
+
+    The memory is an array's own, or what an array was laid over: bytes, a file mapped for reading.
+    """
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        if owner.base is None:
+            return True
+        owner = owner.base
+    try:
+        return memoryview(cast(Any, owner)).readonly
+    except TypeError:
+        return False
+
+
+def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
+    """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
+    nobody can write to what is there."""
+    for name, dtype in arrays.items():
+        value = getattr(instance, name)
+        if value is None:
+            continue
+        if not (isinstance(value, np.ndarray) and value.dtype == dtype and settled(value)):
+            value = np.array(value, dtype=dtype)
+            value.flags.writeable = False
+        object.__setattr__(instance, name, value)

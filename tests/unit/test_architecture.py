@@ -1,0 +1,94 @@
+"""The contracts of the import linter hold, and each of them can fail."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+TYPES_ONLY = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
+BREACHES = {  # contract -> (a file, an import that has no place in it)
+    "the direction of dependence": [
+        ("designs/planar.py", "from surepick.policies import make_policy\n"),
+        ("designs/planar.py", TYPES_ONLY.format("from surepick.policies import Policy")),
+    ],
+    "an algorithm cannot peek": [("policies/lucb.py", "from surepick.environments import Environment\n")],
+    "tables are read and written by those named here only": [
+        ("forecasts/result.py", "from surepick.tables import read_table\n"),
+        ("reports/study_effort.py", "from surepick.tables.writing import write_table\n"),
+        ("linalg.py", "from surepick.tables import read_table\n"),
+    ],
+    "the front page is for users": [("policies/lucb.py", "from surepick import forecast\n")],
+    "no circles": [
+        ("errors.py", TYPES_ONLY.format("from surepick.records import Design")),
+        ("arrays.py", TYPES_ONLY.format("from surepick.intervals import Deciding")),
+    ],
+    "heavy packages only where they belong": [("designs/planar.py", "import torch\n")],
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "templates"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def verdicts(folder: Path) -> dict[str, bool]:
+    """Contract -> whether it is kept."""
+    linter = Path(sys.executable).with_name("lint-imports")
+    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "COLUMNS": "200"}
+    done = subprocess.run(
+        [linter, "--no-cache"], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    found = re.findall(r"^(.+?) (KEPT|BROKEN)\b", done.stdout, re.MULTILINE)
+    assert found, done.stdout + done.stderr
+    return {name: verdict == "KEPT" for name, verdict in found}
+
+
+def test_all_contracts_are_kept(copy):
+    assert verdicts(copy) == {contract["name"]: True for contract in CONTRACTS}
+
+
+def test_every_contract_has_a_breach():
+    assert set(BREACHES) == {contract["name"] for contract in CONTRACTS}
+
+
+@pytest.mark.parametrize(
+    ("contract", "file", "line"), [(name, *breach) for name, breaches in BREACHES.items() for breach in breaches]
+)
+def test_a_breach_is_found(copy, contract, file, line):
+    path = copy / "src/surepick" / file
+    text = path.read_text(encoding="utf-8")
+    first = "from __future__ import annotations\n" if "from __future__" in text else ""
+    try:
+        path.write_text(text.replace(first, first + line, 1) if first else f"{text}\n{line}", encoding="utf-8")
+        assert not verdicts(copy)[contract]
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def test_every_package_has_a_layer():
+    (layers,) = (contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
+    listed = {module for layer in layers for module in re.split(r" [|:] ", layer)}
+    places = (ROOT / "src/surepick").iterdir()
+    there = {place.stem for place in places if place.suffix == ".py" or (place / "__init__.py").exists()}
+    assert listed == {f"surepick.{name}" for name in there - {"__init__", "__main__"}}
+
+
+def test_every_package_that_an_extra_brings_is_imported():
+    """Nobody has to install what nothing uses."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    called = {"scikit-learn": "sklearn", "psycopg": "psycopg", "sqlalchemy": "sqlalchemy"}
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for extra, wanted in extras.items():
+        names = [re.match(r"[\w-]+", line)[0] for line in wanted if extra != "dev" and not line.startswith("surepick[")]
+        for name in names:
+            assert re.search(rf"\b{called.get(name, name)}\b", source), f"the extra {extra} brings {name}"

@@ -1,0 +1,146 @@
+"""What the command line says of policies, progress and options, where a careless word would be wrong."""
+
+import re
+
+import numpy as np
+import pytest
+import typer
+from rich.text import Text
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli.answers import print_certificate, print_rounds
+from surepick.cli.app import COMMANDS, PANELS, app, as_written
+from surepick.noise import informative
+from surepick.records import RoundRecord
+
+
+def two_rounds(value: float) -> tuple[RoundRecord, ...]:
+    """Rounds whose plans carry the value: what a design is worth, or what is still to come."""
+    common = {"look": 1, "looks": 1, "dim": 2, "lower_bound": None, "misspecification": 0.0, "pulls": 4}
+    first = RoundRecord(round=1, value=None, total_pulls=4, active=np.arange(3), leader=0, certified_gap=None, **common)
+    last = RoundRecord(round=2, value=value, total_pulls=8, active=[0], leader=0, certified_gap=0.1, **common)
+    return first, last
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("certified-neural", {"width": 16}), ("certified-linear", {"norm_bound": 1.0})]
+)
+def test_predicted_pulls_are_not_called_a_design(capsys, name, options):
+    arms = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    print_rounds(two_rounds(123.0), sp.make_policy(name, arms, epsilon=0.1, delta=0.1, noise="bernoulli", **options))
+    said = capsys.readouterr().out
+    assert "to come" in said
+    assert "120" in said
+    assert "design" not in said
+
+
+def test_a_design_is_not_called_predicted_pulls(capsys):
+    arms = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    print_rounds(two_rounds(123.0), sp.make_policy("rage", arms, epsilon=0.1, delta=0.1, noise="bernoulli"))
+    said = capsys.readouterr().out
+    assert "design" in said
+    assert "to come" not in said
+
+
+# help
+
+
+FRAME = re.compile("[\u2500-\u257f]")
+
+
+def shown(*words: str) -> str:
+    """What a command prints, without frames and line breaks."""
+    result = CliRunner(env={"COLUMNS": "220", "TERM": "dumb"}).invoke(app, words, catch_exceptions=False)
+    return " ".join(FRAME.sub(" ", result.stdout).split())
+
+
+def plain_commands():
+    """(words, the command as Typer makes it of the function) of every command."""
+    group = typer.main.get_command(app)
+    for name in COMMANDS:
+        found = group.get_command(None, name)
+        yield (name,), found
+        for below, command in getattr(found, "commands", {}).items():
+            yield (name, below), command
+
+
+@pytest.mark.parametrize("words", [words for words, _ in plain_commands()], ids=" ".join)
+def test_help_is_printed_as_it_is_written(words):
+    (command,) = (found for name, found in plain_commands() if name == words)
+    said = shown(*words, "--help")
+    assert said.isascii(), "a picture stands in place of text"
+    for parameter in command.params:
+        for part in Text.from_markup(parameter.help or "").plain.split():
+            assert part in said, (words, parameter.name)
+
+
+def test_a_pilot_is_no_picture():
+    assert "(pilot:100: from 100)" in shown("run", "--help")
+
+
+@pytest.mark.parametrize(
+    "text", ["pilot:100:", "a [b] c:100::smile: d", ":smile:", "x:y", "::", ":a:b:", "[a[b]]", "\\[a]"]
+)
+def test_text_is_not_markup(text):
+    assert Text.from_markup(as_written(text)).plain == text
+
+
+def test_commands_stand_in_groups():
+    said = shown("--help")
+    place = 0
+    for panel, commands in PANELS.items():
+        for word in (panel, *commands):
+            place = said.index(f" {word} ", place) + len(word)
+    assert " Commands " not in said.partition("Options")[2]
+
+
+# bounds that say nothing
+
+
+@pytest.mark.parametrize(
+    ("gap", "noise", "stated"),
+    [
+        (1.0, "bernoulli", None),
+        (1.2, "bernoulli", None),
+        (0.99, "bernoulli", 0.99),
+        (4.0, "bounded:-1:3", None),
+        (3.0, "bounded:-1:3", 3.0),
+        (1e9, "subgaussian:1", 1e9),
+        (None, "bernoulli", None),
+    ],
+)
+def test_a_bound_that_is_no_smaller_than_any_difference_is_none(gap, noise, stated):
+    assert informative(gap, sp.parse_noise(noise)) == stated
+
+
+def clicks(pulls: int) -> sp.Study:
+    """A study of 0/1 rewards with a round that is complete."""
+    arms = sp.Arms([[1.0], [2.0], [3.0]], ("a", "b", "c"))
+    study = sp.Study(arms, sp.make_policy("lucb", arms, epsilon=0.01, delta=0.05, noise="bernoulli"))
+    while len(study.trace) < pulls:
+        plan = study.ask()
+        study.tell_sums(plan.counts, plan.counts * [0.0, 1.0, 0.0])
+    return study
+
+
+def test_a_study_of_clicks_does_not_say_that_it_is_at_most_1_worse(capsys):
+    study = clicks(1)
+    assert study.trace[-1].certified_gap >= 1.0
+    assert str(study.progress()).endswith("best of the closed rounds b, nothing is proved about it yet.")
+    assert study.progress().certified_gap is None
+    print_certificate(study.certificate(), study.noise)
+    print_rounds(study.trace, study.policy)
+    said = capsys.readouterr().out
+    assert "within 1 of" not in said
+    assert "nothing can be said yet about how good it is" in said
+    assert said.split()[-1] == "?"
+
+
+def test_a_bound_that_says_something_is_still_stated(capsys):
+    study = clicks(20)
+    gap = study.trace[-1].certified_gap
+    assert gap < 1.0
+    assert f"b, at most {gap:.2g} worse than the best." in str(study.progress())
+    print_certificate(study.certificate(), study.noise)
+    assert f"proved to be within {gap:.4g} of" in capsys.readouterr().out

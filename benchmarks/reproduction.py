@@ -18,6 +18,7 @@ from pathlib import Path
 from surepick.cli.bench_tables import filled, number, oracle_row, own_row, rounds_rows, share_text
 from surepick.experiments import CellSummary, read_results, summarize
 from surepick.experiments.published import read_off
+from surepick.files import write_whole
 from surepick.reports.experiment_figures import experiment_figures
 from surepick.tables import read_table
 
@@ -86,7 +87,7 @@ def main() -> None:
         return start + (KINDS[kind](mine) if mine else block[0][len(start) : -len(end)]) + end
 
     text = chosen.document.read_text(encoding="utf-8")
-    chosen.document.write_text(BLOCK.sub(written, text), encoding="utf-8")
+    write_whole(chosen.document, BLOCK.sub(written, text).encode())
     folder = chosen.document.parent / "figures"
     for path in chosen.results:
         tables = read_table(path), read_table(path.with_suffix(".rounds.parquet"))

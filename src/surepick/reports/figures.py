@@ -7,6 +7,7 @@ from pathlib import Path
 
 from surepick.errors import InvalidInput
 from surepick.forecasts import ForecastRow
+from surepick.reports.figure_files import write_figure
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 
@@ -53,7 +54,4 @@ def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path,
     axes.grid(axis="x", alpha=0.3)
     axes.set_title(title, loc="left", fontsize="medium")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"the figure cannot be written to {path}: {error}.") from error
+    write_figure(figure, path, dpi=150)

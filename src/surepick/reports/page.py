@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from surepick.errors import InvalidInput
 from surepick.records import record
+from surepick.reports.figure_files import write_figure
 from surepick.reports.panels import Look
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ def save(figure: Figure, directory: Path, name: str) -> list[Path]:
     paths = [directory / f"{name}.png", directory / f"{name}.svg"]
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        figure.savefig(paths[0], dpi=150)
-        figure.set_layout_engine("none")  # where everything is has been found, and takes most of the time
-        figure.savefig(paths[1], metadata={"Date": None})
     except OSError as error:
         raise InvalidInput(f"the figure cannot be written to {directory}: {error}.") from error
+    write_figure(figure, paths[0], dpi=150)
+    figure.set_layout_engine("none")  # where everything is has been found, and takes most of the time
+    write_figure(figure, paths[1], metadata={"Date": None})
     return paths
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from surepick.codec import encode
 from surepick.errors import InvalidInput
+from surepick.files import write_whole
 from surepick.policies.protocol import traits_of
 from surepick.records import FloatArray
 from surepick.reports.study_answer import answer_of
@@ -68,14 +69,7 @@ def write_report(
         features=study.arms.features,
         expected=foreseen(study.policy, most_arms=forecast_up_to),
     )
-    try:
-        target.write_bytes(page.encode("utf-8", "replace"))  # names may hold what UTF-8 cannot
-    except FileNotFoundError as error:
-        raise InvalidInput(
-            f"the report cannot be written to {target}: there is no folder {target.parent}; make the folder first."
-        ) from error
-    except OSError as error:
-        raise InvalidInput(f"the report cannot be written to {target}: {error.strerror or error}.") from error
+    write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
     return target
 
 

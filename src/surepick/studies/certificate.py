@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick.codec import encode
-from surepick.errors import InvalidInput, StorageError
+from surepick.errors import StorageError
+from surepick.files import write_whole
 from surepick.intervals import Intervals
 from surepick.linalg import arithmetic
 from surepick.records import Arms, FloatArray, IntArray, Observations, Plan, RoundRecord, Step
@@ -141,10 +142,7 @@ def write_document(document: dict[str, Any], path: str | Path) -> Path:
         InvalidInput: the file cannot be written.
     """
     target = Path(path)
-    try:
-        target.write_text(laid_out(document) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"the certificate cannot be written to {target}: {error.strerror or error}.") from error
+    write_whole(target, f"{laid_out(document)}\n".encode(), what="the certificate")
     return target
 
 

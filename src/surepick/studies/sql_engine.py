@@ -8,6 +8,7 @@ import sqlite3
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
 from surepick.errors import InvalidInput, StorageError
+from surepick.studies.patience import UNANSWERED, patience_of, without_patience
 from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
 
-BUSY_SECONDS = 60
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
 KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
@@ -129,7 +130,9 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
         raise InvalidInput(f"there is no folder {path.parent} for {shown(address)}; make it first.")
     if path is not None:
         _warn_of_network(path)
-    engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS}, poolclass=sa.pool.QueuePool)
+    waits = {"timeout": patience_of(address).lock}
+    engine = sa.create_engine(without_patience(address), connect_args=waits, poolclass=sa.pool.QueuePool)
+    engine.url = address  # for messages that say how long we waited
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -152,11 +155,27 @@ def _path(address: URL) -> Path | None:
     return None if database.startswith("file:") else Path(database)
 
 
+def sqlite_file(address: URL) -> Path | None:
+    """The file of a SQLite database; None of another one."""
+    return _path(address) if address.get_backend_name() == "sqlite" else None
+
+
 def _postgresql(address: URL) -> Engine:
+    patience = patience_of(address)
     try:
-        return sa.create_engine(address, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        from surepick.studies.postgres import open_connection  # noqa: PLC0415 (an extra)
+
+        plain = without_patience(address)
+        engine = sa.create_engine(plain, pool_pre_ping=True, isolation_level="READ COMMITTED")
     except (ImportError, NoSuchModuleError) as error:
         raise InvalidInput('PostgreSQL needs psycopg, which is absent: pip install "surepick[postgres]".') from error
+    engine.url = address  # for messages that say how long we waited
+
+    @sa.event.listens_for(engine, "do_connect")
+    def open_patiently(_: Any, __: Any, words: Any, options: Any) -> Any:
+        return open_connection(patience, *words, **options)
+
+    return engine
 
 
 def _version(engine: Engine, address: URL) -> str | None:
@@ -214,9 +233,9 @@ def in_words(address: URL | str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StorageError(_words(str(error.orig), shown(address))) from error
+        raise StorageError(_words(str(error.orig), make_url(address))) from error
     except sqlite3.Error as error:  # of a statement that did not go through SQLAlchemy
-        raise StorageError(_words(str(error), shown(address))) from error
+        raise StorageError(_words(str(error), make_url(address))) from error
 
 
 @contextmanager
@@ -235,11 +254,12 @@ def commit_in_words(address: URL) -> Iterator[None]:
         ) from error
 
 
-def _words(said: str, where: str) -> str:
-    lower = said.strip().lower()
+def _words(said: str, address: URL) -> str:
+    lower, where = said.strip().lower(), shown(address)
     for fragments, words in WORDS:
         if any(fragment in lower for fragment in fragments):
-            return f"{where}: {words} ({said.strip().splitlines()[0]})"
+            waited = asdict(patience_of(address))
+            return f"{where}: {words.format(**waited)} ({said.strip().splitlines()[0]})"
     return f"{where}: the database refused: {said.strip()}"
 
 
@@ -261,7 +281,32 @@ WORDS = (
         ("malformed", "corrupt"),
         "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md).",
     ),
-    (("locked", "busy"), f"another process kept the database busy for {BUSY_SECONDS} s. {NOTHING} Repeat the call."),
+    (
+        ("locked", "busy"),
+        f"another process kept the database busy for {{lock:g}} s. {NOTHING} Repeat the call, or wait longer: "
+        "?lock_timeout=SECONDS after the address.",
+    ),
+    (
+        ("too many connections", "too many clients", "remaining connection slots", "no more connections allowed"),
+        f"too many connections: the server takes no more now. {NOTHING} Wait until other programs have closed theirs, "
+        "or raise max_connections there (or the limit of this user).",
+    ),
+    (
+        ("due to lock timeout",),
+        f"another program holds this study and did not let go of it within {{lock:g}} s. {NOTHING} Repeat the call, or "
+        "wait longer: ?lock_timeout=SECONDS after the address.",
+    ),
+    (
+        ("due to statement timeout", UNANSWERED),
+        f"the server accepts and does not answer: a statement took more than {{statement:g}} s. {NOTHING} See how busy "
+        "it is, then repeat the call, or wait longer: ?statement_timeout=SECONDS after the address.",
+    ),
+    (
+        ("connection timeout expired", "timeout expired"),
+        f"the server accepts and does not answer, or a firewall lets nothing through: no connection within "
+        f"{{connect:g}} s. {NOTHING} See how busy it is, then repeat the call, or wait longer: "
+        "?connect_timeout=SECONDS after the address.",
+    ),
     (
         ("constraint",),
         f"a row to be added contradicts what is stored. {NOTHING} The database was altered or is damaged: take the "
@@ -281,7 +326,6 @@ WORDS = (
             "connection failed",
             "closed the connection",
             "connection is lost",
-            "timeout",
             "resolve host",
         ),
         f"no server answers. {NOTHING} See that it runs and that the address is right.",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import get_ident
 from typing import Any, TypeVar
@@ -37,7 +36,8 @@ from surepick.studies.log import (
     Stored,
     Told,
 )
-from surepick.studies.sql_engine import commit_in_words, in_words
+from surepick.studies.sql_engine import in_words
+from surepick.studies.sql_turn import study_held
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
@@ -87,23 +87,12 @@ class SqlLog:
         if self._mine():  # inside a turn already
             yield
             return
-        with in_words(self._engine.url), self._engine.connect() as connection:
-            self._write_ahead(connection)
-            writing = connection.execution_options(writes=True)
-            transaction = writing.begin()
+        with study_held(self._engine, self._study, first=not self._ahead) as writing:
+            self._open, self._owner, self._ahead = writing, get_ident(), True
             try:
-                if self._engine.dialect.name == "postgresql":
-                    mine = sa.select(tables.study.c.id).where(tables.study.c.id == self._study)
-                    writing.execute(mine.with_for_update(key_share=True))
-                self._open, self._owner = writing, get_ident()
                 yield
-            except BaseException:
-                transaction.rollback()
-                raise
             finally:
                 self._open = None
-            with commit_in_words(self._engine.url):
-                transaction.commit()
 
     def _mine(self) -> bool:
         """Whether this thread is inside a turn.
@@ -114,14 +103,6 @@ class SqlLog:
         if self._open is not None and self._owner != get_ident():
             raise OutOfTurn("a study object is for one thread at a time; open the study once in each thread.")
         return self._open is not None
-
-    def _write_ahead(self, connection: Connection) -> None:
-        """SQLite's write-ahead log, which a copy of the database may have lost."""
-        raw = connection.connection.dbapi_connection
-        if self._engine.dialect.name == "sqlite" and not self._ahead and raw is not None:
-            with suppress(sqlite3.OperationalError):  # a database that cannot be written says so when it is
-                raw.execute("PRAGMA journal_mode = WAL")
-            self._ahead = True
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

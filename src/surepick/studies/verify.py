@@ -22,7 +22,7 @@ from surepick.studies.signature import check_signature, trusted_key
 from surepick.studies.verify_facts import arms_of, facts_of, policy_of
 from surepick.studies.verify_lines import Line
 from surepick.studies.verify_origin import MEASURED, UNTOLD, registration_words, unregistered_words
-from surepick.studies.verify_plans import ELSEWHERE, Plans, written_here
+from surepick.studies.verify_plans import ELSEWHERE, Plans
 from surepick.text import printable
 from surepick.threads import one_thread
 
@@ -244,7 +244,7 @@ def _recompute(
         if not found.attempt(what, step):
             return
     found.document = box["again"]
-    _compare(document, box["again"], found, TOLERANCE if written_here(box["facts"]) else ELSEWHERE)
+    _compare(document, box["again"], found, TOLERANCE if box["plans"].here else ELSEWHERE)
     found.lines.append(box["plans"].line())
 
 

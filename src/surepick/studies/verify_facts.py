@@ -148,6 +148,8 @@ def _short(value: object) -> str:
 def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Look]:
     index = {name: arm for arm, name in enumerate(arms.ids)}
     for entry in rounds:
+        if type(entry["round"]) is not int or not 1 <= entry["round"] <= LARGEST:
+            raise ValueError(f"a round has the number {_short(entry['round'])}, not a whole number from 1")
         for look in entry["looks"]:
             _check_look(look)
             number = look["plan"]

@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     )
     from surepick.studies import Study
     from surepick.studies.certificate import write_certificate
+    from surepick.studies.registration import registration_code
+    from surepick.studies.signature import sign_certificate
     from surepick.studies.verify import verify_certificate
     from surepick.tables import read_arms
 
@@ -167,6 +169,8 @@ HOMES = {  # module -> public names in it: resolved on first use, so that a comm
     ),
     "surepick.studies": ("Study",),
     "surepick.studies.certificate": ("write_certificate",),
+    "surepick.studies.registration": ("registration_code",),
+    "surepick.studies.signature": ("sign_certificate",),
     "surepick.studies.verify": ("verify_certificate",),
     "surepick.tables": ("read_arms",),
 }
@@ -269,7 +273,9 @@ __all__ = [
     "pilot_noise",
     "policy_names",
     "read_arms",
+    "registration_code",
     "round_design",
+    "sign_certificate",
     "simulate",
     "solve_design",
     "to_json",

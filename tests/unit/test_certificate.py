@@ -19,9 +19,10 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.randomness import stream
-from surepick.studies import certificate, verify, verify_plans
-from surepick.studies.certificate import certificate_document, digest
+from surepick.studies import certificate, verify_facts, verify_plans
+from surepick.studies.certificate import certificate_document
 from surepick.studies.comparison import Comparison
+from surepick.studies.seal import digest
 from surepick.studies.verify import verify_certificate
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "certificates"
@@ -155,8 +156,8 @@ def forged(document: dict, spoil) -> dict:
     """All that follows from altered facts, computed as an honest writer would: what a careful forger hands in."""
     spoilt = json.loads(json.dumps(document))
     spoil(spoilt)
-    arms = verify._arms(spoilt["arms"], None)
-    facts = verify._facts(spoilt, arms, verify._policy(spoilt["policy"], arms, None))
+    arms = verify_facts.arms_of(spoilt["arms"], None)
+    facts = verify_facts.facts_of(spoilt, arms, verify_facts.policy_of(spoilt["policy"], arms, None))
     return {**certificate.document_of(facts)}
 
 

@@ -163,3 +163,9 @@ def print_certificate(answer: Certificate, noise: Noise) -> None:
     console.print(Text.assemble(f"{headline}: ", (name, "bold"), (verdict, VERDICT_STYLES.get(verdict, "bold red"))))
     for line in rest:
         console.print(Text(line))
+
+
+def print_registration(code: str | None) -> None:
+    """The registration code, under an answer."""
+    shown = "none: the policy has parts without a name" if code is None else code
+    Console(highlight=False, soft_wrap=True).print(Text(f"Registration code: {shown}"))

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.answers import print_certificate, print_rounds, run_json
+from surepick.cli.answers import print_certificate, print_registration, print_rounds, run_json
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
 from surepick.cli.policies import chosen_policy, norm_options
@@ -27,6 +27,7 @@ from surepick.policies import Policy
 from surepick.records import Plan
 from surepick.studies import Study
 from surepick.studies.certificate import write_certificate
+from surepick.studies.registration import registration_code
 from surepick.threads import one_thread
 
 
@@ -122,14 +123,16 @@ def run(
 def _print(
     finished: Run, environment: Environment, chosen: Policy[Any], pilot: Pilot | None, output: options.Format
 ) -> None:
+    code = registration_code(environment.arms, chosen, minimize=environment.minimize)
     if output is options.Format.json:
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
-        print_json({**run_json(finished), **spent, "policy": chosen.spec})
+        print_json({**run_json(finished), **spent, "policy": chosen.spec, "registration": code})
         return
     if pilot is not None:
         Console(highlight=False, soft_wrap=True).print(Text(pilot.sentence))
     print_rounds(finished.rounds, chosen)
     print_certificate(finished.certificate, chosen.noise)
+    print_registration(code)
     print_truth(finished, environment, chosen)
 
 

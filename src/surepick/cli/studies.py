@@ -146,7 +146,8 @@ def create(
     spec = chosen.spec or {}
     if output is options.Format.json:
         plan = study.progress()
-        print_json({"study": name, "candidates": candidates.num_arms, "policy": spec, "next": plan.asked})
+        answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": plan.asked}
+        print_json({**answer, "registration": study.registration})
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(
@@ -158,6 +159,12 @@ def create(
     names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
     console.print(Text(f"Candidates: {names}"))
     console.print(Text(f"{name}: {study.progress()}"))
+    console.print(
+        Text(
+            f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol: "
+            "surepick verify --registered CODE then refuses a certificate of any other promise."
+        )
+    )
     console.print(Text("This is the first round only; surepick forecast says what all may take."))
     console.print(Text(f"Next: {command_line('ask', url, name)}"))
 
@@ -212,6 +219,7 @@ def list_all(url: UrlArgument, output: options.FormatOption = options.Format.tex
                         "pulls": one.pulls,
                         "verdict": one.verdict,
                         "closed_early": one.ended,
+                        "registration": one.registration,
                     }
                     for one in studies
                 ]

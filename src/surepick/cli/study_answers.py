@@ -14,6 +14,7 @@ from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, noted
 from surepick.cli.study_work import check_table_name, resumed
+from surepick.errors import InvalidInput
 from surepick.studies.leases import format_time, format_utc
 from surepick.studies.progress import Progress, times
 from surepick.studies.study import Study
@@ -21,9 +22,10 @@ from surepick.studies.study import Study
 
 def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
     """Where a study stands: what is in, what is out, and what the complete rounds say. Nothing is computed."""
-    progress = resumed(url, name).progress()
+    study = resumed(url, name)
+    progress = study.progress()
     if output is options.Format.json:
-        print_json(_status_json(name, progress))
+        print_json({**_status_json(name, progress), "registration": study.registration})
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{name}: {progress}"))
@@ -36,6 +38,7 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
         console.print(Text(f"  {times(late, 'result')} came late: kept, and not used"))
     if prior:
         console.print(Text(f"  {times(prior, 'prior result')}: kept, and not used"))
+    console.print(Text(f"  registration code {study.registration}"))
 
 
 def _status_json(name: str, progress: Progress) -> dict[str, object]:
@@ -99,6 +102,12 @@ def certificate(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write it to this JSON file, which surepick verify checks.")
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign", metavar="KEYFILE", help="Sign it with this private Ed25519 key, in PEM or from OpenSSH."
+        ),
+    ] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """The answer and what it rests on; all that was decided is computed again before. Exit code 3 if not certified.
@@ -106,13 +115,19 @@ def certificate(
     With --format json, or in the file, it carries all that surepick verify needs to compute every number again on
     another machine, without the database.
     """
-    from surepick.cli.answers import print_certificate, print_rounds  # noqa: PLC0415
+    from surepick.cli.answers import print_certificate, print_registration, print_rounds  # noqa: PLC0415
     from surepick.studies.certificate import certificate_document, write_document  # noqa: PLC0415
+    from surepick.studies.signature import sign_certificate, signing_key  # noqa: PLC0415
 
     whole = out is not None or output is options.Format.json
+    if sign is not None:
+        if not whole:
+            raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
+        signing_key(sign)  # before the work, so that a wrong key costs nothing
     study = resumed(url, name) if whole else _opened(url, name)
     if whole:  # one fold computes what was decided again and writes the document
         document = certificate_document(study, name, check=True)
+        document = document if sign is None else sign_certificate(document, sign)
     answer = study.certificate()
     if out is not None:
         write_document(document, out)
@@ -121,6 +136,7 @@ def certificate(
     else:
         print_rounds(answer.rounds, study.policy)
         print_certificate(answer, study.noise)
+        print_registration(study.registration)
         if out is not None:
             Console(highlight=False, soft_wrap=True).print(
                 Text(f"Written to {out}. Next: surepick verify {quote(str(out))}")

@@ -13,6 +13,7 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
 from surepick.errors import InvalidInput
+from surepick.studies.registration import read_code
 from surepick.studies.verify import Verification, read_certificate, verify_certificate
 from surepick.studies.verify_lines import Line
 from surepick.tables import read_arms
@@ -32,6 +33,20 @@ def verify(
     ] = None,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
+    registered: Annotated[
+        str | None,
+        typer.Option(
+            "--registered",
+            metavar="CODE",
+            help="The registration code that surepick create gave; any other promise, policy or candidate is refused.",
+        ),
+    ] = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-key", metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH."
+        ),
+    ] = None,
     every_plan: Annotated[
         bool,
         typer.Option("--every-plan", help="Compute every plan again, however long the designs take."),
@@ -50,13 +65,22 @@ def verify(
         )
     elif id_column is not None or features is not None:
         raise InvalidInput("--id and --features say how to read the table of --arms, which is not given.")
-    result = verify_certificate(document, arms=candidates, most_plans=sys.maxsize if every_plan else None)
+    result = verify_certificate(
+        document,
+        arms=candidates,
+        most_plans=sys.maxsize if every_plan else None,
+        registered=registered,
+        public_key=public_key,
+    )
     if output is options.Format.json:
         print_json(
             {
                 "file": str(file),
                 "holds": result.holds,
                 "verdict": result.verdict,
+                "registration": result.registration,
+                "registered": None if registered is None else read_code(registered),
+                "unchecked": list(result.unchecked),
                 "lines": [{"what": line.what, "holds": line.holds, "words": line.words} for line in result.lines],
             }
         )
@@ -77,14 +101,13 @@ def _print(document: dict[str, object], result: Verification) -> None:
     if failed:
         said = "one line does not hold" if failed == 1 else f"{failed} lines do not hold"
         console.print(Text(f"Do not rely on this file: {said}."))
-        return
-    if document["pulls"] == 0 and result.verdict == "not-yet":
+    elif document["pulls"] == 0 and result.verdict == "not-yet":
         console.print(Text("All of it holds. No round is complete, so there is no answer yet."))
-        return
-    console.print(Text(printable(f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}")))
-    console.print(
-        Text("What this cannot check: that the measurements were made as they were told, and what is assumed of them.")
-    )
+    else:
+        promised = f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}"
+        console.print(Text(printable(promised)))
+    for sentence in result.unchecked:
+        console.print(Text(sentence))
 
 
 def _shortened(lines: tuple[Line, ...]) -> list[Line]:

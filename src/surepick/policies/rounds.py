@@ -226,6 +226,12 @@ def open_round(
         lower_bound=design.lower_bound,
         misspecification=embedded.misspecification,
     )
+    return first_look(settings, whole_round)
+
+
+def first_look(settings: RoundSettings, whole_round: Plan) -> Plan:
+    """The first part of a round, from a plan whose counts are those of all of it."""
+    counts = whole_round.counts
     return _look(whole_round, counts, 1, max(1, min(settings.looks, int(counts.max()))))
 
 

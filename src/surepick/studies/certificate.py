@@ -8,9 +8,8 @@ The published form is certificate.schema.json, beside this file.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +21,17 @@ from surepick.errors import StorageError
 from surepick.files import write_whole
 from surepick.intervals import Intervals
 from surepick.linalg import arithmetic
-from surepick.records import Arms, FloatArray, IntArray, Observations, Plan, RoundRecord, Step
+from surepick.records import Arms, IntArray, Observations, Plan, RoundRecord, Step
 from surepick.studies.audit import Audit, audited, first_difference
+from surepick.studies.certificate_columns import LastIntervals, plain_number, plain_numbers, sparse, told_of, widths_of
 from surepick.studies.circumstances import EarlyEnd
 from surepick.studies.fold import steps_of
-from surepick.studies.hashes import arms_hash
+from surepick.studies.hashes import hash_of_arms
 from surepick.studies.log import Circumstances
+from surepick.studies.registration import code_of
 from surepick.studies.results import received
+from surepick.studies.seal import sealed
+from surepick.studies.signature import sign_certificate
 from surepick.studies.study import Study, answer_of
 from surepick.threads import one_thread
 
@@ -36,7 +39,8 @@ if TYPE_CHECKING:
     from surepick.policies import Policy
 
 FORMAT = "surepick certificate"
-VERSION = 1
+VERSION = 2
+ADDED = {2: ("registration", "signature")}  # version -> the fields that it was the first to have
 QUICK_PLANS = 50
 LARGEST_QUICK_DESIGN = 30_000
 INLINE = 10_000  # arms whose features, intervals and fates are written out
@@ -121,18 +125,22 @@ def _certificate_document(study: Study, name: str | None, checked: Audit | None)
     return sealed({**document, "reproduced": repeated.equal})
 
 
-def write_certificate(study: Study, path: str | Path, *, name: str | None = None) -> Path:
+def write_certificate(
+    study: Study, path: str | Path, *, name: str | None = None, sign: str | Path | None = None
+) -> Path:
     """Write the certificate of a study to a JSON file that `verify_certificate` and `surepick verify` check.
 
     Args:
         study: a study, stopped or not; only closed plans are in its certificate.
         path: the file, replaced if it exists.
         name: what the study is called in it.
+        sign: a file with a private Ed25519 key to sign it with (`sign_certificate`).
 
     Raises:
-        InvalidInput: the file cannot be written.
+        InvalidInput: the file cannot be written, or the key cannot be read.
     """
-    return write_document(certificate_document(study, name), path)
+    document = certificate_document(study, name)
+    return write_document(document if sign is None else sign_certificate(document, sign), path)
 
 
 def write_document(document: dict[str, Any], path: str | Path) -> Path:
@@ -235,12 +243,15 @@ def document_of(
         facts: what it rests on.
         watch: called with each look and the policy's state before it.
         steps: (the policy's state before, its step) of each look, if they are computed anyway.
+
+    Raises:
+        ValueError: the facts contradict each other.
     """
     policy, arms = facts.policy, facts.arms
     state, intervals, active = policy.init(), None, np.arange(arms.num_arms)
     rounds: dict[int, list[dict[str, Any]]] = {}
     rows: dict[int, RoundRecord] = {}
-    last = _LastIntervals(arms.num_arms)
+    last = LastIntervals(arms.num_arms)
     for look, (before, step) in zip(
         facts.looks, steps_of(policy, facts.looks) if steps is None else steps, strict=True
     ):
@@ -253,6 +264,8 @@ def document_of(
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
         state, active = step.state, step.record.active
+    if facts.end is not None and policy.stopped(state):
+        raise ValueError("the study is said to have been closed early, and its policy had stopped")
     answer = answer_of(
         policy,
         arms,
@@ -262,6 +275,7 @@ def document_of(
         circumstances=[look.circumstances for look in facts.looks],
         end=facts.end,
     )
+    candidates = _arms_entry(arms)
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -282,38 +296,26 @@ def document_of(
         "checks": list(getattr(policy, "checks", ())),
         "policy": encode(policy.spec),
         "algorithm": policy.name,
-        "arms": _arms_entry(arms),
+        "arms": candidates,
+        "registration": code_of(policy.spec, candidates, minimize=facts.minimize),
         "ended": encode(facts.end),
         "rounds": [{**_row_entry(rows[number], arms), "looks": rounds[number]} for number in sorted(rounds)],
         "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
         "candidates": _candidates(facts, answer.arm, active),
+        "signature": None,
     }
     return sealed(document)
 
 
-def sealed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the digest of all the rest, at the end."""
-    rest = {name: value for name, value in document.items() if name != "sha256"}
-    return {**rest, "sha256": digest(rest)}
-
-
-def digest(document: dict[str, Any]) -> str:
-    """SHA-256 of the canonical form of a certificate: its JSON without `sha256`, keys sorted, no spaces, UTF-8."""
-    rest = {name: value for name, value in document.items() if name != "sha256"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _arms_entry(arms: Arms) -> dict[str, Any]:
-    features = np.ascontiguousarray(arms.features, dtype="<f8")
     inline = arms.num_arms <= INLINE
     return {
         "number": arms.num_arms,
         "ids": list(arms.ids) if inline else None,
-        "features": features.tolist() if inline else None,
+        "features": np.asarray(arms.features, np.float64).tolist() if inline else None,
         "columns": None if arms.columns is None else list(arms.columns),
         "preparation": list(arms.preparation),
-        "sha256": arms_hash(json.dumps(arms.ids, ensure_ascii=False), features.shape, features.tobytes()),
+        "sha256": hash_of_arms(arms),
     }
 
 
@@ -328,17 +330,17 @@ def _look_entry(
         "looks": plan.looks,
         "candidate": None if plan.candidate is None else ids[plan.candidate],
         "dim": plan.dim,
-        "value": _number(plan.value),
-        "lower_bound": _number(plan.lower_bound),
+        "value": plain_number(plan.value),
+        "lower_bound": plain_number(plan.lower_bound),
         "misspecification": float(plan.misspecification),
-        "asked": _sparse(plan.counts),
-        "allocation": None if plan.allocation is None else _sparse(plan.allocation),
-        "told": _told(look.seen, minimize=facts.minimize),
+        "asked": sparse(plan.counts),
+        "allocation": None if plan.allocation is None else sparse(plan.allocation),
+        "told": told_of(look.seen, minimize=facts.minimize),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.circumstances.repeated,
         "abandoned": list(look.circumstances.abandoned),
         **_outcome(row, facts.arms),
-        "width": _widths(intervals),
+        "width": widths_of(intervals),
         "left": _left(np.setdiff1d(active, row.active), intervals, facts.arms.num_arms),
         "joined": joined.tolist() if facts.arms.num_arms <= INLINE else None,
     }
@@ -348,8 +350,8 @@ def _row_entry(row: RoundRecord, arms: Arms) -> dict[str, Any]:
     return {
         "round": row.round,
         "dim": row.dim,
-        "value": _number(row.value),
-        "lower_bound": _number(row.lower_bound),
+        "value": plain_number(row.value),
+        "lower_bound": plain_number(row.lower_bound),
         "misspecification": float(row.misspecification),
         **_outcome(row, arms),
     }
@@ -362,31 +364,9 @@ def _outcome(row: RoundRecord, arms: Arms) -> dict[str, Any]:
         "total_pulls": row.total_pulls,
         "active": len(row.active),
         "leader": arms.ids[row.leader],
-        "certified_gap": _number(row.certified_gap),
+        "certified_gap": plain_number(row.certified_gap),
         "alarms": list(row.alarms),
     }
-
-
-def _told(seen: Observations, *, minimize: bool) -> dict[str, Any]:
-    arms = np.flatnonzero(seen.counts)
-    sign = -1.0 if minimize else 1.0
-    return {
-        "arms": arms.tolist(),
-        "pulls": seen.counts[arms].tolist(),
-        "sums": (sign * seen.sums[arms]).tolist(),
-        "squares": None if seen.squares is None else seen.squares[arms].tolist(),
-    }
-
-
-def _sparse(counts: IntArray) -> dict[str, Any]:
-    arms = np.flatnonzero(counts)
-    return {"arms": arms.tolist(), "pulls": counts[arms].tolist()}
-
-
-def _widths(intervals: Intervals | None) -> dict[str, float] | None:
-    """The narrowest and the widest interval of a look."""
-    known = np.empty(0) if intervals is None else intervals.widths[np.isfinite(intervals.widths)]
-    return None if len(known) == 0 else {"least": float(known.min()), "largest": float(known.max())}
 
 
 def _left(arms: IntArray, intervals: Intervals | None, num_arms: int) -> dict[str, Any]:
@@ -399,31 +379,8 @@ def _left(arms: IntArray, intervals: Intervals | None, num_arms: int) -> dict[st
         found = np.isin(arms, intervals.arms)
         columns["witnesses"] = np.where(found, intervals.witnesses[place], -1).tolist()
         for name in ("leads", "widths", "margins"):
-            columns[name] = _numbers(np.where(found, getattr(intervals, name)[place], np.nan))
+            columns[name] = plain_numbers(np.where(found, getattr(intervals, name)[place], np.nan))
     return {"number": len(arms), "arms": arms.tolist(), **columns}
-
-
-class _LastIntervals:
-    """For every arm the interval of the last look at which it was in question, or was compared with another witness."""
-
-    def __init__(self, num_arms: int) -> None:
-        self.known = False
-        self._plans = np.zeros(num_arms, np.int64)
-        self._witnesses = np.full(num_arms, -1)
-        self._numbers = {name: np.full(num_arms, np.nan) for name in ("leads", "widths", "margins", "allowed")}
-
-    def add(self, plan: int, intervals: Intervals, in_question: IntArray) -> None:
-        self.known = True
-        fresh = np.isin(intervals.arms, in_question) | (self._witnesses[intervals.arms] != intervals.witnesses)
-        arms = intervals.arms[fresh]
-        self._plans[arms] = plan
-        self._witnesses[arms] = intervals.witnesses[fresh]
-        for name, column in self._numbers.items():
-            column[arms] = getattr(intervals, name)[fresh]
-
-    def entry(self) -> dict[str, Any]:
-        columns = {name: _numbers(column) for name, column in self._numbers.items()}
-        return {"plans": self._plans.tolist(), "witnesses": self._witnesses.tolist(), **columns}
 
 
 def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | None:
@@ -440,34 +397,4 @@ def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | N
     fates = np.full(num_arms, "left", dtype=object)
     fates[active] = "possible"
     fates[best] = "recommended"
-    return {"pulls": pulls.tolist(), "means": _numbers(means), "fates": fates.tolist()}
-
-
-def _numbers(values: FloatArray) -> list[float | None]:
-    return [value if known else None for value, known in zip(values.tolist(), np.isfinite(values), strict=True)]
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def dense(columns: Mapping[str, Any], num_arms: int) -> IntArray:
-    """Counts of all arms from {"arms": ..., "pulls": ...}.
-
-    Raises:
-        ValueError: arms out of range, twice or not ascending, or counts below 1.
-    """
-    arms, pulls = _whole(columns["arms"]), _whole(columns["pulls"])
-    if len(arms) != len(pulls) or np.any(np.diff(arms) <= 0) or np.any(pulls < 1):
-        raise ValueError("candidates must be ascending, each with at least one measurement")
-    if len(arms) and not (arms[0] >= 0 and arms[-1] < num_arms):
-        raise ValueError(f"there is no candidate {max(arms.tolist(), key=abs)}")
-    counts = np.zeros(num_arms, np.int64)
-    counts[arms] = pulls
-    return counts
-
-
-def _whole(values: Sequence[int]) -> IntArray:
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        raise ValueError("counts and positions must be whole numbers")
-    return np.array(values, np.int64).reshape(-1)
+    return {"pulls": pulls.tolist(), "means": plain_numbers(means), "fates": fates.tolist()}

@@ -21,10 +21,12 @@ from surepick.studies.audit import audit, first_difference
 from surepick.studies.hashes import arms_hash, chained
 from surepick.studies.leases import system_clock
 from surepick.studies.log import Planned
+from surepick.studies.registration import code_of
 from surepick.studies.sql_engine import check_version, connect, in_words, reach, shown
 from surepick.studies.sql_log import SqlLog
 from surepick.studies.sql_seals import study_seal
-from surepick.studies.study import Study, check_subject, rounds_at_most
+from surepick.studies.study import Study
+from surepick.studies.subject import check_subject, rounds_at_most
 
 if TYPE_CHECKING:
     from surepick.policies import Policy
@@ -46,6 +48,7 @@ class Listed:
         pulls: measurements in them.
         verdict: of the certificate; "not-yet" while the study goes on.
         ended: it was closed before its policy stopped.
+        registration: its registration code.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Listed:
     pulls: int
     verdict: str
     ended: bool
+    registration: str | None
 
 
 def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimize: bool = False) -> Study:
@@ -189,6 +193,7 @@ def _listed(engine: Engine, row: Any) -> Listed:
         pulls=0 if last is None or last.row is None else last.row.total_pulls,
         verdict="not-yet" if last is None else last.verdict,
         ended=ended is not None,
+        registration=_registration(row, configuration),
     )
 
 
@@ -289,7 +294,14 @@ def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Polic
         minimize=configuration["minimize"],
         most_rounds=configuration["most_rounds"],
         build=build,
+        registration=lambda: _registration(row, configuration),
     )
+
+
+def _registration(row: Row[Any], configuration: dict[str, Any]) -> str | None:
+    """The registration code, from what is stored: neither features nor a policy are needed."""
+    arms = {name: configuration[name] for name in ("columns", "preparation")}
+    return code_of(configuration["policy"], {**arms, "sha256": row.arms_hash}, minimize=configuration["minimize"])
 
 
 def _arms(engine: Engine, row: Row[Any]) -> Arms:

@@ -1,4 +1,4 @@
-"""Hashes of what is stored: a chain of texts, and the arms."""
+"""Hashes of what is stored: a chain of texts, the arms, and the one form of JSON data that is hashed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
+
+from surepick.records import Arms
 
 
 def chained(previous: str, *texts: str) -> str:
@@ -45,3 +49,19 @@ def row_text(row: Iterable[Any]) -> str:
         TypeError: as in `rows_hash`.
     """
     return json.dumps(row if isinstance(row, list) else tuple(row), ensure_ascii=False, separators=(",", ":"))
+
+
+def hash_of_arms(arms: Arms) -> str:
+    """The hash of arms as they are in memory: `arms_hash` of their ids and features."""
+    features = np.ascontiguousarray(arms.features, dtype="<f8")
+    return arms_hash(json.dumps(arms.ids, ensure_ascii=False), features.shape, features.tobytes())
+
+
+def canonical(value: Any) -> bytes:
+    """JSON data as the bytes that are hashed and signed: keys sorted, no spaces, UTF-8, numbers as Python writes them.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,8 @@ from surepick.studies.log import (
     Results,
 )
 from surepick.studies.progress import Progress, progress_of
+from surepick.studies.registration import registration_code
+from surepick.studies.subject import check_subject, rounds_at_most
 from surepick.studies.telling import Receipt
 
 if TYPE_CHECKING:
@@ -64,10 +66,13 @@ class Study:
         InvalidInput: the policy is for another number of arms.
     """
 
+    _code: Callable[[], str | None]
+
     def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool = False, log: Log | None = None) -> None:
         check_subject(arms, policy)
         kept = MemoryLog() if log is None else log
         self._begin(kept, arms.ids, policy.noise, minimize, rounds_at_most(policy), lambda: (arms, policy))
+        self._code = lambda: registration_code(arms, policy, minimize=minimize)
 
     @classmethod
     def over(
@@ -79,10 +84,12 @@ class Study:
         minimize: bool,
         most_rounds: int | None,
         build: Build,
+        registration: Callable[[], str | None],
     ) -> Study:
         """A study whose arms and policy are built only if something must be computed; most calls need neither."""
         study = cls.__new__(cls)
         study._begin(log, ids, noise, minimize, most_rounds, build)
+        study._code = registration
         return study
 
     def _begin(
@@ -105,6 +112,14 @@ class Study:
     def policy(self) -> Policy[Any]:
         """The algorithm."""
         return self._fold.policy
+
+    @property
+    def registration(self) -> str | None:
+        """The code of what is asked, of which candidates, by which policy: `verify --registered` refuses any other.
+
+        Write it down before the first result, outside of the study. None if the policy has parts without a name.
+        """
+        return self._code()
 
     @property
     def fold(self) -> Fold:
@@ -529,27 +544,3 @@ def answer_of(
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
     answer = with_circumstances(answer, prepared, circumstances)
     return answer if end is None else with_early_end(answer, end)
-
-
-def check_subject(arms: Arms, policy: Policy[Any]) -> None:
-    """Refuse what is no study.
-
-    Raises:
-        InvalidInput: not arms and a policy, or a policy for another number of arms.
-    """
-    from surepick.policies import Policy  # noqa: PLC0415 (only where a study is made: telling needs no policy)
-
-    if not isinstance(arms, Arms) or not isinstance(policy, Policy):
-        raise InvalidInput(
-            f"Study(arms, policy) was given a {type(arms).__name__} and a {type(policy).__name__}; the arms come first."
-        )
-    if policy.num_arms != arms.num_arms:
-        raise InvalidInput(
-            f"the policy is for {policy.num_arms} arms and there are {arms.num_arms}; build it from them."
-        )
-
-
-def rounds_at_most(policy: Policy[Any]) -> int | None:
-    """The rounds after which a policy is done if no result is missing; None where it knows no such number."""
-    known = getattr(getattr(policy, "settings", policy), "num_rounds", None)
-    return known if isinstance(known, int) else None

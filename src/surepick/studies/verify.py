@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.codec import encode
 from surepick.errors import InvalidInput, SurepickError
-from surepick.records import Arms, IntArray, Observations, Plan
+from surepick.records import Arms
 from surepick.studies.audit import TOLERANCE, UNREADABLE
-from surepick.studies.certificate import (
-    FORMAT,
-    VERSION,
-    Facts,
-    Look,
-    dense,
-    digest,
-    document_of,
-    quick_plans,
-)
-from surepick.studies.circumstances import EarlyEnd
+from surepick.studies.certificate import ADDED, FORMAT, VERSION, document_of, quick_plans
 from surepick.studies.comparison import Comparison
-from surepick.studies.log import Circumstances
 from surepick.studies.progress import times
-from surepick.studies.results import check_sums
+from surepick.studies.registration import read_code
+from surepick.studies.seal import digest, without
+from surepick.studies.signature import check_signature, trusted_key
+from surepick.studies.verify_facts import arms_of, facts_of, policy_of
 from surepick.studies.verify_lines import Line
-from surepick.studies.verify_plans import ELSEWHERE, Plans, written_here
+from surepick.studies.verify_origin import MEASURED, UNTOLD, registration_words, unregistered_words
+from surepick.studies.verify_plans import ELSEWHERE, Plans
 from surepick.text import printable
 from surepick.threads import one_thread
 
@@ -46,8 +38,10 @@ ANSWER = {  # line -> the fields that it is about
     "the intervals": ("intervals",),
     "the candidates": ("candidates",),
 }
-WHOLE = ("plan", "look", "looks", "dim", "repeated")
-FIRST = ("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm", "ended")
+FIRST = (
+    *("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm"),
+    *("registration", "ended"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +51,14 @@ class Verification:
     Args:
         lines: all that was checked, in order.
         verdict: the verdict that the file states.
+        registration: the registration code that the file amounts to; None if it has none, or none can be computed.
+        unchecked: what could not be checked, a sentence each.
     """
 
     lines: tuple[Line, ...]
     verdict: str
+    registration: str | None
+    unchecked: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
@@ -68,12 +66,19 @@ class Verification:
         return all(line.holds for line in self.lines)
 
     def __str__(self) -> str:
-        return "\n".join(f"{'holds' if line.holds else 'FAILS'}: {line.what}: {line.words}" for line in self.lines)
+        lines = (f"{'holds' if line.holds else 'FAILS'}: {line.what}: {line.words}" for line in self.lines)
+        return "\n".join((*lines, *self.unchecked))
 
 
 @dataclass(slots=True)
 class _Findings:
     lines: list[Line] = field(default_factory=list)
+    document: dict[str, Any] = field(default_factory=dict)  # computed again; empty if it cannot be
+
+    @property
+    def holds(self) -> bool:
+        """All that was found so far holds."""
+        return all(line.holds for line in self.lines)
 
     def add(self, what: str, wrong: str, words: str) -> bool:
         """A line that holds with these words, or fails with what is wrong."""
@@ -94,6 +99,8 @@ def verify_certificate(
     arms: Arms | None = None,
     policy: Policy[Any] | None = None,
     most_plans: int | None = None,
+    registered: str | None = None,
+    public_key: str | Path | None = None,
 ) -> Verification:
     """Compute again all that a certificate states, from what was told.
 
@@ -109,20 +116,33 @@ def verify_certificate(
         policy: the policy, where it was made of parts that have no name, so that the file cannot say it.
         most_plans: how many plans, from the first, are computed again; None: as many as take seconds (`quick_plans`).
             Everything else always is.
+        registered: the registration code that was written down before the first result. A certificate of any other
+            promise, by another policy or about other candidates does not hold then.
+        public_key: a file with the Ed25519 key that must have signed the certificate, in PEM or as OpenSSH writes it.
 
     Raises:
-        InvalidInput: the file cannot be read, or is no certificate.
+        InvalidInput: the file or the key cannot be read, is no certificate or no key, or the code is none.
     """
+    code = None if registered is None else read_code(registered)
+    trusted = None if public_key is None else trusted_key(public_key)
     document = read_certificate(source)
     found = _Findings()
     stated = document.get("sha256")
     found.attempt("the file is whole", lambda: _whole(document, stated))
     wrong = _wrong_format(document)
-    found.add("the format", wrong, f"{FORMAT}, version {VERSION}")
+    found.add("the format", wrong, f"{FORMAT}, version {document.get('version')}")
+    if document.get("signature") is not None or trusted is not None:
+        found.attempt("the signature", lambda: check_signature(document, trusted))
     if not wrong:
         with one_thread():  # as whoever writes one
             _recompute(document, found, arms, policy, most_plans)
-    return Verification(tuple(found.lines), str(document.get("verdict")))
+    amounts = found.document.get("registration")
+    if code is not None:
+        found.attempt("the registration", lambda: _registered(found, code))
+    unchecked = [] if code is not None else [unregistered_words(amounts) if found.document else UNTOLD]
+    if found.document.get("pulls") and found.holds:
+        unchecked.insert(0, MEASURED)
+    return Verification(tuple(found.lines), str(document.get("verdict")), amounts, tuple(unchecked))
 
 
 def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
@@ -189,17 +209,17 @@ def _recompute(
     box: dict[str, Any] = {}
 
     def choose_arms() -> str:
-        box["arms"] = _arms(document["arms"], arms)
+        box["arms"] = arms_of(document["arms"], arms)
         return f"{box['arms'].num_arms:,} candidates"
 
     def choose_policy() -> str:
-        box["policy"] = _policy(document["policy"], box["arms"], policy)
+        box["policy"] = policy_of(document["policy"], box["arms"], policy)
         built = box["policy"]
         name = built.name if built.spec is None else built.spec["name"]
         return f"built again: {name}, epsilon {built.epsilon:g}, delta {built.delta:g}"
 
     def read_told() -> str:
-        box["facts"] = _facts(document, box["arms"], box["policy"])
+        box["facts"] = facts_of(document, box["arms"], box["policy"])
         told = sum(look.seen.total for look in box["facts"].looks)
         plans = times(len(box["facts"].looks), "plan")
         missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in box["facts"].looks)
@@ -223,14 +243,17 @@ def _recompute(
     for what, step in steps:
         if not found.attempt(what, step):
             return
-    _compare(document, box["again"], found, TOLERANCE if written_here(box["facts"]) else ELSEWHERE)
+    found.document = box["again"]
+    _compare(document, box["again"], found, TOLERANCE if box["plans"].here else ELSEWHERE)
     found.lines.append(box["plans"].line())
 
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
-    compared = {"the configuration": FIRST, **ANSWER}
-    listed = {name for fields in compared.values() for name in fields} | {"rounds", "sha256"}
+    again = _of_version(again, document["version"])
+    compared = {"the configuration": tuple(name for name in FIRST if name in again), **ANSWER}
+    unlike = {"rounds", "sha256", "signature"} & set(again)  # compared in another way, or of the rest
+    listed = {name for fields in compared.values() for name in fields} | unlike
     surplus, missing = sorted(set(document) - listed), sorted(listed - set(document))
     odd = [*(f"unknown field {name!r}" for name in surplus), *(f"field {name!r} is missing" for name in missing)]
     found.add("the fields", "; ".join(odd), "all that a certificate has, and no other")
@@ -247,114 +270,16 @@ def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, 
         found.add(f"round {ours['round']}", same.difference(theirs, ours, f"rounds[{row}]"), words)
 
 
-# the facts
+def _of_version(document: dict[str, Any], version: int) -> dict[str, Any]:
+    """The certificate as that version of the format has it."""
+    later = [name for since, names in ADDED.items() if since > version for name in names]
+    return {**without(document, *later), "version": version}
 
 
-def _arms(entry: Mapping[str, Any], given: Arms | None) -> Arms:
-    for name in ("columns", "preparation"):
-        if entry[name] is not None and not (
-            isinstance(entry[name], list) and all(isinstance(text, str) for text in entry[name])
-        ):
-            raise ValueError(f"{name} are not texts")
-    if entry["ids"] is None:
-        if given is None:
-            raise ValueError(
-                f"the {entry['number']:,} candidates are too many to be in the file; give their table (--arms TABLE)"
-            )
-        return Arms(given.features, given.ids, columns=entry["columns"], preparation=entry["preparation"])
-    if entry["features"] is None:
-        raise ValueError("the ids are in the file and the features are not")
-    features = np.array(entry["features"], np.float64).reshape(len(entry["ids"]), -1)
-    return Arms(features, entry["ids"], columns=entry["columns"], preparation=entry["preparation"])
-
-
-def _policy(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
-    from surepick.policies import make_policy  # noqa: PLC0415 (loads what the algorithm needs)
-
-    if given is not None:
-        if encode(given.spec) != spec:
-            raise ValueError("the policy that was given is not that of the certificate")
-        return given
-    if spec is None:
-        raise ValueError("the policy has parts without a name; give it: verify_certificate(file, policy=...)")
-    return make_policy(arms=arms, **spec)
-
-
-def _facts(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
-    minimize, ended = document["minimize"], document["ended"]
-    if not isinstance(minimize, bool):
-        raise ValueError("minimize is neither true nor false")
-    if type(document["reproduced"]) is not int:
-        raise ValueError("reproduced is no whole number")
-    texts = {name: document[name] for name in ("made_by", "arithmetic")}
-    texts["study"] = "" if document["study"] is None else document["study"]
-    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)}: no text")
-    looks = sorted(_looks(document["rounds"], arms, policy, minimize), key=lambda look: look.number)
-    if [look.number for look in looks] != list(range(1, len(looks) + 1)):
-        raise ValueError("the plans are not numbered 1, 2, 3, ...")
-    return Facts(
-        study=document["study"],
-        made_by=document["made_by"],
-        arithmetic=document["arithmetic"],
-        reproduced=document["reproduced"],
-        arms=arms,
-        policy=policy,
-        minimize=minimize,
-        looks=tuple(looks),
-        end=None if ended is None else EarlyEnd(**ended),
-    )
-
-
-def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Look]:
-    index = {name: arm for arm, name in enumerate(arms.ids)}
-    for entry in rounds:
-        for look in entry["looks"]:
-            wrong = [name for name in WHOLE if type(look[name]) is not int or look[name] < 0]
-            if wrong or not all(isinstance(reason, str) for reason in look["abandoned"]):
-                raise ValueError(f"{', '.join(wrong) or 'abandoned'} of a look is of another kind")
-            number = look["plan"]
-            seen = _seen(look["told"], arms, policy, minimize)
-            counts = dense(look["asked"], arms.num_arms)
-            missing = int(np.maximum(counts - seen.counts, 0).sum())
-            if missing and not look["abandoned"]:
-                raise ValueError(f"plan {number}: {missing} of the measurements asked were neither told nor given up")
-            allocation = look["allocation"]
-            plan = Plan(
-                round=entry["round"],
-                counts=counts,
-                look=look["look"],
-                looks=look["looks"],
-                allocation=None if allocation is None else dense(allocation, arms.num_arms),
-                dim=look["dim"],
-                value=look["value"],
-                lower_bound=look["lower_bound"],
-                misspecification=look["misspecification"],
-                candidate=None if look["candidate"] is None else index[look["candidate"]],
-            )
-            abandoned = tuple(look["abandoned"])
-            came = Circumstances(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
-            yield Look(number, plan, seen, came)
-
-
-def _seen(told: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
-    """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
-    counts = dense(told, arms.num_arms)
-    measured = np.flatnonzero(counts)
-    sums, squares = _scattered(told["sums"], measured, arms), None
-    if told["squares"] is not None:
-        squares = _scattered(told["squares"], measured, arms)
-    check_sums(counts, sums, squares, policy.noise, arms.ids)
-    return Observations(counts, -sums if minimize else sums, squares)
-
-
-def _scattered(values: Sequence[float], measured: IntArray, arms: Arms) -> np.ndarray:
-    if len(values) != len(measured) or not all(isinstance(value, float) for value in values):
-        raise ValueError("totals must be one number for each candidate that was measured")
-    column = np.zeros(arms.num_arms)
-    column[measured] = values
-    return column
+def _registered(found: _Findings, code: str) -> str:
+    if not found.document:
+        raise ValueError(f"what was registered, {code}, cannot be compared: the file does not say what was asked")
+    return registration_words(found.document["registration"], code)
 
 
 def _one_line(error: BaseException) -> str:

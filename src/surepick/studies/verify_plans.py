@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surepick.designs import design_value
 from surepick.linalg import arithmetic
+from surepick.policies.rounds import RoundSettings, first_look
 from surepick.records import Observations, Plan
 from surepick.studies.audit import TOLERANCE
 from surepick.studies.certificate import Facts, Look, plan_difference, version
@@ -30,6 +32,8 @@ def written_here(facts: Facts) -> bool:
 class Plans:
     """The plans, computed again while the study is folded, or their brackets checked.
 
+    `here`: whether this process rounds as the one that wrote the certificate.
+
     Args:
         facts: what the certificate rests on.
         most: how many plans, from the first.
@@ -38,7 +42,8 @@ class Plans:
     def __init__(self, facts: Facts, most: int) -> None:
         self._facts = facts
         self._most = most
-        self._equal = facts.reproduced if written_here(facts) else 0
+        self.here = written_here(facts)
+        self._equal = facts.reproduced if self.here else 0
         self._done = 0
         self._wrong: list[str] = []
 
@@ -100,10 +105,23 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
         return
     if plan.look != 1:
         yield f"it is look {plan.look} of a round that had not begun"
+    yield _unlike_an_opening(plan, policy)
     expected = _misspecification(plan, policy)
     if expected is not None and abs(plan.misspecification - expected) > ELSEWHERE * expected:
         yield f"its misspecification is {plan.misspecification!r}, and that of {plan.dim} dimensions is {expected!r}"
     yield _unlikely_value(plan, embedding, seen)
+
+
+def _unlike_an_opening(plan: Plan, policy: Policy[Any]) -> str:
+    """Whether a plan is not the first part of its round: how often that is judged is fixed before its first result,
+    because its error probability is divided by it.
+    """
+    settings = getattr(policy, "settings", None)
+    if not isinstance(settings, RoundSettings):
+        return "" if plan.looks == 1 else f"it is look 1 of {plan.looks}, and the policy judges each plan once"
+    if plan.allocation is None:
+        return "it opens a round, and does not say what all of it is"
+    return plan_difference(plan, first_look(settings, replace(plan, counts=plan.allocation)))
 
 
 def _unlikely_value(plan: Plan, embedding: Any, seen: Observations) -> str:

@@ -1,0 +1,113 @@
+"""The registration code of a study: what is asked, of which candidates, by which policy, in a line to write down.
+
+    code = "sp1-" + seven groups of four letters: the first 140 bits of a SHA-256 in base 32, in small letters
+
+It is fixed before the first result, and any certificate amounts to one. A certificate with another code promises
+something else than was registered. docs/certificates.md defines it for other programs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from surepick.codec import encode
+from surepick.errors import InvalidInput
+from surepick.records import Arms
+from surepick.studies.hashes import canonical, hash_of_arms
+from surepick.text import printable
+
+if TYPE_CHECKING:
+    from surepick.policies import Policy
+
+VERSION = 1  # of the definition; it stands in the prefix
+PREFIX = f"sp{VERSION}"
+LETTERS, GROUP = 28, 4
+EXACT = 2**53  # whole numbers below it are the same as integers and as doubles
+CODE = re.compile(f"{PREFIX}[a-z2-7]{{{LETTERS}}}")
+SEPARATORS = re.compile(r"[\s\-\u2010-\u2015\u2212]+")  # word processors turn hyphens into dashes
+
+
+def registration_code(arms: Arms, policy: Policy[Any], *, minimize: bool = False) -> str | None:
+    """The registration code of a study that has not begun, or has: results have no part in it.
+
+    Args:
+        arms: what is chosen among.
+        policy: the algorithm, with epsilon, delta, noise and its options.
+        minimize: small rewards are good.
+
+    Returns:
+        The code, e.g. "sp1-mfzw-k3tu-pb2x-ovqd-6hae-y7ls-rc4n"; None if the policy has parts without a name, because
+        a code that left these out would pass for one that covers them.
+    """
+    entry = {"sha256": hash_of_arms(arms), "columns": arms.columns, "preparation": arms.preparation}
+    return code_of(policy.spec, entry, minimize=minimize)
+
+
+def code_of(spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize: bool) -> str | None:
+    """The registration code from what is stored of a study.
+
+    Args:
+        spec: the policy's: its name, epsilon, delta, noise and every option with the value in force, also where that
+            is the default, so that a later version with other defaults finds the same code. Options that are None are
+            left out, so that a later version may know more of them.
+        arms: sha256 (`arms_hash`), columns and preparation; what else is in it has no part in the code.
+        minimize: small rewards are good.
+    """
+    if spec is None:
+        return None
+    asked = {
+        "arms": {name: encode(arms[name]) for name in ("columns", "preparation", "sha256")},
+        "minimize": minimize,
+        "policy": {name: _plain(encode(value)) for name, value in spec.items() if value is not None},
+        "registration": VERSION,
+    }
+    text = base64.b32encode(hashlib.sha256(canonical(asked)).digest()).decode().lower()
+    return _grouped(text[:LETTERS])
+
+
+def read_code(text: str) -> str:
+    """A registration code as somebody typed it: capitals, spaces and missing hyphens do not matter.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    typed = SEPARATORS.sub("", str(text)).lower()
+    if not CODE.fullmatch(typed):
+        raise InvalidInput(
+            f"{_short(printable(str(text)))!r} is no registration code: {_why(typed)}. Copy it as surepick create or "
+            f"surepick status shows it: {PREFIX}- and seven groups of four."
+        )
+    return _grouped(typed.removeprefix(PREFIX))
+
+
+def _why(typed: str) -> str:
+    if not typed.startswith(PREFIX):
+        return f"it does not begin with {PREFIX}"
+    letters = typed.removeprefix(PREFIX)
+    wrong = sorted(set(re.sub("[a-z2-7]", "", letters)))
+    if wrong:
+        return f"no code has {printable(wrong[0])!r} in it, only the letters a to z and the digits 2 to 7"
+    return f"it has {len(letters)} letters and digits after {PREFIX}, and a code has {LETTERS}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _grouped(letters: str) -> str:
+    return "-".join([PREFIX, *(letters[start : start + GROUP] for start in range(0, LETTERS, GROUP))])
+
+
+def _plain(value: Any) -> Any:
+    """Plain data in which 1.0 and 1 are the same number."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        return int(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value

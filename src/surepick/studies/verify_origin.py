@@ -1,0 +1,39 @@
+"""What a certificate cannot say of itself: whether its promise was fixed before the first result."""
+
+from __future__ import annotations
+
+MEASURED = "What this cannot check: that the measurements were made as they were told, and what is assumed of them."
+UNTOLD = (
+    "It cannot tell whether epsilon, delta, noise and policy were fixed before the first result: that takes the "
+    "registration code that was written down then (--registered CODE)."
+)
+
+
+def registration_words(amounts: str | None, registered: str) -> str:
+    """That a certificate promises what was registered.
+
+    Args:
+        amounts: the code that follows from its candidates, its policy and what is minimized; None if its policy has
+            parts without a name.
+        registered: the code that was written down.
+
+    Raises:
+        ValueError: it promises something else.
+    """
+    if amounts is None:
+        raise ValueError(
+            f"the policy has parts without a name, so no code stands for it, and {registered} was registered"
+        )
+    if amounts != registered:
+        raise ValueError(
+            f"the file amounts to {amounts}, and {registered} was registered: epsilon, delta, noise, an option of the "
+            "policy, the candidates or what is minimized is another one"
+        )
+    return f"{registered}, as it was registered"
+
+
+def unregistered_words(amounts: str | None) -> str:
+    """That nobody gave a code, and which one the file amounts to."""
+    if amounts is None:
+        return f"{UNTOLD} This file has no code: its policy has parts without a name."
+    return f"{UNTOLD} This file amounts to {amounts}."

@@ -38,18 +38,15 @@ def read_arrow_columns(path: Path) -> dict[str, list[Any]]:
         InvalidInput: the file is missing or no Arrow file, two columns have one name, or pyarrow is absent.
     """
     try:
-        from pyarrow import feather, ipc  # noqa: PLC0415 (heavy, and an extra)
+        from pyarrow import ipc  # noqa: PLC0415 (heavy, and an extra)
     except ImportError as error:
         raise InvalidInput('Arrow files need pyarrow, which is absent: pip install "surepick[tables]".') from error
     content = file_bytes(path)
+    if content.startswith(b"FEA1"):
+        raise InvalidInput(f"{path} is a Feather file of version 1, which is no longer read; write it in version 2.")
     with readable(path, "Arrow"):
-        if content.startswith(b"FEA1"):
-            found = feather.read_table(io.BytesIO(content))
-        elif content.startswith(b"ARROW1"):
-            found = ipc.open_file(content).read_all()
-        else:
-            found = ipc.open_stream(content).read_all()
-        return _columns(path, found)
+        opened = ipc.open_file if content.startswith(b"ARROW1") else ipc.open_stream
+        return _columns(path, opened(content).read_all())
 
 
 def _columns(path: str | Path, found: Any) -> dict[str, list[Any]]:

@@ -90,7 +90,5 @@ def readable(path: str | Path, kind: str) -> Iterator[None]:
     except (SurepickError, *STOPS):
         raise
     except BaseException as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidInput(
-            f"{path} is not a readable {kind} file: {reason[:200]}. Obtain or write it again."
-        ) from error
+        reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        raise InvalidInput(f"{path} is not a readable {kind} file: {reason}. Obtain or write it again.") from error

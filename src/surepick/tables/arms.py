@@ -18,7 +18,6 @@ from surepick.tables.selection import (
     Selection,
     column_names,
     feature_columns,
-    looks_numeric,
     row_ids,
     selected,
     warn_of_case,
@@ -133,15 +132,15 @@ def _views(matrix: FloatArray, names: Sequence[str]) -> dict[str, FloatArray]:
 
 
 def _laid_out(
-    source: ParquetSource, table: Table, chosen: Sequence[str]
+    source: ParquetSource, table: Table, chosen: dict[str, bool]
 ) -> tuple[tuple[str, ...], dict[str, slice], dict[str, tuple[int, FloatArray]]]:
     """The names of the features; where columns still to be read go; and the features that the table already holds."""
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[str, tuple[int, FloatArray]] = {}
-    for name in chosen:
+    for name, numeric in chosen.items():
         if len(table.column(name)):
-            for part, values in _encoded(table, name, looks_numeric(table, name)).items():
+            for part, values in _encoded(table, name, numeric).items():
                 known[part] = (len(names), values)
                 names.append(part)
         else:

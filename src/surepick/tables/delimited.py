@@ -71,10 +71,11 @@ def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
     try:
-        return [(above + reader.line_num, [unescaped(cell) for cell in row]) for row in reader if row]
+        rows = [(above + reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         name = SEPARATORS[separator].removesuffix("s")
         raise InvalidInput(f"{path}, line {above + reader.line_num}: not {name}-separated text: {error}.") from error
+    return [(line, list(map(unescaped, row))) for line, row in rows] if "'" in text else rows
 
 
 @record

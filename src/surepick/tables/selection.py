@@ -94,31 +94,28 @@ def looks_numeric(table: Table, name: str) -> bool:
     cells = table.column(name)
     if not isinstance(cells, tuple):
         return True
-    numeric = filled = 0
-    for cell in cells:
-        number = as_number(cell, decimal=table.decimal, percent=True)
-        numeric += number is not None
-        filled += number is not None or cell.strip().lower() not in MISSING
-    return numeric > 0 and 2 * numeric >= filled
+    decimal = table.decimal
+    others = [cell for cell in cells if as_number(cell, decimal=decimal, percent=True) is None]
+    words = sum(cell.strip().lower() not in MISSING for cell in others)
+    return len(cells) - len(others) >= max(words, 1)
 
 
 def feature_columns(
     table: Table, id_columns: tuple[str, ...], features: Names | None, exclude: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """The columns that are features: those that are named, or as `read_arms` says of None.
+) -> dict[str, bool]:
+    """The columns that are features (those that are named, or as `read_arms` says of None), and which hold numbers.
 
     Raises:
         InvalidInput: as `column_names`.
     """
-    if features is not None:
-        return column_names(table, features)
-    if table.parameters:
-        return table.parameters
+    if features is not None or table.parameters:
+        named = table.parameters if features is None else column_names(table, features)
+        return {name: looks_numeric(table, name) for name in named}
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
-    numeric = tuple(name for name in others if looks_numeric(table, name))
+    numeric = [name for name in others if looks_numeric(table, name)]
     if not numeric and len(id_columns) > 1:
-        return tuple(name for name in id_columns if looks_numeric(table, name))
-    return numeric
+        numeric = [name for name in id_columns if looks_numeric(table, name)]
+    return dict.fromkeys(numeric, True)
 
 
 def selected(
@@ -140,7 +137,7 @@ def selected(
             of them do.
     """
     ids = () if id is None and not table.parameters else column_names(table, id or table.parameters)
-    numeric = {name: looks_numeric(table, name) for name in feature_columns(table, ids, features, exclude)}
+    numeric = feature_columns(table, ids, features, exclude)
     if id is None and features is None and not table.parameters:
         _warn_of_header(table)
     numbers = [name for name, is_number in numeric.items() if is_number]

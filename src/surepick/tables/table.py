@@ -97,7 +97,7 @@ class Table:
         cells = self.column(name)
         if not isinstance(cells, tuple):
             return [int(row) for row in np.flatnonzero(np.isnan(cells))]
-        return [row for row, cell in enumerate(cells) if cell.strip().lower() in MISSING]
+        return [row for row, cell in enumerate(cells) if not cell[:1].isdigit() and cell.strip().lower() in MISSING]
 
     def numbers(self, name: str) -> FloatArray:
         """The cells of a column as float64.
@@ -161,24 +161,20 @@ class Table:
 
 def as_number(text: str, *, decimal: str = ".", percent: bool = False) -> float | None:
     """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign."""
-    body = text.strip()
-    hundredths = percent and body.endswith("%")
-    if hundredths:
-        body = body[:-1].rstrip()
-    if decimal == "," and "," in body:
-        body = body.replace(",", "_" if "." in body else ".")
-    if "_" in body:
-        return None
     try:
-        number = float(body)
+        return None if "_" in text else float(text)
     except ValueError:
+        body = text.strip()
+    if decimal == "," and "," in body and "." not in body:
+        return as_number(body.replace(",", "."), percent=percent)
+    if not (percent and body.endswith("%")):
         return None
-    if not hundredths:
-        return number
+    body = body[:-1].rstrip()
+    number = as_number(body)
     try:
-        return float(f"{body}e-2")  # the number nearest to 0.013, which 1.3 / 100 is not
-    except ValueError:
-        return number / 100
+        return None if number is None else float(f"{body}e-2")  # the nearest to 0.013, which 1.3 / 100 need not be
+    except ValueError:  # the number has an exponent, or is no number
+        return None if number is None else number / 100
 
 
 def number_text(value: float) -> str:

@@ -249,7 +249,8 @@ def test_preparation_and_direction_are_passed_on(repeats):
     ("rows", "noise", "words"),
     [
         ("a,1,low\nb,2,.5\n", SubGaussian(1.0), r"'y' is not numeric: 1 of 2 cells .*row 2: 'low'"),
-        ("a,1,1\nb,2,nan\n", SubGaussian(1.0), r"1 rewards in column 'y' are missing or not finite \(rows 3\)"),
+        ("a,1,1\nb,2,nan\n", SubGaussian(1.0), r"1 of 2 rows miss a cell \(row 3: 'y' is 'nan'\)"),
+        ("a,1,1\nb,2,inf\n", SubGaussian(1.0), r"1 rewards in column 'y' are not finite \(rows 3\)"),
         ("a,1,1\nb,2,7\n", Bounded(0, 5), r"row 3: the reward 7 lies outside \[0, 5\].*'bounded:0.0:5.0'"),
         ("a,1,1\nb,2,.5\n", Bernoulli(), "row 3: the reward 0.5 is neither 0 nor 1"),
         ("a,1,1\na,2,1\n", Bernoulli(), "rows of id 'a' differ in the feature 'x'"),

@@ -12,14 +12,16 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.output import print_json
+from surepick.cli.table_options import reads_tables
 from surepick.designs import solve_design
 from surepick.errors import InvalidInput
 from surepick.records import Arms, Design
-from surepick.tables import grouped_arms, read_arms, read_table
+from surepick.tables import ReadOptions, grouped_arms, read_arms, read_table
 
 MOST_ROWS = 20
 
 
+@reads_tables
 def design(
     source: options.TableArgument,
     name: options.IdOption = None,
@@ -31,6 +33,8 @@ def design(
     ] = None,
     standardize: options.StandardizeOption = False,
     intercept: options.InterceptOption = False,
+    *,
+    reading: ReadOptions,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Where to measure so that every difference between two candidates is known equally well: the optimal design.
@@ -38,10 +42,15 @@ def design(
     The value is the largest variance of a difference, times the number of measurements, over the noise variance.
     """
     if reward is None:
-        arms = read_arms(source, id=name, features=features, standardize=standardize, intercept=intercept)
+        arms = read_arms(source, id=name, features=features, standardize=standardize, intercept=intercept, **reading)
     else:
         arms = grouped_arms(
-            read_table(source), name, features, exclude=(reward,), standardize=standardize, intercept=intercept
+            read_table(source, **reading),
+            name,
+            features,
+            exclude=(reward,),
+            standardize=standardize,
+            intercept=intercept,
         ).arms
     if arms.features.shape[1] == 0:
         raise InvalidInput(f"{source} has no feature column; a design needs features. Name them with --features.")

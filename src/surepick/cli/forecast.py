@@ -16,6 +16,7 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import print_json
 from surepick.cli.policies import check_one_norm, policy_grid
+from surepick.cli.table_options import given_options, reads_tables
 from surepick.complexity import uniform_pulls
 from surepick.embeddings.norm_source import ESTIMATED
 from surepick.environments import Environment, digits, table, two_clusters
@@ -25,7 +26,7 @@ from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies import make_policy
 from surepick.records import Arms, FloatArray
 from surepick.reports import forecast_figure
-from surepick.tables import read_arms
+from surepick.tables import ReadOptions, read_arms
 from surepick.threads import one_thread
 
 MOST_ROUNDS = 6
@@ -56,12 +57,13 @@ class Subject:
     norm_bound: str
 
 
+@reads_tables
 def forecast(
     source: Annotated[
         str,
         typer.Argument(
             metavar="TABLE",
-            help="A CSV, Parquet or JSON-lines file, an Olympus folder, or a built-in example: two-clusters, digits.",
+            help="A CSV, Excel, Parquet, Arrow or JSON file, an Olympus folder, or an example: two-clusters, digits.",
         ),
     ],
     reward: Annotated[
@@ -93,6 +95,8 @@ def forecast(
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
     standardize: options.StandardizeOption = False,
     intercept: options.InterceptOption = False,
+    *,
+    reading: ReadOptions,
     seed: options.SeedOption = 0,
     rehearsals: Annotated[
         int, typer.Option("--rehearsals", min=1, help="Most studies to simulate under the guess; fewer are quicker.")
@@ -105,10 +109,10 @@ def forecast(
     Lists with commas are compared in every combination. Nothing is measured and nothing is stored.
     """
     if source in BUILT_IN and not Path(source).exists():
-        _refuse_table_options(source, name, features, reward, minimize, standardize, intercept)
+        _refuse_table_options(source, name, features, reward, minimize, standardize, intercept, given_options(reading))
         subject = _built_in(source, noise, seed)
     else:
-        subject = _from_table(source, name, reward, features, noise, minimize, standardize, intercept)
+        subject = _from_table(source, name, reward, features, noise, minimize, standardize, intercept, reading)
     lists: dict[str, Sequence[Any]] = {
         **_norms(norm_bound, norm_estimate, subject.norm_bound if policy is None else None),
         "gamma": _numbers("--gamma", gamma),
@@ -154,8 +158,8 @@ def _built_in(source: str, noise: str, seed: int) -> Subject:
 def _refuse_table_options(source: str, *given: object) -> None:
     if any(given):
         raise InvalidInput(
-            f"{source} is a built-in example: --id, --features, --reward, --minimize, --standardize and --intercept "
-            "are for tables."
+            f"{source} is a built-in example: --id, --features, --reward, --minimize, --standardize, --intercept, "
+            "--sheet, --percent and --drop-missing are for tables."
         )
 
 
@@ -168,6 +172,7 @@ def _from_table(
     minimize: bool,
     standardize: bool,
     intercept: bool,
+    reading: ReadOptions,
 ) -> Subject:
     if not noise:
         raise InvalidInput(
@@ -176,7 +181,7 @@ def _from_table(
         )
     assumed = parse_noise(noise)
     if reward is None:
-        arms = read_arms(source, id=name, features=features, standardize=standardize, intercept=intercept)
+        arms = read_arms(source, id=name, features=features, standardize=standardize, intercept=intercept, **reading)
         return Subject(arms, assumed, None, minimize, "")
     recorded = table(
         source,
@@ -187,6 +192,7 @@ def _from_table(
         minimize=True if minimize else None,
         standardize=standardize,
         intercept=intercept,
+        **reading,
     )
     return Subject(recorded.arms, assumed, recorded.means, recorded.minimize, "")
 

@@ -19,7 +19,7 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is printed on standard output.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Decides every random choice; same seed, same answer.")]
 TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A CSV, Parquet or JSON-lines file, or an Olympus folder.")
+    str, typer.Argument(metavar="TABLE", help="A CSV, Excel, Parquet, Arrow or JSON file, or an Olympus folder.")
 ]
 IdOption = Annotated[
     str | None,

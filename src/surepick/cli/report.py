@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from surepick.cli import options
-from surepick.cli.output import print_json
-from surepick.cli.studies import NameArgument, UrlArgument, noted
+from surepick.cli.output import noted, print_json
+from surepick.cli.studies import NameArgument, UrlArgument
 from surepick.cli.studies import check_extra as check_studies
 from surepick.errors import InvalidInput
 

@@ -19,6 +19,7 @@ from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, t
 from surepick.cli.policies import chosen_policy, norm_options
 from surepick.cli.progress import round_bars
 from surepick.cli.report import check_page
+from surepick.cli.table_options import reads_tables
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
@@ -28,9 +29,11 @@ from surepick.records import Plan
 from surepick.studies import Study
 from surepick.studies.certificate import write_certificate
 from surepick.studies.registration import registration_code
+from surepick.tables import ReadOptions
 from surepick.threads import one_thread
 
 
+@reads_tables
 def run(
     source: options.TableArgument,
     reward: Annotated[str | None, typer.Option("--reward", help="Column that holds the measurements.")] = None,
@@ -49,6 +52,8 @@ def run(
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
     standardize: options.StandardizeOption = False,
     intercept: options.InterceptOption = False,
+    *,
+    reading: ReadOptions,
     seed: options.SeedOption = 0,
     max_pulls: options.MaxPullsOption = 10_000_000,
     certificate: Annotated[
@@ -80,6 +85,7 @@ def run(
         minimize=True if minimize else None,
         standardize=standardize,
         intercept=intercept,
+        **reading,
     )
     pilot = None
     if asked is not None:

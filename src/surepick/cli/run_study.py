@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, print_json
-from surepick.cli.studies import NameArgument, UrlArgument, check_extra, note, noted
+from surepick.cli.output import NOT_CERTIFIED, note, noted, print_json
+from surepick.cli.studies import NameArgument, UrlArgument, check_extra
 from surepick.studies.command import Command
 from surepick.studies.leases import format_time, parse_duration
 from surepick.studies.measuring import Loop

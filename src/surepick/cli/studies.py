@@ -5,9 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shlex
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import note, noted, print_json
+from surepick.cli.table_options import reads_tables
 from surepick.errors import InvalidInput
+from surepick.tables.reading import ReadOptions
 
 if TYPE_CHECKING:
     from surepick.policies import Policy
@@ -57,32 +56,14 @@ def command_line(command: str, url: str, *words: str) -> str:
     return shlex.join(["surepick", command, shown(url), *words])
 
 
-@contextmanager
-def noted() -> Iterator[None]:
-    """Warnings of the library as notes on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        try:
-            yield
-        finally:
-            for warning in caught:
-                note(str(warning.message))
-
-
-def note(*sentences: str) -> None:
-    """Sentences on standard error."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for sentence in sentences:
-        console.print(Text.assemble(("note: ", "bold"), sentence))
-
-
+@reads_tables
 def create(
     url: UrlArgument,
     name: NameArgument,
     arms: Annotated[
         str,
         typer.Option(
-            "--arms", metavar="TABLE", help="The candidates: a CSV, Parquet or JSON-lines file, one row each."
+            "--arms", metavar="TABLE", help="The candidates, one row each: a CSV, Excel, Parquet, Arrow or JSON file."
         ),
     ],
     id_column: options.IdOption = None,
@@ -106,6 +87,8 @@ def create(
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
     standardize: options.StandardizeOption = False,
     intercept: options.InterceptOption = False,
+    *,
+    reading: ReadOptions,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Of a policy that draws something (the neural ones).")
     ] = None,
@@ -128,7 +111,7 @@ def create(
             "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or "
             "subgaussian:SIGMA. Every certificate rests on it."
         )
-    candidates = read_arms(arms, id_column, features, standardize=standardize, intercept=intercept)
+    candidates = read_arms(arms, id_column, features, standardize=standardize, intercept=intercept, **reading)
     given: dict[str, Any] = {
         **norm_options(norm_bound, norm_estimate),
         "misspecification": misspecification,

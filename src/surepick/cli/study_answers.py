@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, print_json
-from surepick.cli.studies import NameArgument, UrlArgument, check_extra, noted
+from surepick.cli.output import NOT_CERTIFIED, noted, print_json
+from surepick.cli.studies import NameArgument, UrlArgument, check_extra
 from surepick.cli.study_work import check_table_name, resumed
 from surepick.errors import InvalidInput
 from surepick.studies.leases import format_time, format_utc

@@ -13,8 +13,9 @@ from rich.table import Table as Shown
 from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
-from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line, note, noted
+from surepick.cli.output import note, noted, print_json
+from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line
+from surepick.cli.table_options import reads_tables
 from surepick.errors import InvalidInput
 from surepick.records import Plan
 from surepick.studies.leases import ANYONE, format_time, format_utc
@@ -22,8 +23,8 @@ from surepick.studies.log import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import Progress, times
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
-from surepick.tables.arms import row_ids
-from surepick.tables.reading import read_table
+from surepick.tables.reading import ReadOptions, read_table
+from surepick.tables.selection import column_names, complete_rows, row_ids
 from surepick.tables.table import Table
 from surepick.tables.writing import write_table
 
@@ -100,7 +101,8 @@ def _keep_rewards(study: Study, out: Path) -> None:
     """Refuse to write over a file whose rewards were not told."""
     if not out.is_file():
         return
-    table = read_table(out)
+    with noted():
+        table = read_table(out)
     if not {ID, KEY, REWARD} <= table.columns.keys():
         raise InvalidInput(f"{out} is there already, and is not a table that ask wrote; give another name.")
     filled = [row for row, cell in enumerate(table.text(REWARD)) if cell.strip() not in ("", "nan")]
@@ -173,11 +175,12 @@ def _print_out(progress: Progress, console: Console) -> None:
         console.print(Text(f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}"))
 
 
+@reads_tables
 def tell(
     url: UrlArgument,
     name: NameArgument,
     results: Annotated[
-        str, typer.Argument(metavar="RESULTS", help="A CSV, Parquet or JSON-lines file with one row a measurement.")
+        str, typer.Argument(metavar="RESULTS", help="One row a measurement: a CSV, Excel, Parquet, Arrow or JSON file.")
     ],
     id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = ID,
     reward: Annotated[str, typer.Option("--reward", help="Column of the measurements.")] = REWARD,
@@ -191,6 +194,8 @@ def tell(
     as_prior: Annotated[
         bool, typer.Option("--as-prior", help="Keep them apart: they never enter an estimate or a certificate.")
     ] = False,
+    *,
+    reading: ReadOptions,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Tell what was measured, in any order and in any part.
@@ -198,7 +203,7 @@ def tell(
     A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
     with the columns pulls and sum (and squares) in place of the reward has totals.
     """
-    table = read_table(results)
+    table = read_table(results, **reading)
     study = resumed(url, name)
     receipt, empty = _told(study, table, id_column, reward, key, worker=worker, plan=plan, as_prior=as_prior)
     if receipt.closed or study.progress().complete:  # complete: whoever completed it was killed before it was judged
@@ -229,9 +234,12 @@ def _told(
     as_prior: bool,
 ) -> tuple[Receipt, int]:
     """(what became of the rows, how many had no reward)."""
-    ids = row_ids(table, id_column)
+    totals = reward not in table.columns and {"pulls", "sum"} <= table.columns.keys()
+    if table.drop_missing:
+        table = complete_rows(table, column_names(table, id_column), ("pulls", "sum") if totals else (reward,))
+    ids = row_ids(table, id_column, known=set(study.ids))
     keys = _keys(table, key)
-    if reward not in table.columns and {"pulls", "sum"} <= table.columns.keys():
+    if totals:
         if as_prior:
             raise InvalidInput("--as-prior takes single measurements, not totals.")
         squares = table.numbers("squares") if "squares" in table.columns else None
@@ -242,7 +250,8 @@ def _told(
             0,
         )
     told, failed, empty = _sorted_rows(table, reward)
-    rewards = [float(table.column(reward)[row]) for row in told]
+    rest = sorted(set(range(table.num_rows)) - set(told))
+    rewards = table.without(rest).numbers(reward).tolist()
 
     def of(rows: list[int]) -> tuple[list[str], list[str | None] | None]:
         return [ids[row] for row in rows], None if keys is None else [keys[row] for row in rows]
@@ -280,9 +289,9 @@ def _sorted_rows(table: Table, reward: str) -> tuple[list[int], list[int], int]:
     empty = [row for row, cell in enumerate(cells) if not cell.strip()]
     told = sorted(set(range(len(cells))) - set(failed) - set(empty))
     bad = [row for row in table.bad_rows(reward) if row not in set(failed) | set(empty)]
-    if bad:
+    if bad and not table.are_percentages(reward, bad):  # these have their own words
         raise InvalidInput(
-            f"{table.source}, row {table.first_row + bad[0]}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
+            f"{table.source}, row {table.line_of(bad[0])}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
             f"such rows). Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave "
             "no result."
         )

@@ -18,12 +18,14 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.forecast import BUILT_IN
 from surepick.cli.output import print_json
+from surepick.cli.table_options import given_options, reads_tables
 from surepick.complexity import KernelChoice, choose_kernel
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
 from surepick.randomness import stream
 from surepick.records import IntArray
+from surepick.tables import ReadOptions
 from surepick.threads import one_thread
 
 MOST_ROWS = 12
@@ -50,12 +52,13 @@ class Tuned:
     command: str
 
 
+@reads_tables
 def tune(
     source: Annotated[
         str,
         typer.Argument(
             metavar="TABLE",
-            help="A CSV, Parquet or JSON-lines file, an Olympus folder, or a built-in example: two-clusters, digits.",
+            help="A CSV, Excel, Parquet, Arrow or JSON file, an Olympus folder, or an example: two-clusters, digits.",
         ),
     ],
     pulls: Annotated[
@@ -71,6 +74,8 @@ def tune(
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
     standardize: options.StandardizeOption = False,
     intercept: options.InterceptOption = False,
+    *,
+    reading: ReadOptions,
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -80,14 +85,14 @@ def tune(
     """
     built_in = source in BUILT_IN and not Path(source).exists()
     if built_in:
-        if any((name, features, reward, minimize, standardize, intercept)):
+        if any((name, features, reward, minimize, standardize, intercept, given_options(reading))):
             raise InvalidInput(
-                f"{source} is a built-in example: --id, --features, --reward, --minimize, --standardize and "
-                "--intercept are for tables."
+                f"{source} is a built-in example: --id, --features, --reward, --minimize, --standardize, --intercept, "
+                "--sheet, --percent and --drop-missing are for tables."
             )
         environment = BUILT_IN[source].make(seed)
     else:
-        environment = _recorded(source, name, reward, features, noise, standardize, intercept)
+        environment = _recorded(source, name, reward, features, noise, standardize, intercept, reading)
     counts = _spread(environment.num_arms, pulls, stream(seed, "tune"))
     with np.errstate(over="ignore"):  # rewards whose squares overflow are refused by choose_kernel
         seen = environment.pull(counts, stream(seed, "tune", "rewards"))
@@ -96,7 +101,9 @@ def tune(
         choice = choose_kernel(environment.arms.features, seen, assumed, criterion=criterion.value)
     words = {"--id": name, "--reward": reward, "--features": features, "--noise": noise or None}
     words |= {"--seed": str(seed)} if built_in else {}
+    words |= {"--sheet": reading.get("sheet")}
     flags = {"--minimize": minimize, "--standardize": standardize, "--intercept": intercept}
+    flags |= {flag: True for flag, value in given_options(reading).items() if value is True}
     start = ["surepick", "forecast" if built_in else "run", source]
     command = "" if choice.norm_estimate == 0.0 else _command(start, words, flags, choice)
     tuned = Tuned(choice, pulls, int(np.count_nonzero(counts)), command)
@@ -115,6 +122,7 @@ def _recorded(
     noise: str,
     standardize: bool,
     intercept: bool,
+    reading: ReadOptions,
 ) -> Environment:
     if not noise:
         raise InvalidInput(
@@ -129,6 +137,7 @@ def _recorded(
         noise=parse_noise(noise),
         standardize=standardize,
         intercept=intercept,
+        **reading,
     )
 
 

@@ -12,14 +12,16 @@ from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.cli.table_options import given_options, reads_tables
 from surepick.errors import InvalidInput
 from surepick.studies.registration import read_code
 from surepick.studies.verify import Verification, read_certificate, verify_certificate
 from surepick.studies.verify_lines import Line
-from surepick.tables import read_arms
+from surepick.tables import ReadOptions, read_arms
 from surepick.text import printable
 
 
+@reads_tables
 def verify(
     file: Annotated[
         Path,
@@ -47,6 +49,8 @@ def verify(
             "--public-key", metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH."
         ),
     ] = None,
+    *,
+    reading: ReadOptions,
     every_plan: Annotated[
         bool,
         typer.Option("--every-plan", help="Compute every plan again, however long the designs take."),
@@ -61,10 +65,18 @@ def verify(
         steps = prepared.get("preparation") if isinstance(prepared, dict) else None
         steps = steps if isinstance(steps, list) else []
         candidates = read_arms(
-            arms, id_column, features, standardize="standardize" in steps, intercept="intercept" in steps
+            arms,
+            id_column,
+            features,
+            standardize="standardize" in steps,
+            intercept="intercept" in steps,
+            **reading,
         )
-    elif id_column is not None or features is not None:
-        raise InvalidInput("--id and --features say how to read the table of --arms, which is not given.")
+    elif id_column is not None or features is not None or given_options(reading):
+        raise InvalidInput(
+            "--id, --features, --sheet, --percent and --drop-missing say how to read the table of --arms, which is not "
+            "given."
+        )
     result = verify_certificate(
         document,
         arms=candidates,

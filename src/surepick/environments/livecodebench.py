@@ -76,7 +76,7 @@ def _scores(directory: Path, task: str) -> dict[str, FloatArray]:
         bad = np.flatnonzero(~((values >= 0.0) & (values <= 1.0)))
         if bad.size:
             raise InvalidInput(
-                f"{recorded.source}, row {recorded.first_row + bad[0]}: the score of {name!r} is "
+                f"{recorded.source}, row {recorded.line_of(bad[0])}: the score of {name!r} is "
                 f"{values[bad[0]] * FULL_SCORE:g}, outside [0, {FULL_SCORE:g}]. {RECIPE}"
             )
     if not scores:

@@ -72,7 +72,7 @@ def _layers(recorded: Table, names: tuple[str, ...]) -> FloatArray:
     for row, name in enumerate(names):
         if len(name) != NUM_LAYERS or set(name) - set(LAYER_KINDS):
             raise InvalidInput(
-                f"{recorded.source}, row {recorded.first_row + row}: {name!r} is no network of {NUM_LAYERS} digits 0 "
+                f"{recorded.source}, row {recorded.line_of(row)}: {name!r} is no network of {NUM_LAYERS} digits 0 "
                 f"to 2. Leading zeros must be kept: write the column as text. {RECIPE}"
             )
     return np.array([[float(name[layer] == kind) for layer, kind in _columns()] for name in names])
@@ -84,7 +84,7 @@ def _accuracies(recorded: Table) -> FloatArray:
     bad = np.flatnonzero(~((accuracies >= 0.0) & (accuracies <= 1.0)).all(axis=1))
     if bad.size:
         raise InvalidInput(
-            f"{recorded.source}, row {recorded.first_row + bad[0]}: {accuracies[bad[0]] * TEST_IMAGES} are no numbers "
+            f"{recorded.source}, row {recorded.line_of(bad[0])}: {accuracies[bad[0]] * TEST_IMAGES} are no numbers "
             f"of right answers among {TEST_IMAGES:,}; {bad.size} of {len(accuracies)} rows are so. {RECIPE}"
         )
     return accuracies

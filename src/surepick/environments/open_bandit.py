@@ -84,7 +84,7 @@ def _clicks(displays: Table) -> FloatArray:
     bad = np.flatnonzero((clicks != 0.0) & (clicks != 1.0))
     if bad.size:
         raise InvalidInput(
-            f"{displays.source}, row {displays.first_row + bad[0]}: the click is {clicks[bad[0]]:g}, as in {bad.size} "
+            f"{displays.source}, row {displays.line_of(bad[0])}: the click is {clicks[bad[0]]:g}, as in {bad.size} "
             f"of {len(clicks)} rows neither 0 nor 1. Obtain the file again. {RECIPE}"
         )
     return clicks

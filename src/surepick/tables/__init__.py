@@ -1,17 +1,21 @@
-"""The only reader and writer of CSV, Parquet and JSON lines; and tables as arms.
+"""The only reader of tables (CSV, spreadsheets, Parquet, Arrow, JSON) and writer of them; and tables as arms.
 
 path -read_table-> Table -grouped_arms-> Grouped(arms, arm_of_row)        read_arms: every row is an arm of its own
 """
 
-from surepick.tables.arms import Grouped, Names, column_names, grouped_arms, read_arms, row_ids
-from surepick.tables.reading import read_columns, read_json_lines, read_table
-from surepick.tables.table import Table
+from surepick.tables.arms import Grouped, grouped_arms, read_arms
+from surepick.tables.arrow import read_columns
+from surepick.tables.reading import ReadOptions, read_json_lines, read_table
+from surepick.tables.selection import Names, column_names, row_ids
+from surepick.tables.table import Table, TableWarning
 from surepick.tables.writing import write_json_lines, write_table
 
 __all__ = [
     "Grouped",
     "Names",
+    "ReadOptions",
     "Table",
+    "TableWarning",
     "column_names",
     "grouped_arms",
     "read_arms",

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import Arms, FloatArray, IntArray, checked_ids, record
 from surepick.tables.parquet import ParquetSource
-from surepick.tables.reading import read_table
-from surepick.tables.table import Table, as_number
+from surepick.tables.reading import ReadOptions, kind_of, read_table
+from surepick.tables.selection import (
+    Names,
+    Selection,
+    column_names,
+    feature_columns,
+    row_ids,
+    selected,
+    warn_of_case,
+)
+from surepick.tables.table import Table
 
-Names = str | Sequence[str]
 SINGLE_ABOVE = 4_000_000
 NO_SPREAD = "it has no standard deviation to divide by"
 NO_NEWS = "it repeats the intercept, or adds nothing"
@@ -27,10 +36,12 @@ class Grouped:
     Args:
         arms: the K arms.
         arm_of_row: index of each row's arm, shape (rows,).
+        table: the rows; those that miss a cell are not among them.
     """
 
     arms: Arms
     arm_of_row: IntArray
+    table: Table
 
 
 def read_arms(
@@ -40,38 +51,46 @@ def read_arms(
     *,
     standardize: bool = False,
     intercept: bool = False,
+    **reading: Unpack[ReadOptions],
 ) -> Arms:
-    """Arms from a CSV, Parquet or JSON-lines file, one row an arm, or from an Olympus folder.
+    """Arms from a file with one row an arm (CSV, spreadsheet, Parquet, Arrow, JSON), or from an Olympus folder.
 
     Args:
         path: as in `read_table`.
-        id: the column of the ids; several ("a,b" or a sequence) are joined by "/" as written in the file; None: the
-            row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal ones being one arm).
+        id: the column of the ids, as written in the file but for spaces around them; several ("a,b" or a sequence)
+            are joined by "/"; None: the row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal
+            ones being one arm).
         features: the feature columns ("a,b" or a sequence). None: every other numeric column, else those of several
             id columns that are numeric (in an Olympus folder: the parameters). Text columns are one-hot encoded when
             named, as "column=value"; a column of lists of numbers in a Parquet file is a feature a number when named,
             as "column[0]", "column[1]", ...
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
+        reading: sheet, percent and drop_missing, as in `read_table`.
 
     Returns:
         The arms; `.columns` names the features, `.preparation` says what was done to them.
 
     Raises:
         InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
-            finite, or constant where that is useless (with standardize or intercept).
+            finite, or constant where that is useless (with standardize or intercept); rows miss a cell that is used,
+            and drop_missing is not given.
+
+    Warns:
+        TableWarning: as `read_table`; rows are left out, or two ids differ only in capital letters.
 
     Cost: of a Parquet file the numbers are held once, in the array that the arms keep. More than 4,000,000 that are
-        float32 in the file stay so; `standardize` makes them float64.
+        float32 in the file stay so; `standardize` makes them float64. With percent or drop_missing it is read whole,
+        and columns of lists are no features.
     """
     path = Path(path)
-    if path.suffix == ".parquet" and not path.is_dir():
+    if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with closing(ParquetSource.open(path)) as source:
             return _parquet_arms(source, id, features, standardize=standardize, intercept=intercept)
-    table = read_table(path)
-    if id is not None or not table.parameters:
-        checked_ids(row_ids(table, id), table.num_rows)
-    return grouped_arms(table, id, features, standardize=standardize, intercept=intercept).arms
+    chosen = selected(read_table(path, **reading), id, features)
+    if id is not None or not chosen.table.parameters:
+        checked_ids(row_ids(chosen.table, id), chosen.table.num_rows)
+    return _grouped(chosen, standardize=standardize, intercept=intercept).arms
 
 
 def _parquet_arms(
@@ -87,7 +106,8 @@ def _parquet_arms(
     named = None if features is None else column_names(header, features)
     table = source.outline(whole=id_columns, named=named)
     ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
-    names, places, known = _laid_out(source, table, _feature_columns(table, id_columns, features, ()))
+    warn_of_case(table.source, ids or ())
+    names, places, known = _laid_out(source, table, feature_columns(table, id_columns, features))
     shape = (source.num_rows, len(names) + intercept)
     single = all(map(source.in_single, places)) and not known and not standardize
     matrix = np.empty(shape, np.float32 if single and shape[0] * shape[1] > SINGLE_ABOVE else np.float64)
@@ -112,15 +132,15 @@ def _views(matrix: FloatArray, names: Sequence[str]) -> dict[str, FloatArray]:
 
 
 def _laid_out(
-    source: ParquetSource, table: Table, chosen: Sequence[str]
+    source: ParquetSource, table: Table, chosen: dict[str, bool]
 ) -> tuple[tuple[str, ...], dict[str, slice], dict[str, tuple[int, FloatArray]]]:
     """The names of the features; where columns still to be read go; and the features that the table already holds."""
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[str, tuple[int, FloatArray]] = {}
-    for name in chosen:
+    for name, numeric in chosen.items():
         if len(table.column(name)):
-            for part, values in _encoded(table, name).items():
+            for part, values in _encoded(table, name, numeric).items():
                 known[part] = (len(names), values)
                 names.append(part)
         else:
@@ -136,6 +156,7 @@ def grouped_arms(
     features: Names | None = None,
     *,
     exclude: Sequence[str] = (),
+    needed: Sequence[str] = (),
     standardize: bool = False,
     intercept: bool = False,
 ) -> Grouped:
@@ -143,28 +164,27 @@ def grouped_arms(
 
     Args:
         exclude: columns that are no features unless named (the rewards).
+        needed: columns of numbers that are used besides; a row that misses one is treated as one without a feature.
 
     Raises:
         InvalidInput: as in `read_arms`, and rows of one id differ in a feature.
     """
-    id_columns = () if id is None and not table.parameters else column_names(table, id or table.parameters)
-    names = row_ids(table, id_columns or None)
+    chosen = selected(table, id, features, exclude=exclude, needed=needed)
+    return _grouped(chosen, standardize=standardize, intercept=intercept)
+
+
+def _grouped(chosen: Selection, *, standardize: bool, intercept: bool) -> Grouped:
+    table = chosen.table
+    names = row_ids(table, chosen.ids or None)
     index: dict[str, int] = {}
     arm_of_row = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
+    warn_of_case(table.source, index if chosen.ids else ())
     _, first = np.unique(arm_of_row, return_index=True)
 
     columns: dict[str, FloatArray] = {}
-    for name in _feature_columns(table, id_columns, features, exclude):
-        columns.update(_encoded(table, name))
-    for name, values in columns.items():
-        differs = np.flatnonzero((values != values[first][arm_of_row]) & np.isfinite(values))
-        if differs.size:
-            arm = arm_of_row[differs[0]]
-            raise InvalidInput(
-                f"{table.source}: rows of id {names[differs[0]]!r} differ in the feature {name!r} "
-                f"({values[first[arm]]:g} and {values[differs[0]]:g}); an arm has one feature vector. "
-                "Make the column part of the id, or leave it out of the features."
-            )
+    for name, numeric in chosen.features.items():
+        columns.update(_encoded(table, name, numeric))
+    _refuse_differing(table.source, columns, names, arm_of_row)
     prepared = {name: values[first] for name, values in columns.items()}
     if standardize:
         prepared = _standardized(prepared)
@@ -172,77 +192,27 @@ def grouped_arms(
         prepared = _with_intercept(prepared, len(index))
     matrix = np.column_stack(list(prepared.values())) if prepared else np.empty((len(index), 0))
     preparation = ("standardize",) * standardize + ("intercept",) * intercept
-    return Grouped(Arms(matrix, list(index), columns=tuple(prepared), preparation=preparation), arm_of_row)
+    return Grouped(Arms(matrix, list(index), columns=tuple(prepared), preparation=preparation), arm_of_row, table)
 
 
-def column_names(table: Table, names: Names) -> tuple[str, ...]:
-    """Columns of the table from "a,b" or a sequence; a name that itself contains a comma is found whole.
-
-    Raises:
-        InvalidInput: none is given, one is unknown (the known are listed) or named twice.
-    """
-    split = names.split(",") if isinstance(names, str) else list(names)
-    parts = [names] if isinstance(names, str) and names in table.columns else split
-    chosen = tuple(part if part in table.columns else part.strip() for part in parts if part.strip())
-    for name in chosen:
-        table.column(name)
-    if not chosen or len(set(chosen)) != len(chosen):
-        raise InvalidInput(f"columns {names!r}: name at least one column, and each of them once.")
-    return chosen
-
-
-def row_ids(table: Table, id: Names | None) -> tuple[str, ...]:  # noqa: A002 (as in read_arms)
-    """The id of every row: its cells in the id columns joined by "/", or the row number.
-
-    Raises:
-        InvalidInput: an id is empty, or different cells join to the same id.
-    """
-    if id is None:
-        return tuple(str(row) for row in range(table.num_rows))
-    columns = column_names(table, id)
-    parts = list(zip(*(table.text(name) for name in columns), strict=True))
-    joined: dict[str, tuple[str, ...]] = {}
-    for row, part in enumerate(parts):
-        name = "/".join(part)
-        if not any(part):
-            raise InvalidInput(f"{table.source}, row {table.first_row + row}: the id ({', '.join(columns)}) is empty.")
-        if joined.setdefault(name, part) != part:
+def _refuse_differing(source: str, columns: dict[str, FloatArray], names: Sequence[str], arm_of_row: IntArray) -> None:
+    _, first = np.unique(arm_of_row, return_index=True)
+    for name, values in columns.items():
+        differs = np.flatnonzero((values != values[first][arm_of_row]) & np.isfinite(values))
+        if differs.size:
+            arm = arm_of_row[differs[0]]
             raise InvalidInput(
-                f"{table.source}: {joined[name]} and {part} are both the id {name!r} once joined by '/'. "
-                "Choose other id columns, or write the table without '/' in their cells."
+                f"{source}: rows of id {names[differs[0]]!r} differ in the feature {name!r} "
+                f"({values[first[arm]]:g} and {values[differs[0]]:g}); an arm has one feature vector. "
+                "Make the column part of the id, or leave it out of the features."
             )
-    return tuple("/".join(part) for part in parts)
 
 
-def _looks_numeric(table: Table, name: str) -> bool:
-    """At least half of the cells that are not empty are numbers: the others are then mistakes, not categories."""
-    cells = table.column(name)
-    if not isinstance(cells, tuple):
-        return True
-    filled = [cell for cell in cells if cell.strip()]
-    numeric = sum(as_number(cell) is not None for cell in filled)
-    return numeric > 0 and 2 * numeric >= len(filled)
-
-
-def _feature_columns(
-    table: Table, id_columns: tuple[str, ...], features: Names | None, exclude: Sequence[str]
-) -> tuple[str, ...]:
-    if features is not None:
-        return column_names(table, features)
-    if table.parameters:
-        return table.parameters
-    others = [name for name in table.columns if name not in id_columns and name not in exclude]
-    numeric = tuple(name for name in others if _looks_numeric(table, name))
-    if not numeric and len(id_columns) > 1:
-        return tuple(name for name in id_columns if _looks_numeric(table, name))
-    return numeric
-
-
-def _encoded(table: Table, name: str) -> dict[str, FloatArray]:
+def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
     """The column itself when numeric, else one 0/1 column for each of its values, in sorted order."""
-    if _looks_numeric(table, name):
+    if numeric:
         return {name: table.numbers(name)}
-    cells = np.array(table.text(name))
+    cells = np.array([cell.strip() for cell in table.text(name)])
     return {f"{name}={value}": (cells == value).astype(np.float64) for value in np.unique(cells).tolist()}
 
 

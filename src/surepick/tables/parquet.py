@@ -11,8 +11,10 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
-from surepick.tables.reading import cells_as_column, no_such_file, pyarrow_parquet
-from surepick.tables.table import Table
+from surepick.tables.arrow import check_distinct, pyarrow_parquet
+from surepick.tables.content import check_regular, readable
+from surepick.tables.reading import cells_as_column
+from surepick.tables.table import Column, Table
 
 BATCH_ENTRIES = 1_000_000
 COLUMNS_AT_ONCE = 16  # a page and a dictionary of each is in memory while they are read
@@ -40,22 +42,24 @@ class ParquetSource:
             InvalidInput: the file is missing, no Parquet file, without rows or with equal names, or pyarrow is absent.
         """
         arrow = pyarrow_parquet()
-        try:
+        check_regular(path)
+        with readable(path, "Parquet"):
             source = ParquetSource(str(path), arrow.parquet.ParquetFile(path, memory_map=True))
-        except FileNotFoundError:
-            raise no_such_file(path) from None
-        except (arrow.ArrowException, OSError) as error:
-            raise InvalidInput(f"{path} is not a readable Parquet file: {error}.") from error
-        names = source.names
-        if source.num_rows == 0 or not names:
+            names, rows = source.names, source.num_rows
+            groups = sum(source.file.metadata.row_group(group).num_rows for group in range(source.file.num_row_groups))
+        if groups != rows:
+            raise source.damaged(f"its header counts {rows} rows, and its parts hold {groups}")
+        if rows == 0 or not names:
             raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise InvalidInput(f"{path} has more than one column named {repeated[0]!r}; rename them apart.")
+        check_distinct(path, names)
         return source
 
     def close(self) -> None:
         self.file.close()
+
+    def damaged(self, why: str) -> InvalidInput:
+        """What is raised where the parts of the file contradict each other."""
+        return InvalidInput(f"{self.name} is not a readable Parquet file: {why}. Obtain or write it again.")
 
     @property
     def names(self) -> list[str]:
@@ -83,12 +87,19 @@ class ParquetSource:
         for name in self.names:
             of_numbers = self._holds_numbers(name)
             if name in whole or (not of_numbers and not self._is_list(name) and (named is None or name in named)):
-                columns[name] = cells_as_column(self.file.read(columns=[name])[name].to_pylist())
+                columns[name] = self._cells(name)
             elif of_numbers or (named is not None and name in named):
                 columns[name] = NUMBERS
             else:
                 columns[name] = NO_TEXT
         return Table(self.name, columns)
+
+    def _cells(self, name: str) -> Column:
+        with readable(self.name, "Parquet"):
+            cells = self.file.read(columns=[name])[name].to_pylist()
+        if len(cells) != self.num_rows:
+            raise self.damaged(f"column {name!r} has {len(cells)} cells for {self.num_rows} rows")
+        return cells_as_column(cells)
 
     def parts(self, name: str) -> tuple[str, ...]:
         """The names of the numbers in a column: its own, or "name[0]", "name[1]", ... for lists of equal length."""
@@ -109,13 +120,10 @@ class ParquetSource:
         Raises:
             InvalidInput: the file is damaged, or lists differ in length (the row is named).
         """
-        arrow = pyarrow_parquet()
         names = list(places)
-        try:
+        with readable(self.name, "Parquet"):
             for start in range(0, len(names), COLUMNS_AT_ONCE):
                 self._read_some(into, {name: places[name] for name in names[start : start + COLUMNS_AT_ONCE]})
-        except (arrow.ArrowException, OSError) as error:
-            raise InvalidInput(f"{self.name} is not a readable Parquet file: {error}.") from error
 
     def _read_some(self, into: FloatArray, places: Mapping[str, slice]) -> None:
         width, top = sum(place.stop - place.start for place in places.values()), 0
@@ -127,6 +135,8 @@ class ParquetSource:
                 else:
                     block[:, 0] = batch.column(name).to_numpy(zero_copy_only=False)
             top += len(batch)
+        if top != len(into):  # what is left was never written to
+            raise self.damaged(f"{top} rows were found where its header counts {len(into)}")
 
     def _write_lists(self, block: FloatArray, name: str, column: Any, top: int) -> None:
         there = np.asarray(column.is_valid())
@@ -155,7 +165,8 @@ class ParquetSource:
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
 
     def _length(self, name: str) -> int:
-        first = next(self.file.iter_batches(batch_size=1, columns=[name])).column(name)[0].as_py()
+        with readable(self.name, "Parquet"):
+            first = next(self.file.iter_batches(batch_size=1, columns=[name])).column(name)[0].as_py()
         if not first:
             raise InvalidInput(f"{self.name}, row 1: no numbers in the column {name!r}; give lists of equal length.")
         return len(first)

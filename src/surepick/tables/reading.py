@@ -1,113 +1,151 @@
-"""Files as tables: CSV, Parquet, JSON lines, and Olympus folders."""
+"""Files as tables: text with separators, spreadsheets, Parquet, Arrow, JSON, and Olympus folders."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
-import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from surepick.errors import InvalidInput
-from surepick.tables.table import Column, Table
+from surepick.tables.arrow import check_distinct, read_arrow_columns, read_columns
+from surepick.tables.content import file_text
+from surepick.tables.delimited import SEPARATORS, delimited_rows, read_delimited
+from surepick.tables.spreadsheet import read_sheet, sheet_columns
+from surepick.tables.table import Column, Table, header_hint
+
+SHEETS = (".xlsx", ".xlsm", ".ods")
+ARROW = (".feather", ".arrow", ".ipc")
 
 EXACT_INTEGERS = 2**53
 
 
-def read_table(path: str | Path) -> Table:
+class ReadOptions(TypedDict, total=False):
+    """How a table is read, for whatever reads one; each is explained at `read_table`."""
+
+    sheet: str | None
+    percent: bool
+    drop_missing: bool
+
+
+def read_table(
+    path: str | Path, *, sheet: str | None = None, percent: bool = False, drop_missing: bool = False
+) -> Table:
     """A table from a file, or from an Olympus folder (data.csv and config.json).
 
     Args:
-        path: `*.parquet` is read as Parquet, `*.jsonl` as one JSON object a line, a folder as Olympus' format,
-            anything else as comma-separated text in UTF-8 (a byte-order mark is ignored; `*.gz` is unpacked).
+        path: by its ending: `.parquet`; `.feather`, `.arrow` or `.ipc` (Arrow); `.xlsx` or `.ods` (a spreadsheet);
+            `.jsonl` (one JSON object a line); `.json` (an array of such objects); a folder is read as Olympus' format.
+            Anything else is text in UTF-8 (a byte-order mark is ignored) with a header; it is separated by commas,
+            tabs or semicolons, which its first two rows show. Comment lines (# ...) above the header are skipped.
+            `.gz` behind any of these is unpacked.
+        sheet: the sheet of a spreadsheet; None: the first.
+        percent: cells like 1.3% are the number 0.013.
+        drop_missing: rows that miss a cell which is needed are left out where the table is used.
+
+    Returns:
+        The table. An apostrophe before = + - @ or a tab, by which texts are kept from being computed in a spreadsheet,
+        is taken away from texts of separated files and spreadsheets (`write_table` puts it there).
 
     Raises:
-        InvalidInput: the file is missing, empty, has a header only, ragged rows, repeated or empty column names, or
-            bytes that are not UTF-8; each with its own message.
+        InvalidInput: the file is missing, damaged or no regular file, has no rows, ragged rows, repeated or empty
+            column names, or bytes that are not UTF-8; there is no such sheet, or no cell is a percentage; each with
+            its own message.
+
+    Warns:
+        TableWarning: separators that are not commas, comments that were skipped, sheets that were not read.
     """
     path = Path(path)
-    if path.is_dir():
-        return _read_olympus(path)
-    if path.suffix == ".parquet":
-        return _read_parquet(path)
-    if path.suffix == ".jsonl":
-        return _read_json_table(path)
-    rows = _csv_rows(path)
-    (_, header), cells = rows[0], rows[1:]
-    if not cells:
-        raise InvalidInput(f"{path} has a header ({', '.join(header)}) and no rows; there is nothing to choose among.")
-    return _from_rows(path, tuple(name.strip() for name in header), cells)
-
-
-def no_such_file(path: Path) -> InvalidInput:
-    """What is raised where a file is missing."""
-    return InvalidInput(f"there is no file {path}; check the path (it is relative to {Path.cwd()}).")
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise no_such_file(path) from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
-    if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidInput(f"{path} is not a complete gzip file: {error}. Obtain it again.") from error
-    return content
-
-
-def _decoded(path: Path) -> str:
-    content = _bytes(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+    kind = kind_of(path)
+    if sheet is not None and kind not in SHEETS:
+        raise InvalidInput(f"{path} has no sheets ({sheet!r} is asked for); .xlsx and .ods files have.")
+    table = replace(_read(path, kind, sheet), percent=percent, drop_missing=drop_missing)
+    if percent and not any(_has_percentages(cells) for cells in table.columns.values()):
         raise InvalidInput(
-            f"{path} is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}. Save the table as UTF-8 "
-            "(spreadsheets call it CSV UTF-8)."
-        ) from error
-    if "\0" in text:
-        raise InvalidInput(f"{path} is not text (it holds zero bytes); a table is CSV, Parquet or JSON lines.")
-    if not text.strip():
-        raise InvalidInput(f"{path} is empty; a table needs a header and at least one row.")
-    return text
-
-
-def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of every line that is not blank."""
-    reader = csv.reader(io.StringIO(_decoded(path), newline=""), strict=True)
-    try:
-        return [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise InvalidInput(f"{path}, line {reader.line_num}: not comma-separated text: {error}.") from error
-
-
-def _from_rows(path: Path, names: tuple[str, ...], rows: list[tuple[int, list[str]]], **declared: Any) -> Table:
-    names = tuple(name or f"column {position}" for position, name in enumerate(names, start=1))
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InvalidInput(f"{path} has more than one column named {repeated[0]!r}; rename them apart.")
-    if len(names) == 1 and names[0].count(";"):
-        raise InvalidInput(
-            f"{path} is separated by semicolons, as spreadsheets of some languages write it. Save it with commas "
-            "between the columns and points in the numbers (CSV UTF-8, comma delimited)."
+            f"{path}: percentages are asked for, and no cell ends in %, so nothing would be divided by 100. Leave the "
+            "option away; a spreadsheet's own percentages are read as 0.013 without it."
         )
+    return table
+
+
+def kind_of(path: Path) -> str:
+    """The ending that decides how a file is read, in small letters: ".csv" for arms.CSV.gz; "" for a folder."""
+    try:
+        if path.is_dir():
+            return ""
+    except (OSError, ValueError):  # said in words where the file is read
+        pass
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return name.suffix.lower() or ".csv"
+
+
+def _read(path: Path, kind: str, sheet: str | None) -> Table:
+    if kind in SHEETS:
+        return _read_spreadsheet(path, sheet)
+    if kind in ARROW or kind == ".parquet":
+        return _checked(path, read_columns(path) if kind == ".parquet" else read_arrow_columns(path))
+    if kind in (".json", ".jsonl"):
+        return _records_as_table(path, read_json_lines(path) if kind == ".jsonl" else _read_json_array(path))
+    return _read_text(path) if kind else _read_olympus(path)
+
+
+def _has_percentages(cells: Column) -> bool:
+    return isinstance(cells, tuple) and any(cell.rstrip().endswith("%") for cell in cells)
+
+
+def _read_text(path: Path) -> Table:
+    found = read_delimited(path, file_text(path))
+    (_, header), cells = found.rows[0], found.rows[1:]
+    names = tuple(name.strip() for name in header)
+    if not cells:
+        raise _no_rows(path, names)
+    table = _from_rows(path, names, cells, separator=found.separator)
+    return replace(table, decimal=found.decimal)
+
+
+def _no_rows(path: Path, names: Sequence[str]) -> InvalidInput:
+    hint = header_hint(names)
+    return InvalidInput(
+        f"{path} has a header ({', '.join(names)}) and no rows; there is nothing to choose among.{' ' * bool(hint)}"
+        f"{hint}"
+    )
+
+
+def _named(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, of which every one has one and no two the same."""
+    whole = tuple(name or f"column {position}" for position, name in enumerate(names, start=1))
+    hint = header_hint(names)
+    if hint and len(set(whole)) < len(whole):
+        raise InvalidInput(f"{path} has columns of one name. {hint}")
+    check_distinct(path, list(whole))
+    return whole
+
+
+def _from_rows(
+    path: Path, names: tuple[str, ...], rows: list[tuple[int, list[str]]], separator: str = ",", **declared: Any
+) -> Table:
+    names = _named(path, names)
     for line, row in rows:
         if len(row) != len(names):
+            mark = SEPARATORS[separator].removesuffix("s")
             raise InvalidInput(
                 f"{path}, line {line}: {len(row)} cells where {len(names)} columns were expected. "
-                "Fill missing cells, and quote cells that contain a comma."
+                f"Fill missing cells, and quote cells that contain a {mark}."
             )
     cells = zip(*(row for _, row in rows), strict=True)
-    return Table(str(path), dict(zip(names, cells, strict=True)), first_row=rows[0][0], **declared)
+    lines = np.array([line for line, _ in rows], dtype=np.int64)
+    return Table(str(path), dict(zip(names, cells, strict=True)), first_row=rows[0][0], lines=lines, **declared)
+
+
+def _read_spreadsheet(path: Path, name: str | None) -> Table:
+    sheet = read_sheet(path, name)
+    if not sheet.rows:
+        raise _no_rows(path, sheet.header)
+    table = _checked(path, sheet_columns(sheet, _named(path, sheet.header)))
+    return replace(table, first_row=sheet.lines[0], lines=np.array(sheet.lines, dtype=np.int64))
 
 
 def _read_olympus(folder: Path) -> Table:
@@ -115,12 +153,12 @@ def _read_olympus(folder: Path) -> Table:
     if not config_path.is_file() or not (folder / "data.csv").is_file():
         raise InvalidInput(f"{folder} is a folder without data.csv and config.json; give a file or an Olympus folder.")
     try:
-        config = json.loads(_decoded(config_path))
+        config = _json(file_text(config_path), str(config_path))
         parameters = tuple(str(column["name"]) for column in config["parameters"])
         measurements = tuple(str(column["name"]) for column in config["measurements"])
         goal = config["default_goal"]
         minimize = {"minimize": True, "maximize": False}[goal]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise InvalidInput(
             f"{config_path} is not an Olympus configuration ({type(error).__name__}: {error}). "
             "It must name the parameters, the measurements, and default_goal (minimize or maximize)."
@@ -128,7 +166,7 @@ def _read_olympus(folder: Path) -> Table:
     return _from_rows(
         folder / "data.csv",
         parameters + measurements,
-        _csv_rows(folder / "data.csv"),
+        delimited_rows(folder / "data.csv", file_text(folder / "data.csv")),
         parameters=parameters,
         measurements=measurements,
         minimize=minimize,
@@ -136,10 +174,20 @@ def _read_olympus(folder: Path) -> Table:
 
 
 def cells_as_column(values: Sequence[Any]) -> Column:
-    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
+    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too.
+
+    Raises:
+        InvalidInput: a whole number has more digits than a text may have.
+    """
     if all(value is None or _is_number(value) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    return tuple("" if value is None else str(value) for value in values)
+    try:
+        return tuple("" if value is None else str(value) for value in values)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"a cell is no number that can be computed with, and too long for a text: {error}. Write it in quotes, as "
+            "a text."
+        ) from error
 
 
 def _is_number(value: object) -> bool:
@@ -152,34 +200,25 @@ def _is_number(value: object) -> bool:
 def _checked(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:
     if not columns or not len(next(iter(columns.values()))):
         raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
-    return Table(str(path), {name: cells_as_column(values) for name, values in columns.items()})
+    found = {}
+    for name, values in columns.items():
+        try:
+            found[name] = cells_as_column(values)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}, column {name!r}: {error}") from error
+    return Table(str(path), found)
 
 
-def pyarrow_parquet() -> Any:
-    """The package pyarrow with its Parquet module loaded; InvalidInput with the pip command when absent."""
-    try:
-        import pyarrow.parquet  # noqa: PLC0415 (heavy, and an extra)
-    except ImportError as error:
-        raise InvalidInput('Parquet files need pyarrow, which is absent: pip install "surepick[tables]".') from error
-    return pyarrow
-
-
-def read_columns(path: str | Path) -> dict[str, list[Any]]:
-    """The columns of a Parquet file as they were written: name -> cells, a missing one None.
+def _json(text: str, where: str) -> Any:
+    """A JSON value.
 
     Raises:
-        InvalidInput: the file is missing or no Parquet file, or pyarrow is absent.
+        InvalidInput: it is none, it is nested too deeply, or an integer has too many digits.
     """
-    arrow = pyarrow_parquet()
     try:
-        columns: dict[str, list[Any]] = arrow.parquet.read_table(io.BytesIO(_bytes(Path(path)))).to_pydict()
-    except arrow.ArrowException as error:
-        raise InvalidInput(f"{path} is not a readable Parquet file: {error}.") from error
-    return columns
-
-
-def _read_parquet(path: Path) -> Table:
-    return _checked(path, read_columns(path))
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where}: not JSON: {error}.") from error
 
 
 def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
@@ -189,21 +228,33 @@ def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
         InvalidInput: the file is missing or empty, or a line is not a JSON object (it is named).
     """
     objects = []
-    for number, line in enumerate(_decoded(Path(path)).split("\n"), start=1):
+    for number, line in enumerate(file_text(Path(path)).split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"{path}, line {number}: not JSON: {error}.") from error
+        value = _json(line, f"{path}, line {number}")
         if not isinstance(value, dict):
             raise InvalidInput(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}.")
         objects.append(value)
     return objects
 
 
-def _read_json_table(path: Path) -> Table:
-    rows = read_json_lines(path)
+def _read_json_array(path: Path) -> list[dict[str, Any]]:
+    needed = (
+        'a table is an array of records, [{"id": "a", "x": 1}, ...], or one record a line in a file that ends in .jsonl'
+    )
+    try:
+        value = _json(file_text(path), str(path))
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} In JSON, {needed}.") from error
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return value
+    held = "one object" if isinstance(value, dict) else "a single value"
+    if isinstance(value, list):
+        held = "an array of something else than records" if value else "an empty array"
+    raise InvalidInput(f"{path} holds {held}; {needed}.")
+
+
+def _records_as_table(path: Path, rows: list[dict[str, Any]]) -> Table:
     for number, row in enumerate(rows, start=1):
         if row.keys() != rows[0].keys():
             raise InvalidInput(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from surepick.errors import InvalidInput
 from surepick.files import write_whole
-from surepick.tables.reading import pyarrow_parquet
+from surepick.tables.arrow import pyarrow_parquet
+from surepick.tables.escapes import escaped
+
+QUOTED = re.compile(r'[,"\r\n]')
 
 
 def write_table(
     path: str | Path, columns: Mapping[str, Sequence[object]], *, kinds: Mapping[str, type] | None = None
 ) -> None:
     """Write named columns as Parquet, JSON lines or CSV, by the ending of the path; whole or not at all (by rename).
+
+    A text that a spreadsheet would compute (it begins with = + - @ or a tab) gets an apostrophe in front in CSV, which
+    `read_table` takes away.
 
     Args:
         path: where to.
@@ -26,7 +32,8 @@ def write_table(
             the cells, so that a column without any has none.
 
     Raises:
-        InvalidInput: columns of different lengths, or pyarrow is needed and absent.
+        InvalidInput: columns of different lengths, a text that no CSV file can hold (half of a character, or a zero
+            byte), or pyarrow is needed and absent.
     """
     path = Path(path)
     lengths = {name: len(values) for name, values in columns.items()}
@@ -42,11 +49,31 @@ def write_table(
     elif path.suffix == ".jsonl":
         write_json_lines(path, (dict(zip(plain, row, strict=True)) for row in rows))
     else:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(plain)
-        writer.writerows(rows)
-        write_whole(path, text.getvalue().encode())
+        write_whole(path, _csv(path, [tuple(plain), *rows]))
+
+
+def _csv(path: Path, rows: Iterable[Sequence[object]]) -> bytes:
+    try:
+        content = "".join(map(_line, rows)).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"{path} cannot be written: a text holds {error.object[error.start]!r}, half of a character."
+        ) from error
+    if b"\0" in content:
+        raise InvalidInput(f"{path} cannot be written: a text holds a zero byte, which CSV has no place for.")
+    return content
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = escaped(value) if isinstance(value, str) else str(value)
+    return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text
+
+
+def _line(row: Sequence[object]) -> str:
+    """A row; one of a single empty cell is quoted, since a blank line is no row."""
+    return (",".join(map(_cell, row)) or '""') + "\n"
 
 
 def _schema(arrow: Any, columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] | None) -> Any:

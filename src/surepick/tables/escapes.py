@@ -1,0 +1,22 @@
+"""Texts that a spreadsheet would take for formulas, made harmless in CSV files and read back as they were.
+
+A cell that begins with = + - @, a tab or a carriage return is computed where the file is opened in a spreadsheet. Such
+a text is written with an apostrophe in front, by which spreadsheets know a text. A text that already begins with
+apostrophes and one of these gets one more, so that no two texts are written alike.
+"""
+
+from __future__ import annotations
+
+import re
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def escaped(text: str) -> str:
+    """The text as a cell that no spreadsheet computes; `unescaped` gives it back."""
+    return "'" + text if FORMULA.match(text) else text
+
+
+def unescaped(cell: str) -> str:
+    """The text of a cell: an apostrophe that could be one of `escaped` is taken away."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell

@@ -1,0 +1,411 @@
+"""Tables as people have them: other separators, spreadsheets, Arrow, JSON; what was done is said in one note."""
+
+import builtins
+import gzip
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from workbooks import write_ods, write_xlsx
+
+from surepick.errors import InvalidInput
+from surepick.tables import TableWarning, read_arms, read_table
+
+SHEET = [["sku", "x", "y"], ["a", 1.5, 3], ["b", -2, 4]]
+WRITERS = {".xlsx": write_xlsx, ".ods": write_ods}
+needs_calamine = pytest.mark.usefixtures("calamine")
+
+
+@pytest.fixture
+def calamine():
+    pytest.importorskip("python_calamine")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str | bytes, name: str = "arms.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def noted(read, *words: str):
+    """What was read, and that exactly these notes were given."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = read()
+    assert len(caught) == len(words), [str(one.message) for one in caught]
+    for one, part in zip(caught, words, strict=True):
+        assert one.category is TableWarning
+        assert part in str(one.message)
+    return found
+
+
+# separators
+
+
+@pytest.mark.parametrize("name", ["arms.tsv", "arms.csv"])
+def test_tabs_are_recognised_and_said(write, name):
+    path = write("sku\tx\ty\na,1\t1.5\t2\nb\t-3\t4\n", name)
+    table = noted(lambda: read_table(path), "is separated by tabs; it is read so")
+    assert table.text("sku") == ("a,1", "b")
+    np.testing.assert_array_equal(table.numbers("x"), [1.5, -3.0])
+
+
+def test_semicolons_with_decimal_commas_are_recognised_and_said(write):
+    path = write("sku;x;y\r\n0,7;1,5;2\r\n0,8;-3,25e1;,5\r\n")
+    table = noted(lambda: read_table(path), "is separated by semicolons and has decimal commas")
+    assert table.text("sku") == ("0,7", "0,8")
+    np.testing.assert_array_equal(table.numbers("x"), [1.5, -32.5])
+    arms = noted(lambda: read_arms(path, "sku"), "semicolons")
+    assert (arms.ids, arms.columns) == (("0,7", "0,8"), ("x", "y"))
+    np.testing.assert_array_equal(arms.features, [[1.5, 2], [-32.5, 0.5]])
+
+
+def test_semicolons_with_decimal_points_are_read_too(write):
+    table = noted(lambda: read_table(write("x;y\n1.5;2\n")), "is separated by semicolons; it is read so")
+    np.testing.assert_array_equal(table.numbers("x"), [1.5])
+
+
+@pytest.mark.filterwarnings("ignore::surepick.tables.TableWarning")
+@pytest.mark.parametrize("rows", ["1,5\n1.234\n", "1,5\n1.234,5\n"])
+def test_points_beside_decimal_commas_are_refused(write, rows):
+    """1.234 is 1234 to whoever wrote 1,5; it is not taken for a number near 1."""
+    path = write("x;y\n" + rows.replace("\n", ";a\n"))
+    with pytest.raises(InvalidInput, match=r"row 3: '1\.234"):
+        read_table(path).numbers("x")
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ('id,note\na,"x;y;z"\nb,\n', ("id", "note")),
+        ("id,a;b\n1,2;3\n", ("id", "a;b")),
+        ("id\na;b\n", ("id",)),
+        ("name (a; b; c),x\nq,1\n", ("name (a; b; c)", "x")),
+        ("sku,x\na,1\n", ("sku", "x")),
+    ],
+)
+def test_commas_stay_commas(write, content, columns):
+    assert tuple(noted(lambda: read_table(write(content))).columns) == columns
+
+
+@pytest.mark.filterwarnings("ignore::surepick.tables.TableWarning")
+def test_commas_in_names_do_not_hide_semicolons(write):
+    assert tuple(read_table(write("name, full;x;y\nfoo;1,5;2,0\n")).columns) == ("name, full", "x", "y")
+
+
+@pytest.mark.filterwarnings("ignore::surepick.tables.TableWarning")
+@pytest.mark.parametrize(("separator", "word"), [("\t", "tab"), (";", "semicolon")])
+def test_a_ragged_row_of_another_separator_is_named(write, separator, word):
+    with pytest.raises(InvalidInput, match=f"line 3: 3 cells where 2 columns .* quote cells that contain a {word}"):
+        read_table(write("a,b\n1,2\n1,2,3\n".replace(",", separator)))
+
+
+# comments and headers
+
+
+def test_comments_above_the_header_are_skipped_and_the_lines_keep_their_numbers(write):
+    path = write("# made by instrument 7, firmware 2\n\n#\tstart 09:00\nsku,x\na,1\n\nb,oops\nc,2\n")
+    table = noted(lambda: read_table(path), "2 comment lines (#) are skipped above the header")
+    assert tuple(table.columns) == ("sku", "x")
+    with pytest.raises(InvalidInput, match="row 7: 'oops'"):
+        table.numbers("x")
+
+
+def test_a_comment_that_a_spreadsheet_has_filled_up_is_skipped(write):
+    table = noted(lambda: read_table(write("# made by hand,,\nsku,x,y\na,1,2\n")), "one comment line (#) is skipped")
+    assert tuple(table.columns) == ("sku", "x", "y")
+
+
+@pytest.mark.parametrize(("above", "words"), [("", ()), ("# made by hand, in May\n", ("one comment line",))])
+def test_a_header_that_begins_with_a_hash_is_a_header(write, above, words):
+    table = noted(lambda: read_table(write(above + "#sku,x\na,1\nb,2\n")), *words)
+    assert table.text("#sku") == ("a", "b")
+
+
+def test_a_file_of_comments_is_refused(write):
+    with (
+        pytest.warns(TableWarning, match="2 comment lines"),
+        pytest.raises(InvalidInput, match="is empty but for comments"),
+    ):
+        read_table(write("# a\n# b\n"))
+
+
+@pytest.mark.parametrize("column", ["y", "sku"])
+def test_a_file_without_a_header_is_said_to_look_like_data(write, column):
+    words = r"it has 'a', '1', '\.5'\. The first line looks like data \('1' is a number\): name the columns in a line"
+    with pytest.raises(InvalidInput, match=words):
+        read_table(write("a,1,.5\nb,2,.6\n")).column(column)
+
+
+def test_cells_that_would_be_two_names_are_said_to_look_like_data(write):
+    with pytest.raises(InvalidInput, match=r"columns of one name\. The first line looks like data"):
+        read_table(write("a,1,1\nb,2,3\n"))
+
+
+def test_a_lost_first_row_is_said_where_no_column_is_named(write):
+    arms = noted(lambda: read_arms(write("1.5,2\n3,4\n")), "looks like data ('1.5' is a number)")
+    assert arms.num_arms == 1
+    assert noted(lambda: read_arms(write(",0,1\n0,3,4\n"))).num_arms == 1  # the header of a data frame without names
+
+
+# ids
+
+
+def test_spaces_around_an_id_are_not_part_of_it(write):
+    path = write("sku,lot,x\na , 1,1\n b,2 ,2\n")
+    assert read_arms(path, "sku", "x").ids == ("a", "b")
+    assert read_arms(path, "sku,lot", "x").ids == ("a/1", "b/2")
+
+
+def test_two_ids_that_differ_in_spaces_are_one_id(write):
+    with pytest.raises(InvalidInput, match=r"1 ids are repeated .*'a'"):
+        read_arms(write("sku,x\na,1\na ,2\n"), "sku")
+
+
+@pytest.mark.parametrize("name", ["arms.csv", "arms.parquet"])
+def test_ids_that_differ_in_case_are_named(tmp_path, name):
+    from surepick.tables import write_table
+
+    write_table(tmp_path / name, {"sku": ["Ab", "b", "aB", "B", "c"], "x": [1, 2, 3, 4, 5]})
+    arms = noted(
+        lambda: read_arms(tmp_path / name, "sku"),
+        "the ids 'Ab' and 'aB' differ only in capital letters, and so do 1 more",
+    )
+    assert arms.num_arms == 5
+
+
+# spreadsheets
+
+
+@needs_calamine
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_spreadsheet_is_read(tmp_path, kind):
+    path = WRITERS[kind](tmp_path / f"arms{kind}", {"Tabelle1": SHEET})
+    arms = noted(lambda: read_arms(path, "sku"))
+    assert (arms.ids, arms.columns) == (("a", "b"), ("x", "y"))
+    np.testing.assert_array_equal(arms.features, [[1.5, 3], [-2, 4]])
+
+
+@needs_calamine
+@pytest.mark.parametrize("kind", WRITERS)
+def test_the_first_sheet_is_read_or_the_one_that_is_named(tmp_path, kind):
+    path = WRITERS[kind](tmp_path / f"arms{kind}", {"One": SHEET, "Two": [["sku"], ["q"]]})
+    words = "has 2 sheets ('One', 'Two'); the first is read"
+    assert noted(lambda: read_table(path), words).text("sku") == ("a", "b")
+    assert noted(lambda: read_table(path, sheet="Two")).text("sku") == ("q",)
+    with pytest.raises(InvalidInput, match="has no sheet 'Three'; it has 'One', 'Two'"):
+        read_table(path, sheet="Three")
+
+
+def test_a_sheet_of_a_file_without_sheets_is_refused(write):
+    with pytest.raises(InvalidInput, match=r"has no sheets \('One' is asked for\)"):
+        read_table(write("a\n1\n"), sheet="One")
+
+
+@needs_calamine
+def test_a_sheet_may_begin_anywhere_and_have_comments_and_gaps(tmp_path):
+    rows = [[None, "# made by hand"], [], [None, "sku", None, "x"], [None, "a", None, 1], [], [None, 7, None, True]]
+    path = write_xlsx(tmp_path / "arms.xlsx", {"One": rows})
+    table = noted(lambda: read_table(path), "one comment line (#) is skipped")
+    assert {name: table.text(name) for name in table.columns} == {"sku": ("a", "7"), "x": ("1", "True")}
+    assert table.line_of(1) == 6
+
+
+@needs_calamine
+def test_an_error_in_a_cell_and_an_empty_one_are_missing(tmp_path):
+    path = write_xlsx(tmp_path / "arms.xlsx", {"One": [["sku", "x"], ["a", 1], ["b", None], ["c", "#DIV/0!"]]})
+    with pytest.raises(InvalidInput, match=r"2 of 3 rows miss a cell \(row 3: 'x' is empty, row 4: 'x' is"):
+        read_arms(path, "sku")
+    arms = noted(lambda: read_arms(path, "sku", drop_missing=True), "2 of 3 rows are left out")
+    assert arms.ids == ("a",)
+
+
+@needs_calamine
+@pytest.mark.parametrize("rows", [[], [[None]], [["# only this"]], [["sku", "x"]]])
+def test_a_sheet_without_rows_is_refused(tmp_path, rows):
+    path = write_xlsx(tmp_path / "arms.xlsx", {"One": rows})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InvalidInput, match=r"the sheet is empty|and no rows"):
+            read_table(path)
+
+
+@needs_calamine
+def test_a_filled_cell_at_the_far_end_is_refused_before_memory_is_asked_for(tmp_path):
+    path = write_xlsx(tmp_path / "arms.xlsx", {"One": SHEET}, cells={"XFD1048576": 1})
+    with pytest.raises(InvalidInput, match="span 1,048,576 rows and 16,384 columns"):
+        read_table(path)
+    empty = write_xlsx(tmp_path / "empty.xlsx", {"One": SHEET}, cells={"XFD1048576": None})
+    assert read_table(empty).num_rows == 2
+
+
+@pytest.mark.parametrize("name", ["arms.xlsx", "arms.ods"])
+def test_a_spreadsheet_without_its_package_names_the_command(write, monkeypatch, name):
+    real_import = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("python_calamine"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InvalidInput, match=r'pip install "surepick\[excel\]"'):
+        read_table(write("", name))
+
+
+# Arrow
+
+
+@pytest.mark.parametrize("name", ["arms.feather", "arms.arrow", "arms.ipc", "stream.arrow"])
+def test_arrow_files_are_read(tmp_path, name):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, ipc
+
+    columns = pyarrow.table({"sku": ["a", "ü"], "x": [1.5, None], "n": [1, 2]})
+    path = tmp_path / name
+    if name == "stream.arrow":
+        with ipc.new_stream(path, columns.schema) as writer:
+            writer.write_table(columns)
+    else:
+        feather.write_feather(columns, path)
+    table = read_table(path)
+    assert table.text("sku") == ("a", "ü")
+    np.testing.assert_array_equal(table.numbers("x"), [1.5, np.nan])
+    assert table.text("n") == ("1", "2")
+
+
+def test_a_feather_file_of_the_old_version_is_said_to_be_one(write):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InvalidInput, match="a Feather file of version 1"):
+        read_table(write(b"FEA1" + bytes(20) + b"FEA1", "old.feather"))
+
+
+def test_two_columns_of_one_name_are_refused_in_arrow_files(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather
+
+    both = pyarrow.Table.from_arrays([pyarrow.array([1]), pyarrow.array([2])], names=["x", "x"])
+    feather.write_feather(both, tmp_path / "t.feather")
+    with pytest.raises(InvalidInput, match="more than one column named 'x'"):
+        read_table(tmp_path / "t.feather")
+
+
+# JSON
+
+
+def test_an_array_of_records_is_a_table(write):
+    path = write('[\n  {"sku": "a", "x": 1.5},\n  {"sku": "b", "x": null}\n]\n', "arms.json")
+    table = read_table(path)
+    assert table.text("sku") == ("a", "b")
+    np.testing.assert_array_equal(table.numbers("x"), [1.5, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"sku": ["a"], "x": [1]}', "holds one object; a table is an array of records"),
+        ("[1, 2]", "holds an array of something else than records"),
+        ('[{"x": 1}, 2]', "holds an array of something else than records"),
+        ("[]", "holds an empty array"),
+        ("7", "holds a single value"),
+        ('{"x": 1}\n{"x": 2}\n', r"not JSON: Extra data.* one record a line in a file that ends in \.jsonl"),
+        ("sku,x\na,1\n", "not JSON: .* an array of records"),
+    ],
+)
+def test_json_that_is_no_array_of_records_says_what_is_expected(write, content, words):
+    with pytest.raises(InvalidInput, match=words):
+        read_table(write(content, "arms.json"))
+
+
+@pytest.mark.parametrize("name", ["arms.jsonl.gz", "arms.json.gz", "arms.CSV.GZ"])
+def test_what_is_packed_is_read_by_the_ending_before(write, name):
+    rows = [{"x": 1}, {"x": 2}]
+    text = {
+        "arms.jsonl.gz": "\n".join(map(json.dumps, rows)),
+        "arms.json.gz": json.dumps(rows),
+        "arms.CSV.GZ": "x\n1\n2\n",
+    }[name]
+    np.testing.assert_array_equal(read_table(write(gzip.compress(text.encode()), name)).numbers("x"), [1, 2])
+
+
+# percentages
+
+
+def test_percentages_are_said_to_be_percentages(write):
+    path = write("sku,x\na,1.3%\nb,2 %\n")
+    words = r"2 of 2 cells of column 'x' are no numbers \(row 2: '1\.3%', row 3: '2 %'\); these look like percentages; "
+    with pytest.raises(InvalidInput, match=words + r"write 0\.013 for 1\.3%, or give --percent"):
+        read_arms(path, "sku")
+
+
+def test_percent_divides_by_a_hundred(write):
+    arms = read_arms(write("sku,x,y\na,1.3%,1\nb, 2e1 %,2\n"), "sku", percent=True)
+    np.testing.assert_array_equal(arms.features, [[0.013, 1], [0.2, 2]])
+    comma = write("sku;x\na;1,3%\n", "comma.csv")
+    with pytest.warns(TableWarning, match="semicolons"):
+        np.testing.assert_array_equal(read_arms(comma, "sku", percent=True).features, [[0.013]])
+
+
+def test_percentages_beside_plain_numbers_are_refused(write):
+    with pytest.raises(InvalidInput, match=r"1 numbers without a percent sign \(row 3: '2'\)"):
+        read_arms(write("sku,x\na,1.3%\nb,2\n"), "sku", percent=True)
+
+
+def test_percent_without_a_percentage_is_refused(write):
+    with pytest.raises(InvalidInput, match="no cell ends in %, so nothing would be divided"):
+        read_arms(write("sku,x\na,1.3\n"), "sku", percent=True)
+
+
+# missing cells
+
+GAPS = "sku,x,y\na,1,2\nb,n/a,2\nc,,3\nd,4,\n,5,14\n"
+
+
+def test_missing_cells_are_one_message_whatever_stands_there(write):
+    words = (
+        r"4 of 5 rows miss a cell \(row 3: 'x' is 'n/a', row 4: 'x' is empty, row 5: 'y' is empty and 1 more\)\. "
+        r"The last row looks like a spreadsheet's sum\. Fill the cells in, or leave these rows out with --drop-missing"
+    )
+    with pytest.raises(InvalidInput, match=words):
+        read_arms(write(GAPS), "sku")
+
+
+def test_rows_that_miss_a_cell_are_left_out_and_counted(write):
+    words = r"4 of 5 rows are left out, because a cell is missing (row 3: 'x' is 'n/a', row 4: 'x' is empty,"
+    arms = noted(lambda: read_arms(write(GAPS), "sku", drop_missing=True), words)
+    assert arms.ids == ("a",)
+    np.testing.assert_array_equal(arms.features, [[1, 2]])
+
+
+def test_only_columns_that_are_used_can_miss_a_cell(write):
+    arms = noted(lambda: read_arms(write(GAPS), "sku", "y", drop_missing=True), "2 of 5 rows are left out")
+    assert arms.ids == ("a", "b", "c")
+    assert noted(lambda: read_arms(write(GAPS), None, "sku")).num_arms == 5
+
+
+def test_a_table_of_gaps_alone_is_refused(write):
+    with pytest.raises(InvalidInput, match="every row misses a cell"):
+        read_arms(write("sku,x,y\na,,1\nb,2,\n"), "sku", "x,y", drop_missing=True)
+
+
+def test_rows_of_a_parquet_file_are_left_out_too(tmp_path):
+    from surepick.tables import write_table
+
+    write_table(tmp_path / "t.parquet", {"sku": ["a", "b", None], "x": [1.0, None, 3.0]})
+    arms = noted(lambda: read_arms(tmp_path / "t.parquet", "sku", drop_missing=True), "2 of 3 rows are left out")
+    assert (arms.ids, arms.features.tolist()) == (("a",), [[1.0]])
+
+
+def test_a_category_may_be_called_none(write):
+    assert read_arms(write("sku,colour\na,none\nb,red\n"), "sku", "colour").columns == ("colour=none", "colour=red")
+
+
+def test_a_word_in_a_column_of_numbers_is_no_missing_cell(write):
+    with pytest.raises(InvalidInput, match="not numeric: 1 of 3 cells"):
+        read_arms(write("sku,x\na,1\nb,2\nc,broken\n"), "sku", drop_missing=True)

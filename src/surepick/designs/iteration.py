@@ -33,6 +33,8 @@ HEURISTIC_SPREAD = 0.02
 HEURISTIC_LONGEST = 1024
 HEURISTIC_LISTED = 200
 HEURISTIC_CLEARANCE = 0.05
+HEURISTIC_PROGRESS = 0.99  # of the least gap so far; ...
+HEURISTIC_PATIENCE = 3  # ... after so many steps without it nothing is idle until there is some
 
 
 @record
@@ -257,17 +259,28 @@ def _unknown(problem: Problem, working: Working, far: IntArray) -> IntArray:
     return ordered[~np.isin(ordered[:, 0] * size + ordered[:, 1], known)]
 
 
-def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float) -> Working:
-    """The working set without what is idle, with the best arms and the farthest pairs outside of it."""
+def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float, stalled: bool = False) -> Working:
+    """The working set without what is idle, with the best arms and the farthest pairs outside of it.
+
+    Args:
+        gap: certified so far. Above 1 / HEURISTIC_IDLE every pair may look idle.
+        stalled: the last steps brought nothing, so what they dropped was needed: nothing is idle. Each step then adds
+            to the set, which ends any circle.
+
+    Returns:
+        Working: with at least one pair: where none is busy and none is new, all stay.
+    """
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
     few = len(problem.points) <= FEW
     most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED) if few else 0, HEURISTIC_LEAST_ADDED)
-    idle = (HEURISTIC_IDLE if few else HEURISTIC_IDLE_OF_MANY) * gap
+    idle = -1.0 if stalled else (HEURISTIC_IDLE if few else HEURISTIC_IDLE_OF_MANY) * gap
     if len(fresh) > most:
         fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
     added = diverse(_unknown(problem, working, swept.far), most=most, each=max(2, problem.rank // 4))
     busy = working.multipliers > idle / max(len(working.pairs), 1)
+    if not (busy.any() or len(added)):
+        busy = np.ones_like(busy)
     used = working.weights > idle / len(working.arms)
     used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
         working.arms, working.anchors
@@ -339,7 +352,7 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
     """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
     problem = objective.problem
     working = first_working_set(problem)
-    upper, lower, best, bounding, step = np.inf, 0.0, working, working, 0
+    upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0
     while step < max_steps:
         step += 1
         swept = sweep(objective, working, bound=lower, goal=goal)
@@ -351,5 +364,8 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
             break
         if not (swept.certain or len(_unknown(problem, working, swept.far))):
             objective.forget()
-        working = optimised(problem, grown(problem, working, swept, gap=_gap(min(swept.upper, upper), lower)))
+        gap = _gap(min(swept.upper, upper), lower)
+        least, since = (gap, 0) if gap < HEURISTIC_PROGRESS * least else (least, since + 1)
+        stalled = since >= HEURISTIC_PATIENCE
+        working = optimised(problem, grown(problem, working, swept, gap=gap, stalled=stalled))
     return Iterated(best, bounding, lower, step)

@@ -10,10 +10,12 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import IntArray, Plan, record
+from surepick.settings import storable_text, text_of
 from surepick.studies.board import Board
 from surepick.studies.fold import Fold
 from surepick.studies.leases import ANYONE, read_key
 from surepick.studies.log import CLOSED, COUNTED, FAILED, LATE, Event, Log, Results, Told
+from surepick.text import quoted
 
 
 @record
@@ -121,16 +123,32 @@ def labels(keys: Sequence[object] | None, expected: int) -> tuple[str | None, ..
     """The keys as texts, None for a row without one.
 
     Raises:
-        InvalidInput: their number is not that of the results, or one is empty.
+        InvalidInput: their number is not that of the results, or one is empty or no text that a file can hold.
     """
     if keys is None:
         return None
-    names = tuple(None if key is None else str(key) for key in keys)
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
+        raise InvalidInput(f"keys is {quoted(keys)}; give a sequence of keys, one per result.")
+    names = tuple(None if key is None else text_of("a key", key) for key in keys)
     if len(names) != expected:
         raise InvalidInput(f"there are {len(names)} keys for {expected} results; give one key per result, or none.")
     if "" in names:
         raise InvalidInput("a key is empty; leave the keys away, or give every result one of its own.")
+    storable_text("a key", "".join(filter(None, names)))
     return names
+
+
+def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]]:
+    """What gave no result, as (id, key) pairs.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    rows = list(failed) if hasattr(failed, "__iter__") and not isinstance(failed, str | bytes) else [failed]
+    wrong = [row for row in rows if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2]
+    if wrong:
+        raise InvalidInput(f"failed holds {quoted(wrong[0])}; give pairs of an id and its key, or None for the key.")
+    return [(name, key) for name, key in rows]
 
 
 def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
@@ -184,7 +202,7 @@ def plans_of(
         InvalidInput: there is no such plan.
     """
     if plan is not None and not (isinstance(plan, int | np.integer) and 1 <= plan <= latest):
-        raise InvalidInput(f"plan is {plan!r}; the study has opened {latest} plans so far, numbered from 1.")
+        raise InvalidInput(f"plan is {quoted(plan)}; the study has opened {latest} plans so far, numbered from 1.")
     usual = plan or _owed_plan(log, worker, open_number) or open_number
     belongs = np.full(len(results.arms), usual, np.int64)
     if results.keys is not None:

@@ -8,7 +8,8 @@
     ├── StorageError                           a log is corrupt, foreign, or written by a newer version
     └── DatasetMissing                         a file that surepick may not ship; carries the recipe to obtain it
 
-A message says what was wrong, with the numbers; why it matters; and what to do.
+A message says what was wrong, with the numbers; why it matters; and what to do. It is one line of at most 500
+characters, whatever the names and values in it hold: control characters are written out, and what is longer is cut.
 """
 
 from __future__ import annotations
@@ -16,9 +17,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from surepick.text import one_line
+
 
 class SurepickError(Exception):
-    """Base of every error that surepick raises on purpose."""
+    """Base of every error that surepick raises on purpose.
+
+    Args:
+        message: what was wrong, why it matters, and what to do.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 class InvalidInput(SurepickError, ValueError):

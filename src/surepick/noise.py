@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray, IntArray
-from surepick.settings import as_number, positive_number, whole_number
+from surepick.settings import as_number, positive_number, storable_text, whole_number
+from surepick.text import quoted
 
 
 @runtime_checkable
@@ -55,11 +56,11 @@ class SubGaussian:
     def __post_init__(self) -> None:
         try:
             scales = np.asarray(self.sigma, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"sigma is {self.sigma!r}; it must be a number, or one per arm.") from error
+        except (OverflowError, TypeError, ValueError) as error:
+            raise InvalidInput(f"sigma is {quoted(self.sigma)}; it must be a number, or one per arm.") from error
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
-                f"sigma is {self.sigma!r}; a sub-Gaussian scale must be positive and finite, one number or one per "
+                f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one per "
                 "arm. Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
@@ -93,7 +94,9 @@ class Bounded:
     def __post_init__(self) -> None:
         low, high = as_number("low", self.low), as_number("high", self.high)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise InvalidInput(f"the bounds are [{self.low!r}, {self.high!r}]; low must be below high, both finite.")
+            raise InvalidInput(
+                f"the bounds are [{quoted(self.low)}, {quoted(self.high)}]; low must be below high, both finite."
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -240,7 +243,7 @@ def _checked_failure(failure: float) -> float:
     chance = as_number("failure", failure)
     if not 0.0 < chance < 1.0:
         raise InvalidInput(
-            f"failure is {failure!r}; it must lie strictly between 0 and 1: the probability with which the bound on "
+            f"failure is {quoted(failure)}; it must lie strictly between 0 and 1: the probability with which the bound on "
             "the standard deviation may be too small, which is taken from delta."
         )
     return chance
@@ -250,7 +253,7 @@ def _checked_pilot(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike) -> tu
     """(counts, sums, squares) of the arms that were pulled at least twice."""
     try:
         given = [np.asarray(column, dtype=np.float64) for column in (counts, sums, squares)]
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInput(f"counts, sums and squares of a pilot are three lists of numbers: {error}.") from error
     pulls, totals, raw = given
     if pulls.ndim != 1 or totals.shape != pulls.shape or raw.shape != pulls.shape:
@@ -303,10 +306,10 @@ def parse_noise(text: str) -> Noise:
     Raises:
         InvalidInput: the text is none of these.
     """
-    kind, _, rest = text.strip().partition(":")
+    kind, _, rest = storable_text("noise", text).strip().partition(":")
     if kind == "pilot":
         raise InvalidInput(
-            f"noise {text!r} has no scale yet: a pilot needs measurements, and here there are none. Give "
+            f"noise {quoted(text)} has no scale yet: a pilot needs measurements, and here there are none. Give "
             "pilot_noise(counts, sums, squares, failure=...) in Python, take `surepick run --noise pilot`, or declare "
             "subgaussian:SIGMA."
         )
@@ -328,6 +331,6 @@ def parse_noise(text: str) -> Noise:
     except ValueError:
         pass
     raise InvalidInput(
-        f"noise {text!r} is not understood. Write bernoulli (rewards 0 or 1), bounded:LOW:HIGH (rewards in that "
+        f"noise {quoted(text)} is not understood. Write bernoulli (rewards 0 or 1), bounded:LOW:HIGH (rewards in that "
         "range), or subgaussian:SIGMA (e.g. a standard deviation of normal noise)."
     )

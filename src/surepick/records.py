@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from surepick.arrays import BoolArray, FloatArray, IntArray, freeze, record, settled
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.intervals import Deciding
+from surepick.settings import storable_text, texts_of
 
 __all__ = [
     "CHECKED_ENTRIES",
@@ -54,18 +55,13 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
     """The arms' ids as unique strings; "0".."K-1" when none are given.
 
     Raises:
-        InvalidInput: their number is not K, two are equal, or one is no text that a file can hold.
+        InvalidInput: they are no sequence, their number is not K, one is missing (None, NaN) or no text that a file
+            can hold, or two are equal.
     """
     if ids is None:
         return tuple(str(row) for row in range(num_arms))
-    names = tuple(str(name) for name in ids)
-    try:
-        "".join(names).encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"an id holds {error.object[error.start]!r}, half of a character, which no file can hold; read the table "
-            "anew with its right encoding."
-        ) from error
+    names = texts_of("ids", ids)
+    storable_text("an id", "".join(names))
     if len(names) != num_arms:
         raise InvalidInput(f"there are {len(names)} ids for {num_arms} arms; give one id per arm.")
     if len(set(names)) != num_arms:
@@ -90,7 +86,7 @@ def _matrix(features: ArrayLike) -> FloatArray:
             if np.iscomplexobj(features):
                 raise TypeError("complex numbers have no order")
             matrix = np.array(features, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
         matrix.flags.writeable = False
     if matrix.ndim != 2:
@@ -160,14 +156,15 @@ class Arms:
         if features is None:
             if ids is None:
                 raise InvalidInput("arms need features, or ids, or both.")
+            ids = texts_of("ids", ids)
             features = np.empty((len(ids), 0))
         matrix = _matrix(features)
         names = checked_ids(ids, matrix.shape[0])
         _refuse_not_finite(matrix, names)
         object.__setattr__(self, "features", matrix)
         object.__setattr__(self, "ids", names)
-        object.__setattr__(self, "columns", None if columns is None else tuple(columns))
-        object.__setattr__(self, "preparation", tuple(preparation))
+        object.__setattr__(self, "columns", None if columns is None else texts_of("columns", columns))
+        object.__setattr__(self, "preparation", texts_of("preparation", preparation))
 
     @property
     def num_arms(self) -> int:

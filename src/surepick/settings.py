@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from surepick.errors import InvalidInput
+from surepick.text import quoted
+
+LARGEST_WHOLE = 2**53  # beyond it not every whole number is a float
 
 
 def as_number(name: str, value: object) -> float:
     """The value as a float, which may be NaN or infinite.
 
     Raises:
-        InvalidInput: it is a text, a truth value, or no number at all.
+        InvalidInput: it is a text, a truth value, no number at all, or one of more digits than a float can hold.
     """
     if not isinstance(value, bool | str | bytes | complex):
         try:
             return float(value)  # type: ignore[arg-type]
+        except OverflowError as error:
+            raise InvalidInput(f"{name} is {quoted(value)}; numbers here go up to 1.8e308.") from error
         except (TypeError, ValueError):
             pass
-    raise InvalidInput(f"{name} is {value!r}; it must be a number.")
+    raise InvalidInput(f"{name} is {quoted(value)}; it must be a number.")
 
 
 def positive_number(name: str, value: object, meaning: str) -> float:
     """The value as a positive finite float; `meaning` completes "NAME is VALUE; it must be positive: ..."."""
     number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidInput(f"{name} is {value!r}; it must be positive and finite: {meaning}")
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be positive and finite: {meaning}")
     return number
 
 
@@ -33,7 +39,7 @@ def share_of_pulls(name: str, value: object) -> float:
     """The value as a share in [0, 1)."""
     number = as_number(name, value)
     if not 0.0 <= number < 1.0:
-        raise InvalidInput(f"{name} is {value!r}; it must lie in [0, 1): a share of the pulls.")
+        raise InvalidInput(f"{name} is {quoted(value)}; it must lie in [0, 1): a share of the pulls.")
     return number
 
 
@@ -41,11 +47,13 @@ def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
     """The value as an integer of at least `least`.
 
     Raises:
-        InvalidInput: it is not whole, or too small.
+        InvalidInput: it is not whole, too small, or above 2^53.
     """
     number = as_number(name, value)
+    if number > LARGEST_WHOLE and math.isfinite(number):
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be a whole number from {least} to 2^53: {meaning}")
     if not (math.isfinite(number) and number == math.floor(number) and number >= least):
-        raise InvalidInput(f"{name} is {value!r}; it must be a whole number, {least} or more: {meaning}")
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be a whole number, {least} or more: {meaning}")
     return int(number)
 
 
@@ -53,5 +61,57 @@ def not_negative(name: str, value: object, meaning: str) -> float:
     """The value as a finite float of at least 0."""
     number = as_number(name, value)
     if not (math.isfinite(number) and number >= 0):
-        raise InvalidInput(f"{name} is {value!r}; it must be finite and not negative: {meaning}")
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be finite and not negative: {meaning}")
     return number
+
+
+def text_of(name: str, value: object) -> str:
+    """The value as a text.
+
+    Raises:
+        InvalidInput: it has none: an integer of more digits than Python writes, or a broken class.
+    """
+    try:
+        return str(value)
+    except Exception as error:  # a stranger's class may raise anything
+        raise InvalidInput(f"{name} cannot be written as a text: {error}. Give a text.") from error
+
+
+def storable_text(name: str, value: object) -> str:
+    """The value as a text that files and databases can hold.
+
+    Raises:
+        InvalidInput: it is no text, or holds a zero byte or half of a character.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be a text.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"{name} holds {quoted(value[error.start])}, half of a character: it is made of bytes that are not "
+            "UTF-8, which no file and no database can hold. Type it, or read the table, anew with its right encoding."
+        ) from error
+    if "\0" in value:
+        raise InvalidInput(f"{name} holds a zero byte, which no database can hold. Remove it.")
+    return value
+
+
+def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
+    """The values as texts.
+
+    Raises:
+        InvalidInput: they are no sequence, or one is missing (None, NaN): it would become the text "nan" or "None".
+    """
+    if not hasattr(values, "__iter__"):
+        raise InvalidInput(f"{what} is {quoted(values)}; give a sequence of texts.")
+    given = tuple(values)
+    missing = [
+        row for row, value in enumerate(given) if value is None or (isinstance(value, float) and math.isnan(value))
+    ]
+    if missing:
+        raise InvalidInput(
+            f"{len(missing)} of {len(given)} {what} are missing: the first is {given[missing[0]]}, in place "
+            f"{missing[0]}. Nothing could be told of what has no name; give it one."
+        )
+    return tuple(text_of(f"one of the {what}", value) for value in given)

@@ -1,9 +1,41 @@
-"""Texts from outside made safe to show: a name, a file or a table may hold any character."""
+"""Texts from outside made safe to show: a name, a file or a table may hold any character, and any number of them."""
 
 from __future__ import annotations
+
+LONGEST = 500  # characters of a message
+LONGEST_VALUE = 120  # characters of a value that a message shows
+LONGEST_WORD = 60  # characters of a word (a path, a key) in a message that is too long otherwise
 
 
 def printable(text: str) -> str:
     """The text on one line, with control characters and halves of characters written out as escapes."""
+    if text.isprintable():
+        return text
     whole = text.encode("utf-8", "backslashreplace").decode()
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in whole)
+
+
+def shortened(text: str, most: int) -> str:
+    """The text in at most so many characters: the beginning and the end of a longer one, with "..." between."""
+    if len(text) <= most:
+        return text
+    kept = most - len("...")
+    return f"{text[: kept // 2]}...{text[len(text) - (kept - kept // 2) :]}"
+
+
+def quoted(value: object) -> str:
+    """A value as Python writes it, printable and in at most 120 characters: what was given, in a message."""
+    try:
+        text = repr(value)
+    except Exception:  # of a stranger's class; or an integer of so many digits that Python does not write them
+        text = f"<{type(value).__name__}>"
+    return shortened(printable(shortened(text, LONGEST)), LONGEST_VALUE)
+
+
+def one_line(text: str) -> str:
+    """A message on one line of at most 500 characters. Where it is longer, its long words are cut first, then its
+    middle: what is wrong stands at the beginning, and what to do at the end."""
+    line = printable(shortened(text, 20 * LONGEST))
+    if len(line) > LONGEST:
+        line = " ".join(shortened(word, LONGEST_WORD) for word in line.split(" "))
+    return shortened(line, LONGEST)

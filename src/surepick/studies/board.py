@@ -164,7 +164,7 @@ class Board:
         """A lease on free pulls, in the order of the arms; None when nothing is free."""
         free = self.free(now)
         if most is not None:
-            free = np.diff(np.minimum(np.cumsum(free), most), prepend=0)
+            free = np.diff(np.minimum(np.cumsum(free), min(most, int(free.sum()))), prepend=0)
         if not free.any():
             return None
         number = max(self.held, default=0) + 1

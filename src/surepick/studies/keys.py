@@ -16,6 +16,8 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import pull_key
+from surepick.settings import storable_text, text_of
+from surepick.text import quoted
 
 PULL_KEY = re.compile(
     r"p([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})@(.*)", re.DOTALL
@@ -39,8 +41,8 @@ def canonical_keys(keys: Sequence[object] | None, names: Sequence[str]) -> tuple
     """
     if keys is None:
         return None
-    if isinstance(keys, str) or not hasattr(keys, "__iter__"):
-        raise InvalidInput(f"keys is {keys!r}; give a sequence of keys, one for each result, or none.")
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
+        raise InvalidInput(f"keys is {quoted(keys)}; give a sequence of keys, one for each result, or none.")
     given = list(keys)
     if len(given) != len(names):
         raise InvalidInput(f"there are {len(given)} keys for {len(names)} results; give one key per result, or none.")
@@ -74,13 +76,13 @@ def canonical_key(key: str, name: str) -> str:
     if own is not None or _folded(name) != like[3]:
         other = own[3] if own is not None else plain.partition("@")[2]
         raise InvalidInput(
-            f"key {key!r} is of a measurement of {other!r}, and the result is told as one of {name!r}: the columns "
-            "of the table may have been moved against each other. Nothing of this call was stored."
+            f"key {quoted(key)} is of a measurement of {quoted(other)}, and the result is told as one of {quoted(name)}: the "
+            "columns of the table may have been moved against each other. Nothing of this call was stored."
         )
     right = pull_key(int(like[1]), int(like[2]), name)
     raise InvalidInput(
-        f"key {key!r} looks like one that ask gave, and is not written as one: a program may have changed it. If it is "
-        f"that one, write {right!r}; else give the result a key of its own. Nothing of this call was stored."
+        f"key {quoted(key)} looks like one that ask gave, and is not written as one: a program may have changed it. If "
+        f"it is that one, write {quoted(right)}; else give the result a key of its own. Nothing of this call was stored."
     )
 
 
@@ -123,15 +125,7 @@ def _text(key: object) -> str:
     """
     if isinstance(key, bool | float | np.floating | bytes) or key is np.ma.masked:
         raise InvalidInput(
-            f"a key is {key!r}, a {type(key).__name__}; keys are texts, e.g. '7', and None stands for a result "
+            f"a key is {quoted(key)}, a {type(key).__name__}; keys are texts, e.g. '7', and None stands for a result "
             "without one."
         )
-    text = str(key)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"a key holds {error.object[error.start]!r}, half of a character, which no file can hold; read the table "
-            "anew with its right encoding."
-        ) from error
-    return text
+    return storable_text("a key", text_of("a key", key))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from surepick.errors import InvalidInput
+from surepick.text import quoted
 
 Clock = Callable[[], float]
 ANYONE = "anyone"
@@ -37,14 +38,14 @@ def parse_duration(text: str | float) -> float:
     else:
         seconds = _plain(text)
     if not 0 < seconds <= LONGEST:
-        raise InvalidInput(f"{text!r} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
+        raise InvalidInput(f"{quoted(text)} is not a duration; write a positive one, e.g. 30m, 8h, 2d or 1h30m.")
     return seconds
 
 
 def _plain(text: str | float) -> float:
     try:
         return float(text)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return math.nan
 
 

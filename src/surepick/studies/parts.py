@@ -9,10 +9,11 @@ import numpy as np
 
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.records import Plan, pull_key
-from surepick.settings import whole_number
+from surepick.settings import storable_text, text_of, whole_number
 from surepick.studies.board import Board, Held
 from surepick.studies.leases import ANYONE, format_time, parse_duration
 from surepick.studies.log import Log
+from surepick.text import quoted
 
 USUAL_LEASE = "8h"
 BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of another
@@ -28,8 +29,37 @@ def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) 
         whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
     name = ANYONE if worker is None else worker
     if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"worker is {worker!r}; give a name, so that what is leased is known to be theirs.")
-    return name, parse_duration(USUAL_LEASE if lease is None else lease)
+        raise InvalidInput(f"worker is {quoted(worker)}; give a name, so that what is leased is known to be theirs.")
+    return storable_text("worker", name), parse_duration(USUAL_LEASE if lease is None else lease)
+
+
+def names_of(ids: Sequence[object]) -> list[str]:
+    """Ids as texts.
+
+    Raises:
+        InvalidInput: they are no sequence.
+    """
+    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+        raise InvalidInput(f"ids is {quoted(ids)}; give a sequence of ids, [{quoted(ids)}] for one.")
+    return [text_of("an id", name) for name in ids]
+
+
+def source(worker: str | None) -> str:
+    """Who told, for the log; "" where nobody is named.
+
+    Raises:
+        InvalidInput: it is no text that a database can hold.
+    """
+    return "" if worker is None else storable_text("worker", worker)
+
+
+def stated(reason: str) -> str:
+    """A reason, for the log.
+
+    Raises:
+        InvalidInput: it is no text that a database can hold.
+    """
+    return storable_text("the reason", reason).strip()
 
 
 def checked_time(log: Log) -> float:

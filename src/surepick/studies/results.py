@@ -94,7 +94,7 @@ def check_sums(
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInput(f"{name} are not numbers: {error}.") from error
 
 

@@ -258,7 +258,8 @@ class Study:
         """
         arms, names = self._arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, canonical_keys(keys, names), source=worker or "")
+        keyed = canonical_keys(keys, names)
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, keyed, source=parts.source(worker))
         return self._tell(rows.rows(np.flatnonzero(seen.counts)), worker, plan)
 
     def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> Receipt:
@@ -359,7 +360,8 @@ class Study:
             OutOfTurn: no plan is open.
             InvalidInput: the reason is empty, or an id is unknown.
         """
-        if not isinstance(reason, str) or not reason.strip():
+        why = parts.stated(reason)
+        if not why:
             raise InvalidInput(
                 "an abandonment needs its reason: independent-of-value if which results are missing has nothing to do "
                 "with their values, else what happened."
@@ -369,7 +371,7 @@ class Study:
             planned = self._open_plan()
             missing, now = self._fold.look(planned).missing, self.log.clock()
             for arm in arms[missing[arms] > 0].tolist():
-                event = Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, reason.strip(), now)
+                event = Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now)
                 self.log.add_event(event)
             if not self._fold.look(planned).missing.any():
                 self.log.add_event(Event(CLOSED, planned.number, at=now))
@@ -387,7 +389,7 @@ class Study:
                 if planned is not None and planned.number > judged and self._fold.look(planned).closed:
                     continue  # its last result came meanwhile: it may have stopped the study
                 if self.log.ended() is None:
-                    self.log.add_event(Event(ENDED, 0, reason=reason.strip(), at=self.log.clock()))
+                    self.log.add_event(Event(ENDED, 0, reason=parts.stated(reason), at=self.log.clock()))
                 return
 
     # what is known
@@ -473,11 +475,11 @@ class Study:
         plan: int | None,
         failed: Sequence[tuple[object, object]] = (),
     ) -> Receipt:
-        gone = Receipt()
+        gone, rows = Receipt(), telling.pairs(failed)
         try:
             with self._turn():
-                if failed:
-                    gone = self._fail(failed, worker)
+                if rows:
+                    gone = self._fail(rows, worker)
                 receipt = telling.store(self._fold, results, self.ids, worker, plan) if len(results.arms) else Receipt()
                 if receipt is None:
                     raise _NoPlan
@@ -515,13 +517,11 @@ class Study:
         arms, names = self._arms_of(ids)
         values = border.check_rewards(rewards, self.noise, len(arms), names)
         labels = canonical_keys(keys, names)
-        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=worker or "")
+        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=parts.source(worker))
 
     def _arms_of(self, ids: Sequence[object]) -> tuple[IntArray, list[str]]:
         """(indices, names) of the arms of these ids."""
-        if isinstance(ids, str) or not hasattr(ids, "__iter__"):
-            raise InvalidInput(f"ids is {ids!r}; give a sequence of ids, [{ids!r}] for one.")
-        names = [str(name) for name in ids]
+        names = parts.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")

@@ -15,6 +15,7 @@ from surepick.studies.fold import Fold
 from surepick.studies.keys import other_spellings, read_pull_key
 from surepick.studies.leases import ANYONE
 from surepick.studies.log import CLOSED, COUNTED, FAILED, LATE, Event, Log, Results, Told
+from surepick.text import quoted
 
 
 @record
@@ -121,6 +122,19 @@ def store_failures(
     return Receipt(planned.number, repeated=len(arms) - len(events) - late, late=late, failed=len(events))
 
 
+def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]]:
+    """What gave no result, as (id, key) pairs.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    rows = list(failed) if hasattr(failed, "__iter__") and not isinstance(failed, str | bytes) else [failed]
+    wrong = [row for row in rows if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2]
+    if wrong:
+        raise InvalidInput(f"failed holds {quoted(wrong[0])}; give pairs of an id and its key, or None for the key.")
+    return [(name, key) for name, key in rows]
+
+
 def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
     """(the rows that were not told before, how many were).
 
@@ -167,8 +181,8 @@ def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> Non
     twin = next((spelling for spelling in spellings if spelling in known), None)
     if twin is not None:
         raise InvalidInput(
-            f"keys {spellings[twin]!r} and {twin!r} are the same number, written in two ways: a spreadsheet or a table "
-            "of decimals may have changed one of them, and both would count. Nothing of this call was stored. Write "
+            f"keys {quoted(spellings[twin])} and {quoted(twin)} are the same number, written in two ways: a spreadsheet or "
+            "a table of decimals may have changed one of them, and both would count. Nothing of this call was stored. Write "
             "the key as it was given first; if they are two measurements, give them keys that differ by more."
         )
 
@@ -194,7 +208,7 @@ def plans_of(
         InvalidInput: there is no such plan.
     """
     if plan is not None and not (isinstance(plan, int | np.integer) and 1 <= plan <= latest):
-        raise InvalidInput(f"plan is {plan!r}; the study has opened {latest} plans so far, numbered from 1.")
+        raise InvalidInput(f"plan is {quoted(plan)}; the study has opened {latest} plans so far, numbered from 1.")
     usual = plan or _owed_plan(log, worker, open_number) or open_number
     belongs = np.full(len(results.arms), usual, np.int64)
     if results.keys is not None:

@@ -76,13 +76,14 @@ def canonical_key(key: str, name: str) -> str:
     if own is not None or _folded(name) != like[3]:
         other = own[3] if own is not None else plain.partition("@")[2]
         raise InvalidInput(
-            f"key {quoted(key)} is of a measurement of {quoted(other)}, and the result is told as one of {quoted(name)}: the "
-            "columns of the table may have been moved against each other. Nothing of this call was stored."
+            f"key {quoted(key)} is of a measurement of {quoted(other)}, and the result is told as one of {quoted(name)}: "
+            "the columns of the table may have been moved against each other. Nothing of this call was stored."
         )
     right = pull_key(int(like[1]), int(like[2]), name)
     raise InvalidInput(
         f"key {quoted(key)} looks like one that ask gave, and is not written as one: a program may have changed it. If "
-        f"it is that one, write {quoted(right)}; else give the result a key of its own. Nothing of this call was stored."
+        f"it is that one, write {quoted(right)}; else give the result a key of its own. Nothing of this call was "
+        "stored."
     )
 
 

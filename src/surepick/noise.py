@@ -60,8 +60,8 @@ class SubGaussian:
             raise InvalidInput(f"sigma is {quoted(self.sigma)}; it must be a number, or one per arm.") from error
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
-                f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one per "
-                "arm. Every width of a certificate is proportional to it."
+                f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one "
+                "per arm. Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
         object.__setattr__(self, "sigma", frozen)
@@ -243,8 +243,8 @@ def _checked_failure(failure: float) -> float:
     chance = as_number("failure", failure)
     if not 0.0 < chance < 1.0:
         raise InvalidInput(
-            f"failure is {quoted(failure)}; it must lie strictly between 0 and 1: the probability with which the bound on "
-            "the standard deviation may be too small, which is taken from delta."
+            f"failure is {quoted(failure)}; it must lie strictly between 0 and 1: the probability with which the bound "
+            "on the standard deviation may be too small, which is taken from delta."
         )
     return chance
 

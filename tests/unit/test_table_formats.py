@@ -402,6 +402,16 @@ def test_rows_of_a_parquet_file_are_left_out_too(tmp_path):
     assert (arms.ids, arms.features.tolist()) == (("a",), [[1.0]])
 
 
+@pytest.mark.parametrize("name", ["t.parquet", "t.jsonl"])
+def test_a_column_of_lists_is_no_category(tmp_path, name):
+    """Of a Parquet file that is read by its columns it is a feature a number."""
+    from surepick.tables import write_table
+
+    write_table(tmp_path / name, {"sku": ["a", "b", "c"], "e": [[1.0, 2.0], None, [-3.0, 1e-7]]})
+    with pytest.raises(InvalidInput, match="column 'e' holds lists of numbers"):
+        read_arms(tmp_path / name, "sku", "e", drop_missing=True)
+
+
 def test_a_category_may_be_called_none(write):
     assert read_arms(write("sku,colour\na,none\nb,red\n"), "sku", "colour").columns == ("colour=none", "colour=red")
 

@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from surepick.text import printable
+
 DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
 
 
@@ -41,4 +43,4 @@ def note(*sentences: str) -> None:
     """Sentences on standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for sentence in sentences:
-        console.print(Text.assemble(("note: ", "bold"), sentence))
+        console.print(Text.assemble(("note: ", "bold"), printable(sentence)))

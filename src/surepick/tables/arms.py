@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,7 @@ from surepick.tables.selection import (
 from surepick.tables.table import Table
 
 SINGLE_ABOVE = 4_000_000
+LIST = re.compile(r"(\[-?[0-9][-+0-9eE., ]*\])?")  # as Python writes a list of numbers, or a missing one
 NO_SPREAD = "it has no standard deviation to divide by"
 NO_NEWS = "it repeats the intercept, or adds nothing"
 
@@ -213,6 +215,11 @@ def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
     if numeric:
         return {name: table.numbers(name)}
     cells = np.array([cell.strip() for cell in table.text(name)])
+    if any(cells.tolist()) and all(map(LIST.fullmatch, cells.tolist())):
+        raise InvalidInput(
+            f"{table.source}: column {name!r} holds lists of numbers; these become features only when a Parquet file "
+            "is read without percent and drop_missing. Write a column for each number."
+        )
     return {f"{name}={value}": (cells == value).astype(np.float64) for value in np.unique(cells).tolist()}
 
 

@@ -29,6 +29,8 @@ import test_neural_complexity
 import test_recipes
 import test_study_documents
 import typer
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fresh_modules import FreshModules
 from typer.testing import CliRunner
 
@@ -331,6 +333,21 @@ class Reader:
         assert all(f"{word} " in done.stdout for word in words if word.startswith("--")), line
         return ""
 
+    def openssl(self, words: list[str], line: str) -> str:
+        """Make keys, where the program is there; else what it would have made."""
+        if shutil.which("openssl"):
+            return subprocess.run(["openssl", *words], check=True, capture_output=True, text=True).stdout
+        key = Ed25519PrivateKey.generate()
+        if words[0] == "genpkey":
+            hidden = serialization.NoEncryption()
+            made = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
+        else:
+            key = serialization.load_pem_private_key((self.folder / words[2]).read_bytes(), None)
+            form = serialization.PublicFormat.SubjectPublicKeyInfo
+            made = key.public_key().public_bytes(serialization.Encoding.PEM, form)
+        (self.folder / words[-1]).write_bytes(made)
+        return ""
+
     def sqlite3(self, words: list[str], _: str) -> str:
         file, statement = words
         with contextlib.closing(sqlite3.connect(self.folder / file)) as connection:
@@ -344,6 +361,7 @@ RULES: dict[str, Callable[[Reader, list[str], str], str]] = {
     "pip": Reader.pip,
     "python": Reader.python,
     "sqlite3": Reader.sqlite3,
+    "openssl": Reader.openssl,
 }
 
 

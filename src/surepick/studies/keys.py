@@ -77,7 +77,8 @@ def canonical_key(key: str, name: str) -> str:
         other = own[3] if own is not None else plain.partition("@")[2]
         raise InvalidInput(
             f"key {quoted(key)} is of a measurement of {quoted(other)}, and the result is told as one of "
-            f"{quoted(name)}: the columns of the table may have been moved against each other. Nothing of this call was stored."
+            f"{quoted(name)}: the columns of the table may have been moved against each other. Nothing of this call "
+            "was stored."
         )
     right = pull_key(int(like[1]), int(like[2]), name)
     raise InvalidInput(

@@ -182,8 +182,9 @@ def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> Non
     if twin is not None:
         raise InvalidInput(
             f"keys {quoted(spellings[twin])} and {quoted(twin)} are the same number, written in two ways: a "
-            "spreadsheet or a table of decimals may have changed one of them, and both would count. Nothing of this call "
-            "was stored. Write the key as it was given first; if they are two measurements, give them keys that differ by more."
+            "spreadsheet or a table of decimals may have changed one of them, and both would count. Nothing of this "
+            "call was stored. Write the key as it was given first; if they are two measurements, give them keys that "
+            "differ by more."
         )
 
 

@@ -1,6 +1,6 @@
 """What a durable tell costs: beside a bare INSERT with a commit of its own, and the commands beside an interpreter.
 
-    OMP_NUM_THREADS=1 python benchmarks/storage.py [--postgres URL] [--seconds 3] [--repeats 5] [--only commands]
+    OMP_NUM_THREADS=1 python benchmarks/storage.py [--postgres URL] [--seconds 3] [--repeats 5] [--only waits]
 
 Tells of an open round of 1,000 candidates, every one acknowledged on disk:
 
@@ -12,7 +12,8 @@ Tells of an open round of 1,000 candidates, every one acknowledged on disk:
 as results per second, by 1 and by 8 processes that write at the same time; medians over the repeats, and the ratio of
 the rate to that of bare. Second table: seconds of `surepick ask`, `tell` and `status` on a study of 1,000 candidates,
 from start to end, beside `python -c 'import numpy, scipy.linalg'`; medians of 7, taken in turns. The aim: at most
-twice that and .6 s.
+twice that and .6 s. Third table: how long 8 processes that tell 200 results each, one by one, wait for a call: the mean,
+the longest, and their ratio. The aim: at most 5.
 
     python benchmarks/storage.py --against FOLDER [--postgres URL] [--seconds 3] [--repeats 5]
 
@@ -280,12 +281,46 @@ def print_commands(url: str, folder: Path, repeats: int = 7) -> None:
         print(f"{label:42s}{statistics.median(taken):>8.2f} s   (from {min(taken):.2f} to {max(taken):.2f})")
 
 
+def waiter(url: str, name: str, results: int, barrier: object, done: object) -> None:
+    """The seconds of each call of one of several writers."""
+    call = tells(url, name, 1)
+    call()
+    barrier.wait(120)  # type: ignore[attr-defined]
+    times = [time.perf_counter()]
+    for _ in range(results):
+        call()
+        times.append(time.perf_counter())
+    done.put(np.diff(times))  # type: ignore[attr-defined]
+
+
+def print_waits(servers: dict[str, str], folder: Path, repeats: int, writers: int = 8, results: int = 200) -> None:
+    print(f"\nmilliseconds of a tell of one result, {writers} writers with {results} results each, {repeats} times")
+    print(f"{'':12s}{'mean':>10s}{'longest':>10s}{'ratio':>10s}{'results/s':>12s}", flush=True)
+    spawned = multiprocessing.get_context("spawn")
+    for kind, server in servers.items():
+        for _ in range(repeats):
+            with database(kind, server, folder) as url:
+                barrier, done = spawned.Barrier(writers), spawned.SimpleQueue()
+                started = [
+                    spawned.Process(target=waiter, args=(url, f"w{number}", results, barrier, done))
+                    for number in range(writers)
+                ]
+                for one in started:
+                    one.start()
+                each = [done.get() for _ in started]
+                for one in started:
+                    one.join()
+            waits, longest = np.concatenate(each), max(float(theirs.sum()) for theirs in each)
+            mean, most = 1e3 * waits.mean(), 1e3 * waits.max()
+            print(f"{kind:12s}{mean:>10.1f}{most:>10.1f}{most / mean:>10.1f}{len(waits) / longest:>12,.0f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--postgres", default=os.environ.get("SUREPICK_TEST_POSTGRES_URL"), help="a server to use too")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", choices=("rates", "commands"))
+    parser.add_argument("--only", choices=("rates", "commands", "waits"))
     parser.add_argument("--folder", help="where SQLite's file is; none: the folder for temporary files")
     parser.add_argument("--against", type=Path, help="the checkout of another version, to take turns with")
     parser.add_argument("--rate", nargs=5, help=argparse.SUPPRESS)
@@ -298,9 +333,11 @@ def main() -> None:
         print_ratios(servers, chosen.against.resolve(), chosen.seconds, chosen.repeats)
         return
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
-        if chosen.only != "commands":
+        if chosen.only in (None, "rates"):
             print_rates(servers, Path(folder), chosen.seconds, chosen.repeats)
-        if chosen.only != "rates":
+        if chosen.only in (None, "waits"):
+            print_waits(servers, Path(folder), chosen.repeats)
+        if chosen.only in (None, "commands"):
             with database("SQLite", "", Path(folder)) as url:
                 print_commands(url, Path(folder))
 

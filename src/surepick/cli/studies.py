@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,12 +26,38 @@ if TYPE_CHECKING:
     from surepick.policies import Policy
     from surepick.records import Arms
 
+VARIABLE = "SUREPICK_URL"
+PASSWORD = re.compile(r"://[^/?]*:[^/?]+@|[?&]password=")
+
+
+def given_url(url: str) -> str:
+    """The address that a command was given: "-" is the one in the environment.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if url == "-":
+        if not (kept := os.environ.get(VARIABLE, "")):
+            raise InvalidInput(
+                f"- stands for the address in {VARIABLE}, which is not set: "
+                f"export {VARIABLE}=postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, or write the address itself."
+            )
+        return kept
+    if PASSWORD.search(url):
+        note(
+            "there is a password in the command, which others can read in the list of processes and in your shell's "
+            f"history. Put the address into {VARIABLE} and write - in its place, or the password into ~/.pgpass."
+        )
+    return url
+
+
 UrlArgument = Annotated[
     str,
     typer.Argument(
         metavar="URL",
-        help="The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.",
+        help=f"The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; - for the one in {VARIABLE}.",
         show_default=False,
+        callback=given_url,
     ),
 ]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The study.", show_default=False)]
@@ -53,7 +81,8 @@ def command_line(command: str, url: str, *words: str) -> str:
     """A command to type next, quoted for a shell; a password in the address is not shown."""
     from surepick.studies.sql_engine import shown  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
-    return shlex.join(["surepick", command, shown(url), *words])
+    address = "-" if url == os.environ.get(VARIABLE) else shown(url)
+    return shlex.join(["surepick", command, address, *words])
 
 
 @reads_tables

@@ -47,7 +47,8 @@ def test_a_page_of_an_unfinished_study_is_written_and_that_is_all_it_takes(lab):
     result = surepick("report", url, "paint", "--out", folder / "r.html")
     assert result.exit_code == 0
     size = (folder / "r.html").stat().st_size
-    assert result.stdout == f"{folder / 'r.html'}: not-yet, {size / 1e6:.2f} MB.\n"
+    where = (folder / "r.html").as_uri()
+    assert result.stdout == f"{folder / 'r.html'}: not-yet, {size / 1e6:.2f} MB.\n{where}\n"
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "<h1>paint</h1>" in page
     assert "not certified yet" in page
@@ -67,6 +68,7 @@ def test_the_page_of_a_finished_study_is_that_of_its_certificate(lab):
         "study": "paint",
         "verdict": "certified",
         "file": str(folder / "r.html"),
+        "uri": (folder / "r.html").as_uri(),
         "bytes": len(page),
     }
     assert certificate_document(study, "paint")["sha256"] in page.decode()
@@ -106,6 +108,21 @@ def test_without_jinja_the_command_names_what_to_install(lab, monkeypatch, capsy
     code, message = refused(monkeypatch, capsys, "report", url, "paint", "--out", folder / "r.html")
     assert code == 2
     assert 'reports need jinja2, which is absent: pip install "surepick[reports]".' in message
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_the_page_is_opened_on_demand(lab, monkeypatch, found):
+    url, folder = lab
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or found)
+    monkeypatch.chdir(folder)
+    assert surepick("report", url, "paint", "--out", "a page.html").exit_code == 0
+    assert opened == []
+    result = surepick("report", url, "paint", "--out", "a page.html", "--open")
+    assert result.exit_code == 0
+    assert opened == [f"{folder.as_uri()}/a%20page.html"]
+    assert opened[0] in result.stdout
+    assert ("no browser could be started here" in result.stderr) == (not found)
 
 
 def test_the_help_says_what_it_is_for():

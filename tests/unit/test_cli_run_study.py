@@ -41,6 +41,8 @@ AWKWARD = (
 PROGRAM = """import os, sys, time
 from pathlib import Path
 here = Path(sys.argv[0]).parent
+if sys.argv[1] == "--":
+    del sys.argv[1]
 name, pulls = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
 def wait_for(condition):
     deadline = time.monotonic() + 30
@@ -181,7 +183,7 @@ def test_ids_reach_the_program_as_one_argument_and_no_shell(sqlite_url, tmp_path
     lab.program(
         "import json\nwith open(here / 'log', 'a') as log: print(json.dumps(sys.argv[1:]), file=log)\nprint(0.5)\n"
     )
-    code, _, _ = lab.run("--max-pulls", len(AWKWARD), arguments="{id} {pulls}  'x {id};{pulls}'")
+    code, _, _ = lab.run("--max-pulls", len(AWKWARD), arguments="-- {id} {pulls}  'x {id};{pulls}'")
     assert code == 3
     calls = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert calls == [[name, "1", f"x {name};1"] for name in AWKWARD]
@@ -322,7 +324,7 @@ def test_a_time_out_kills_what_the_program_started(lab):
     lab.program(sleeper + "(here / 'child').write_text(str(child.pid))\nchild.wait()\n")
     for seconds in (1, 4, 16, 64):  # on a busy machine the program takes a while to begin
         command = Command(f"{sys.executable} -ISE {lab.folder / 'measure.py'} {{id}}", timeout=seconds)
-        assert command.measure("a", 1).failure == f"it took longer than {seconds} s and was killed"
+        assert command.measure(["a"]).failure == f"it took longer than {seconds} s and was killed"
         if written(lab.folder, "child"):
             break
     (child,) = written(lab.folder, "child")
@@ -337,7 +339,7 @@ def test_what_a_program_leaves_running_is_not_waited_for(lab):
     )
     command = Command(f"{sys.executable} -ISE {lab.folder / 'measure.py'} {{id}} {{pulls}}", timeout=PATIENCE)
     try:
-        assert command.measure("a", 2) == Outcome(tuple(rewards("a", 2)))
+        assert command.measure(["a", "a"]) == Outcome(tuple(rewards("a", 2)))
     finally:
         os.kill(written(lab.folder, "child")[0], signal.SIGKILL)
 
@@ -429,10 +431,15 @@ class Played:
     """A program in this process: an outcome for each call."""
 
     play: object
-    takes_pulls: bool = True
 
-    def measure(self, name, pulls, running):
-        return self.play(name, pulls)
+    def check(self, ids):
+        pass
+
+    def share(self, pairs):
+        return [pair for pair in pairs if pair[0] == pairs[0][0]]
+
+    def measure(self, names, running):
+        return self.play(names[0], len(names))
 
 
 @pytest.mark.parametrize("outcome", [Outcome((0.5,)), Outcome(failure="it was cut off")])

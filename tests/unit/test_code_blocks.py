@@ -197,6 +197,15 @@ INSTEAD = {
             ),
         )
     ),
+    "surepick run-study URL NAME --measure-batch 'python measure_batch.py' --batch 1000": (
+        Instead(
+            "URL and NAME stand for those of a study",
+            (
+                HEADLINES.replace(" headlines ", " batches "),
+                "surepick run-study sqlite:///lab.db batches --measure-batch 'python measure_batch.py' --batch 1000",
+            ),
+        )
+    ),
     "createdb studies": Instead("needs a server: test_the_lines_for_a_server"),
     ON_A_SERVER: Instead("needs a server: test_the_lines_for_a_server"),
     "pg_dump --format=custom studies > studies.dump": Instead("needs a server: test_the_lines_for_a_server"),
@@ -219,6 +228,7 @@ FILES = {  # what a page supposes that the reader has
     "docs/reproduction.md": {"page.md": (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")},
     "docs/studies.md": {
         "measure.py": test_study_documents.CLICK,
+        "measure_batch.py": "import sys\nfor line in sys.stdin:\n    print(int(line.strip() == 'B'))\n",
         "backup/here.txt": "",
     },
 }

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from surepick.cli import options
-from surepick.cli.output import noted, print_json
+from surepick.cli.output import note, noted, print_json
 from surepick.cli.studies import NameArgument, UrlArgument
 from surepick.cli.studies import check_extra as check_studies
 from surepick.errors import InvalidInput
@@ -28,6 +28,7 @@ def report(
             help="With more candidates, leave out the comparison with a forecast, which takes long to compute.",
         ),
     ] = 1_000,
+    open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write what the complete rounds say as one page to pass on: answer, pictures, assumptions and log."""
@@ -44,9 +45,26 @@ def report(
         write_report(study, out, name=name, forecast_up_to=forecast_up_to)
     answer = study.certificate()
     if output is options.Format.json:
-        print_json({"study": name, "verdict": answer.verdict, "file": str(out), "bytes": out.stat().st_size})
-        return
-    typer.echo(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
+        size = out.stat().st_size
+        print_json({"study": name, "verdict": answer.verdict, "file": str(out), "uri": address(out), "bytes": size})
+    else:
+        typer.echo(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
+        typer.echo(address(out))
+    if open_page:
+        show_page(out)
+
+
+def address(path: Path) -> str:
+    """Where the file is, as terminals and browsers can follow it."""
+    return path.resolve().as_uri()
+
+
+def show_page(path: Path) -> None:
+    """Open the file in the browser; say so if there is none."""
+    import webbrowser  # noqa: PLC0415 (only where a page is shown)
+
+    if not webbrowser.open(address(path)):
+        note(f"no browser could be started here; open {address(path)} in one.")
 
 
 def check_page(path: Path) -> None:

@@ -14,12 +14,15 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, note, noted, print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra
-from surepick.studies.command import Command
+from surepick.errors import InvalidInput
+from surepick.studies.batch_command import BatchCommand
+from surepick.studies.command import Command, Program
 from surepick.studies.leases import format_time, parse_duration
 from surepick.studies.measuring import Loop
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
 
+SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 
@@ -27,20 +30,32 @@ def run_study(
     url: UrlArgument,
     name: NameArgument,
     measure: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--measure",
             metavar="'COMMAND {id} {pulls}'",
             help="Any program that prints one reward a line. It is run without a shell; {id} and {pulls} are replaced "
             "in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed one.",
         ),
-    ],
+    ] = None,
+    measure_batch: Annotated[
+        str | None,
+        typer.Option(
+            "--measure-batch",
+            metavar="COMMAND",
+            help="In place of --measure, and faster where measuring is cheap: a program that reads ids from its "
+            "standard input, one a line, and prints their rewards, one a line, in the same order.",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Calls at a time.")] = 1,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Kill a call after so long: 90s, 10m.")] = None,
     retries: Annotated[
         int, typer.Option("--retries", min=0, help="Failed calls for one candidate, in a row, before giving up.")
     ] = 3,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Most measurements that are leased at a time.")] = 64,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", min=1, help="Most measurements leased at a time; none: 64, a whole batch 1,000."),
+    ] = None,
     lease: Annotated[str, typer.Option("--lease", help="How long a lease lasts if this process dies.")] = "1h",
     worker: Annotated[
         str | None,
@@ -59,7 +74,7 @@ def run_study(
     from surepick.cli.answers import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
     from surepick.studies.durable import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
-    command = Command(measure, None if timeout is None else parse_duration(timeout))
+    command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
     seconds = parse_duration(lease)
     with noted():
         study = open_study(url, name)
@@ -69,7 +84,7 @@ def run_study(
         worker or f"{getpass.getuser()}@{socket.gethostname()}",
         slots=workers,
         retries=retries,
-        batch=batch,
+        batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
         lease=seconds,
         most=max_pulls,
         heard=_say,
@@ -92,6 +107,17 @@ def run_study(
             Console(highlight=False, soft_wrap=True).print(Text(more))
     if answer.verdict != "certified":
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Program:
+    if measure is not None and measure_batch is None:
+        return Command(measure, timeout)
+    if measure_batch is not None and measure is None:
+        return BatchCommand(measure_batch, timeout)
+    raise InvalidInput(
+        "say what measures, once: --measure 'COMMAND {id} {pulls}' for a program that is called for each candidate, or "
+        "--measure-batch COMMAND for one that reads many ids."
+    )
 
 
 def _interrupt(*_: object) -> None:

@@ -9,14 +9,18 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Protocol
 
 from surepick import settings
 from surepick.errors import InvalidInput
 from surepick.tables.table import as_number
+from surepick.text import printable
 
 LONGEST = 200  # characters of a program's words in a message
+
+Pair = tuple[str, str]  # (id, key) of a measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,28 @@ class Outcome:
     """What one call gave.
 
     Args:
-        rewards: the numbers that it printed, at most as many as were asked.
+        rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed.
         failure: why some or all are missing, in words; "" if none is.
     """
 
-    rewards: tuple[float, ...] = ()
+    rewards: tuple[float | None, ...] = ()
     failure: str = ""
+
+
+class Program(Protocol):
+    """What measures: one call is for some of the measurements of a lease."""
+
+    def check(self, ids: Sequence[str]) -> None:
+        """Refuse ids that it cannot be given."""
+        ...
+
+    def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """The measurements of a lease that one call takes."""
+        ...
+
+    def measure(self, names: Sequence[str], running: Running | None = None) -> Outcome:
+        """Call it once; `names` are the ids of the measurements."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +93,73 @@ class Command:
         """The program and its arguments for one call."""
         return [word.replace("{pulls}", str(pulls)).replace("{id}", name) for word in self._words]
 
-    def measure(self, name: str, pulls: int, running: Running | None = None) -> Outcome:
-        """Call the program once, for so many measurements of a candidate (one, without "{pulls}").
+    def check(self, ids: Sequence[str]) -> None:
+        """Refuse ids that the program would take for options.
+
+        Raises:
+            InvalidInput: an id begins with "-", and nothing in the template keeps it from being read as an option.
+        """
+        bare = [place for place, word in enumerate(self._words) if word.startswith("{id}")]
+        if all("--" in self._words[:place] for place in bare):
+            return
+        risky = [name for name in ids if name.startswith("-")]
+        if risky:
+            raise InvalidInput(
+                f"{len(risky)} ids begin with '-', the first is {printable(risky[0])!r}: a program can take such an "
+                "argument for an option. Say in the command where ids begin: -- {id} if the program knows --, as most "
+                "do, or an option of its own, as in --id={id}; or take --measure-batch, which gives ids on standard "
+                "input."
+            )
+
+    def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """The measurements of a lease that one call takes: of one candidate, one of them without "{pulls}"."""
+        same = [pair for pair in pairs if pair[0] == pairs[0][0]]
+        return same if self.takes_pulls else same[:1]
+
+    def measure(self, names: Sequence[str], running: Running | None = None) -> Outcome:
+        """Call the program once, for measurements of one candidate.
 
         Args:
+            names: its id, once a measurement; one without "{pulls}".
             running: the programs at work, for whoever must stop them.
         """
-        # To files, not pipes: what the program leaves running in the background may hold a pipe open for ever.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            try:
-                process = (running or Running()).start(self.arguments(name, pulls), out, err)
-            except (OSError, ValueError) as error:
-                return Outcome(failure=f"the program could not be started: {error}")
-            if process is None:
-                return Outcome(failure="it was not started any more")
-            try:
-                process.wait(self.timeout)
-            except subprocess.TimeoutExpired:
-                kill(process)
-                process.wait()
-                return Outcome(failure=f"it took longer than {self.timeout:g} s and was killed")
-            finally:
-                if running is not None:
-                    running.discard(process)
-            if process.returncode != 0:
-                said = _text(err).strip().splitlines()[-1:] or [""]
-                return Outcome(failure=f"{_ending(process.returncode)}: {said[0][:LONGEST]}".rstrip(": "))
-            return _read(_text(out), pulls)
+        out, failure = called(self.arguments(names[0], len(names)), self.timeout, running)
+        return Outcome(failure=failure) if failure else _read(out, len(names))
+
+
+def called(
+    arguments: list[str], timeout: float | None, running: Running | None = None, given: bytes = b""
+) -> tuple[str, str]:
+    """(what a program printed, why that is worth nothing: "" if it ended well).
+
+    Args:
+        timeout: seconds after which it and all that it started are killed; None: never.
+        running: the programs at work, for whoever must stop them.
+        given: on its standard input.
+    """
+    # To files, not pipes: what the program leaves running in the background may hold a pipe open for ever.
+    with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        into.write(given)
+        into.seek(0)
+        try:
+            process = (running or Running()).start(arguments, into, out, err)
+        except (OSError, ValueError) as error:
+            return "", f"the program could not be started: {error}"
+        if process is None:
+            return "", "it was not started any more"
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            process.wait()
+            return "", f"it took longer than {timeout:g} s and was killed"
+        finally:
+            if running is not None:
+                running.discard(process)
+        if process.returncode != 0:
+            said = _text(err).strip().splitlines()[-1:] or [""]
+            return "", f"{_ending(process.returncode)}: {said[0][:LONGEST]}".rstrip(": ")
+        return _text(out), ""
 
 
 class Running:
@@ -110,14 +170,14 @@ class Running:
         self._ended = False
         self._processes: set[subprocess.Popen[bytes]] = set()
 
-    def start(self, arguments: list[str], out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes] | None:
+    def start(
+        self, arguments: list[str], into: IO[bytes], out: IO[bytes], err: IO[bytes]
+    ) -> subprocess.Popen[bytes] | None:
         """Start a program as the leader of its own group, so that all of it can be killed; None once ended."""
         with self._lock:
             if self._ended:
                 return None
-            process = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-            )
+            process = subprocess.Popen(arguments, stdin=into, stdout=out, stderr=err, start_new_session=True)
             self._processes.add(process)
             return process
 
@@ -151,13 +211,19 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
+def number_in(line: str) -> float | None:
+    """The finite number that a line is; None if it is none."""
+    reward = as_number(line)
+    return None if reward is None or not math.isfinite(reward) else reward
+
+
 def _read(out: str, pulls: int) -> Outcome:
     """The rewards of a call that ended well; none of them if one line is wrong, since nobody knows which."""
     lines = [line.strip() for line in out.splitlines() if line.strip()]
     rewards = []
     for line in lines:
-        reward = as_number(line)
-        if reward is None or not math.isfinite(reward):
+        reward = number_in(line)
+        if reward is None:
             return Outcome(failure=f"it printed {line[:LONGEST]!r}, which is not a finite number")
         rewards.append(reward)
     told = f"it printed {len(rewards)} rewards for {pulls} measurements"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.studies.command import Command, Outcome, Running
+from surepick.studies.command import Outcome, Program, Running
 from surepick.studies.results import check_rewards
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
@@ -25,10 +26,10 @@ class MeasurementFailed(OutOfTurn):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Pulls of one candidate that are being measured: whose lease they are of, and their keys."""
+    """Pulls that are being measured: whose lease they are of, and the id and the key of each."""
 
     worker: str
-    name: str
+    names: tuple[str, ...]
     keys: tuple[str, ...]
 
 
@@ -52,7 +53,7 @@ class Loop:
     """
 
     study: Study
-    command: Command
+    command: Program
     worker: str
     slots: int = 1
     retries: int = 3
@@ -68,8 +69,10 @@ class Loop:
         """Measure until the study stops; False if the budget ended it before.
 
         Raises:
+            InvalidInput: an id is nothing that the program can be given.
             MeasurementFailed: a candidate failed too often, or a reward is not what the study declares.
         """
+        self.command.check(self.study.ids)
         workers = [f"{self.worker}/{slot + 1}" for slot in range(self.slots)]
         calls: dict[Future[Outcome], Call] = {}
         pool = ThreadPoolExecutor(self.slots)
@@ -84,7 +87,7 @@ class Loop:
                     over = not self._opened()
                     call = None if over else self._next(worker)
                     if call is not None:
-                        calls[pool.submit(self.command.measure, call.name, len(call.keys), self._running)] = call
+                        calls[pool.submit(self.command.measure, call.names, self._running)] = call
                 if not calls:
                     if over:
                         return self.study.stopped
@@ -116,47 +119,55 @@ class Loop:
         plan = self.study.ask(max(1, min(self.batch, fair)), worker=worker, lease=self.lease)
         if plan is None or plan.total == 0:
             return None
-        pairs = plan.keys()
-        name = pairs[0][0]
-        keys = tuple(key for other, key in pairs if other == name)
-        return Call(worker, name, keys if self.command.takes_pulls else keys[:1])
+        names, keys = zip(*self.command.share(plan.keys()), strict=True)
+        return Call(worker, names, keys)
 
-    def _check_declared(self, name: str, rewards: tuple[float, ...]) -> None:
+    def _check_declared(self, names: Sequence[str], rewards: Sequence[float]) -> None:
         """Refuse to go on if a reward is not what the study declares: to measure again would be to choose by value."""
         try:
-            check_rewards(rewards, self.study.noise, len(rewards), [name] * len(rewards))
+            check_rewards(rewards, self.study.noise, len(rewards), list(names))
         except InvalidInput as error:
             raise MeasurementFailed(
-                f"the program's answer for {name!r} cannot be told: {error} Nothing of this call was stored. If the "
-                "program is wrong, mend it and give the same command again; it is not asked again by itself, since "
-                "repeating a measurement because of its value would make the certificate worthless."
+                f"the program's answer for {_called(names)} cannot be told: {error} Nothing of this call was stored. "
+                "If the program is wrong, mend it and give the same command again; it is not asked again by itself, "
+                "since repeating a measurement because of its value would make the certificate worthless."
             ) from error
 
     def _conclude(self, call: Call, outcome: Outcome) -> None:
         """Tell what a call gave, and give back what it did not."""
-        number = len(outcome.rewards)
-        self._check_declared(call.name, outcome.rewards)
-        missing = call.keys[number:]
+        rows = list(zip_longest(call.names, call.keys, outcome.rewards))
+        came = [(name, key, reward) for name, key, reward in rows if reward is not None]
+        missing = [(name, key) for name, key, reward in rows if reward is None]
+        self._check_declared([name for name, _, _ in came], [reward for _, _, reward in came])
+        lacking = {name for name, _ in missing}
+        for name in dict.fromkeys(call.names):
+            self._failures[name] = self._failures[name] + 1 if name in lacking else 0
         if missing:
-            self._failures[call.name] += 1
             with suppress(OutOfTurn):  # the study was closed, or the plan abandoned: nothing waits for them
-                self.study.fail([call.name] * len(missing), missing, worker=call.worker)
-        else:
-            self._failures[call.name] = 0
-        receipt = Receipt()
-        if number:
-            try:
-                receipt = self.study.tell([call.name] * number, outcome.rewards, call.keys[:number], worker=call.worker)
-            except InvalidInput as error:
-                raise MeasurementFailed(
-                    f"a result of {call.name!r} was refused: {error} If this study is measured in several places at "
-                    "once, give each of them a name of its own (--worker)."
-                ) from error
-        if self._failures[call.name] > self.retries and not self.study.stopped:
+                self.study.fail([name for name, _ in missing], [key for _, key in missing], worker=call.worker)
+        receipt = self._tell(call, came) if came else Receipt()
+        tired = next((name for name, _ in missing if self._failures[name] > self.retries), None)
+        if tired is not None and not self.study.stopped:
             raise MeasurementFailed(
-                f"{call.name!r} could not be measured in {self._failures[call.name]} calls, one after the other; in "
+                f"{tired!r} could not be measured in {self._failures[tired]} calls, one after the other; in "
                 f"the last, {outcome.failure}. What was told is stored; the study goes on when the program works, with "
                 "the same command."
             )
         if self.heard is not None:
             self.heard(self.study, receipt)
+
+    def _tell(self, call: Call, came: Sequence[tuple[str, str, float]]) -> Receipt:
+        names, keys, rewards = zip(*came, strict=True)
+        try:
+            return self.study.tell(names, rewards, keys, worker=call.worker)
+        except InvalidInput as error:
+            raise MeasurementFailed(
+                f"a result of {_called(names)} was refused: {error} If this study is measured in several places at "
+                "once, give each of them a name of its own (--worker)."
+            ) from error
+
+
+def _called(names: Sequence[str]) -> str:
+    """Candidates as a message names them."""
+    others = len(set(names)) - 1
+    return repr(names[0]) + (f" and {others} others" if others > 0 else "")

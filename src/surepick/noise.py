@@ -60,8 +60,8 @@ class SubGaussian:
             raise InvalidInput(f"sigma is {quoted(self.sigma)}; it must be a number, or one per arm.") from error
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
-                f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one per "
-                "arm. Every width of a certificate is proportional to it."
+                f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one "
+                "per arm. Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
         object.__setattr__(self, "sigma", frozen)
@@ -94,7 +94,9 @@ class Bounded:
     def __post_init__(self) -> None:
         low, high = as_number("low", self.low), as_number("high", self.high)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise InvalidInput(f"the bounds are [{quoted(self.low)}, {quoted(self.high)}]; low must be below high, both finite.")
+            raise InvalidInput(
+                f"the bounds are [{quoted(self.low)}, {quoted(self.high)}]; low must be below high, both finite."
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -241,8 +243,8 @@ def _checked_failure(failure: float) -> float:
     chance = as_number("failure", failure)
     if not 0.0 < chance < 1.0:
         raise InvalidInput(
-            f"failure is {quoted(failure)}; it must lie strictly between 0 and 1: the probability with which the bound on "
-            "the standard deviation may be too small, which is taken from delta."
+            f"failure is {quoted(failure)}; it must lie strictly between 0 and 1: the probability with which the bound "
+            "on the standard deviation may be too small, which is taken from delta."
         )
     return chance
 

@@ -22,6 +22,7 @@ from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
 from surepick.noise import Noise, largest_scale, parse_noise
+from surepick.paths import is_file
 from surepick.policies import make_policy
 from surepick.records import Arms, FloatArray
 from surepick.reports import forecast_figure
@@ -104,7 +105,7 @@ def forecast(
 
     Lists with commas are compared in every combination. Nothing is measured and nothing is stored.
     """
-    if source in BUILT_IN and not Path(source).exists():
+    if source in BUILT_IN and not is_file(Path(source)):
         _refuse_table_options(source, name, features, reward, minimize, standardize, intercept)
         subject = _built_in(source, noise, seed)
     else:

@@ -8,7 +8,6 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ from rich.text import Text
 from surepick.cli import options
 from surepick.cli.output import print_json
 from surepick.errors import InvalidInput
+from surepick.studies.leases import format_utc
 
 if TYPE_CHECKING:
     from surepick.policies import Policy
@@ -207,7 +207,7 @@ def list_all(url: UrlArgument, output: options.FormatOption = options.Format.tex
                         "policy": one.policy,
                         "epsilon": one.epsilon,
                         "delta": one.delta,
-                        "created": datetime.fromtimestamp(one.created_at, UTC).isoformat(),
+                        "created": format_utc(one.created_at),
                         "rounds": one.rounds,
                         "pulls": one.pulls,
                         "verdict": one.verdict,

@@ -16,6 +16,7 @@ from surepick.cli import options
 from surepick.cli.output import print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line, note, noted
 from surepick.errors import InvalidInput
+from surepick.paths import is_file
 from surepick.records import Plan
 from surepick.studies.leases import ANYONE, format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
@@ -98,7 +99,7 @@ def check_table_name(path: Path) -> None:
 
 def _keep_rewards(study: Study, out: Path) -> None:
     """Refuse to write over a file whose rewards were not told."""
-    if not out.is_file():
+    if not is_file(out):
         return
     table = read_table(out)
     if not {KEY, REWARD} <= table.columns.keys():

@@ -22,6 +22,7 @@ from surepick.complexity import KernelChoice, choose_kernel
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
+from surepick.paths import is_file
 from surepick.randomness import stream
 from surepick.records import IntArray
 from surepick.threads import one_thread
@@ -78,7 +79,7 @@ def tune(
 
     The norm is an estimate: a certificate that uses it is heuristic unless you can vouch for it.
     """
-    built_in = source in BUILT_IN and not Path(source).exists()
+    built_in = source in BUILT_IN and not is_file(Path(source))
     if built_in:
         if any((name, features, reward, minimize, standardize, intercept)):
             raise InvalidInput(

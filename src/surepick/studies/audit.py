@@ -12,6 +12,7 @@ import numpy as np
 from surepick.codec import encode
 from surepick.errors import StorageError, SurepickError
 from surepick.studies.board import Board
+from surepick.studies.legible import UNREADABLE, Illegible
 from surepick.studies.log import Decision, Planned
 from surepick.studies.study import Study
 
@@ -22,7 +23,6 @@ ALTERED = (
     "The database was altered or is damaged, or another version computed it. Nothing was changed now; take the latest "
     "backup (docs/studies.md)."
 )
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what values of a wrong kind cause
 COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
 
 
@@ -50,11 +50,12 @@ def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
             else:
                 again = _judged(study, before, planned, name)
             difference = _difference(decision, again, tolerance)
-        except StorageError:
-            raise
         except (SurepickError, *UNREADABLE) as error:
+            if isinstance(error, StorageError) and not isinstance(error, Illegible):
+                raise
             raise StorageError(
-                f"study {name!r}: decision {decision.plan} cannot be computed from what was told: {error} {ALTERED}"
+                f"study {name!r}: decision {decision.plan} cannot be computed from what was told: "
+                f"{_cause(error)} {ALTERED}"
             ) from error
         if difference:
             raise StorageError(
@@ -74,6 +75,11 @@ def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
     return found
 
 
+def _cause(error: Exception) -> object:
+    """What is wrong with a value, without the words around it."""
+    return error.__cause__ if isinstance(error, Illegible) else error
+
+
 def _judged(study: Study, before: Decision, planned: Planned, name: str) -> Decision:
     """The decision on a plan that is closed."""
     board = _board(study, planned)
@@ -89,9 +95,9 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
         return
     try:
         board = _board(study, planned)
-    except UNREADABLE as error:
+    except (Illegible, *UNREADABLE) as error:
         raise StorageError(
-            f"study {name!r}: what was told of plan {planned.number} cannot be read: {error} {ALTERED}"
+            f"study {name!r}: what was told of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
         ) from error
     if board.closed:
         _check_complete(board, name)

@@ -15,6 +15,8 @@ Clock = Callable[[], float]
 ANYONE = "anyone"
 KEY = re.compile(r"p([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})@(.*)", re.DOTALL)  # as it is written, so that each is one
 LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
+BEYOND = (OSError, OverflowError, ValueError)  # what a damaged time causes, each on another platform
+NO_TIME = "a time of no calendar"
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -52,7 +54,10 @@ def _plain(text: str | float) -> float:
 
 def format_time(seconds: float) -> str:
     """A time as people of this machine's time zone write it, to the minute."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    except BEYOND:
+        return NO_TIME
 
 
 def to_the_minute(seconds: float) -> str:
@@ -66,7 +71,10 @@ def to_the_minute(seconds: float) -> str:
 
 def format_utc(seconds: float) -> str:
     """A time in UTC, ISO 8601, to the microsecond."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    except BEYOND:
+        return NO_TIME
 
 
 def read_key(key: str, name: str) -> tuple[int, int] | None:

@@ -242,7 +242,8 @@ class Study:
         """
         arms, names = self._arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, telling.labels(keys, len(arms)), source=parts.source(worker))
+        named, teller = telling.labels(keys, len(arms)), parts.source(worker)
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, named, source=teller)
         return self._tell(rows.rows(np.flatnonzero(seen.counts)), worker, plan)
 
     def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> Receipt:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.settings import storable_text, texts_of
+from surepick.text import printable
 
 if TYPE_CHECKING:
     from surepick.intervals import Deciding
@@ -545,4 +546,4 @@ class Certificate:
             *(["This holds if:"] if self.assumptions else []),
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import print_json, say
 from surepick.cli.studies import NameArgument, UrlArgument, noted
 from surepick.cli.studies import check_extra as check_studies
 from surepick.errors import InvalidInput
@@ -46,7 +46,7 @@ def report(
     if output is options.Format.json:
         print_json({"study": name, "verdict": answer.verdict, "file": str(out), "bytes": out.stat().st_size})
         return
-    typer.echo(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
+    say(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
 
 
 def check_page(path: Path) -> None:

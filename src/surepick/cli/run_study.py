@@ -9,18 +9,15 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.cli.output import INTERRUPTED, NOT_CERTIFIED, Text, print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, note, noted
 from surepick.studies.command import Command
 from surepick.studies.leases import format_time, parse_duration
 from surepick.studies.measuring import Loop
 from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
-
-INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 
 def run_study(

@@ -14,10 +14,9 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json, say
 from surepick.errors import InvalidInput
 from surepick.studies.leases import format_utc
 
@@ -185,7 +184,7 @@ def _more_options(pairs: list[str]) -> dict[str, Any]:
             raise InvalidInput(f"--option {pair!r} is not understood; write NAME=VALUE, e.g. largest_batch=200.")
         try:
             found[name.strip()] = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             found[name.strip()] = text
     return found
 
@@ -219,7 +218,7 @@ def list_all(url: UrlArgument, output: options.FormatOption = options.Format.tex
         )
         return
     if not studies:
-        typer.echo("No studies yet; start one with surepick create.")
+        say("No studies yet; start one with surepick create.")
         return
     table = Table(box=box.SIMPLE_HEAD)
     for header in ("study", "policy", "verdict"):

@@ -10,10 +10,9 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table as Shown
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json, say
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line, note, noted
 from surepick.errors import InvalidInput
 from surepick.paths import is_file
@@ -211,10 +210,10 @@ def tell(
         print_json({**counted, "empty": empty, "closed": receipt.closed, "stopped": study.stopped})
         return
     for line in _receipt_lines(receipt, empty):
-        typer.echo(line)
+        say(line)
     if receipt.late and receipt.plan and not receipt.counted:
-        typer.echo(f"If they are of the open round, tell them with --plan {receipt.plan} and keys of their own.")
-    typer.echo(f"{name}: {progress}")
+        say(f"If they are of the open round, tell them with --plan {receipt.plan} and keys of their own.")
+    say(f"{name}: {progress}")
 
 
 def _told(
@@ -339,8 +338,8 @@ def release(
     if output is options.Format.json:
         print_json({"study": name, "worker": worker, "released": pulls})
         return
-    typer.echo(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
-    typer.echo(f"{name}: {study.progress()}")
+    say(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
+    say(f"{name}: {study.progress()}")
 
 
 def close(
@@ -359,4 +358,4 @@ def _print_status(study: Study, name: str, output: options.Format) -> None:
     if output is options.Format.json:
         print_json({"study": name, "status": str(study.progress()), "stopped": study.stopped})
         return
-    typer.echo(f"{name}: {study.progress()}")
+    say(f"{name}: {study.progress()}")

@@ -13,11 +13,10 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.forecast import BUILT_IN
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json
 from surepick.complexity import KernelChoice, choose_kernel
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
@@ -207,7 +206,8 @@ def _print(tuned: Tuned, notes: tuple[str, ...], environment: Environment) -> No
         console.print(Text.assemble(("note: ", "bold yellow"), sentence))
     console.print(Text(NOT_REUSED))
     if tuned.command:
-        console.print(Text(f"\n{tuned.command}"))
+        console.print()
+        console.print(Text(tuned.command))
 
 
 def _rows(total: int, best: int) -> list[int]:

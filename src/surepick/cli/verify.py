@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.cli.output import NOT_CERTIFIED, Text, print_json
 from surepick.errors import InvalidInput
 from surepick.studies.verify import Verification, read_certificate, verify_certificate
 from surepick.studies.verify_lines import Line

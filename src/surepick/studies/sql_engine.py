@@ -32,7 +32,7 @@ def read_url(url: str) -> URL:
         InvalidInput: it is no such address, or of another kind of database, or its driver is absent.
     """
     try:
-        address = make_url(storable_text("the address of the database", url))
+        address = make_url(storable_text("the address of the database", url) if isinstance(url, str) else url)
     except (ArgumentError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise

@@ -19,6 +19,7 @@ from surepick.arrays import BoolArray, FloatArray, IntArray, freeze, record, set
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.intervals import Deciding
 from surepick.settings import storable_text, texts_of
+from surepick.text import printable
 
 __all__ = [
     "CHECKED_ENTRIES",
@@ -508,4 +509,4 @@ class Certificate:
             *(["This holds if:"] if self.assumptions else []),
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)

@@ -106,9 +106,7 @@ def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
     if not hasattr(values, "__iter__"):
         raise InvalidInput(f"{what} is {quoted(values)}; give a sequence of texts.")
     given = tuple(values)
-    missing = [
-        row for row, value in enumerate(given) if value is None or (isinstance(value, float) and math.isnan(value))
-    ]
+    missing = [row for row, one in enumerate(given) if one is None or (isinstance(one, float) and math.isnan(one))]
     if missing:
         raise InvalidInput(
             f"{len(missing)} of {len(given)} {what} are missing: the first is {given[missing[0]]}, in place "

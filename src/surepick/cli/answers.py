@@ -9,8 +9,8 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from surepick.cli.output import Text
 from surepick.experiments import Run
 from surepick.noise import Noise, informative
 from surepick.policies import Policy

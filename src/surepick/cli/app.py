@@ -6,19 +6,22 @@ Exit codes: 0 done, 1 storage or internal failure, 2 bad input, 3 not certified.
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.text import Text
 from typer.core import TyperGroup
 
 import surepick
-from surepick.cli.output import BAD_INPUT, DONE, FAILURE
+from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, Text, say
 from surepick.errors import NotConverged, StorageError, SurepickError
+from surepick.text import one_line
 
 EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a picture
 PANELS = {  # in the order of --help: the file and the function of each command; a command loads its own file only
@@ -72,8 +75,31 @@ def as_written(text: str) -> str:
     return EMOJI_CODE.sub(r":[none]\1[/none]", escape(text))
 
 
+@contextmanager
+def _one_line_usage() -> Iterator[None]:
+    """What Typer says about words that it does not understand quotes them: on one line, and not too long."""
+    try:
+        yield
+    except Exception as error:
+        said: Any = error  # Typer has its own copy of Click's errors, which are not for others to name
+        if hasattr(said, "format_message") and isinstance(getattr(said, "message", None), str):
+            said.message = one_line(said.message)
+        raise
+
+
 class Commands(TyperGroup):
     """The commands, each loaded when it is asked for: `tell` does not wait for what `bench` needs."""
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with _one_line_usage():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _one_line_usage():
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:  # Typer would end without a word
+                _end("interrupted. What was stored stays; the same command goes on.", INTERRUPTED)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the signature is Typer's)
         return list(COMMANDS)
@@ -105,7 +131,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"surepick {surepick.__version__}")
+        say(f"surepick {surepick.__version__}")
         raise typer.Exit(DONE)
 
 
@@ -120,16 +146,22 @@ def _main(
 
 def main() -> None:
     """Run the command line; every error that surepick raises on purpose becomes one message and an exit code."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         app()
     except (StorageError, NotConverged) as error:
-        errors.print(_message(error))
-        sys.exit(FAILURE)
+        _end(str(error), FAILURE)
     except SurepickError as error:
-        errors.print(_message(error))
-        sys.exit(BAD_INPUT)
+        _end(str(error), BAD_INPUT)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILURE)
+    except MemoryError:
+        _end("this machine has not enough memory for that. Take fewer candidates or features.", FAILURE)
+    except RecursionError:
+        _end("something in the input is nested too deeply to be read. See that it is the file that you meant.", FAILURE)
 
 
-def _message(error: SurepickError) -> Text:
-    return Text.assemble(("error: ", "bold red"), str(error))
+def _end(sentence: str, code: int) -> NoReturn:
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors.print(Text.assemble(("error: ", "bold red"), sentence))
+    sys.exit(code)

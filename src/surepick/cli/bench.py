@@ -13,7 +13,7 @@ from surepick.cli import options
 from surepick.cli.bench_grid import grid
 from surepick.cli.bench_progress import end_if_all_failed, progress, report_failures, said_when_interrupted
 from surepick.cli.bench_tables import print_summary, summary_json
-from surepick.cli.output import print_json
+from surepick.cli.output import print_json, say
 from surepick.errors import InvalidInput
 from surepick.experiments import Results, experiments, read_results, restricted, run_experiments
 from surepick.experiments.published import read_off
@@ -56,7 +56,7 @@ def run(
     report_failures(results)
     _print(results, answer_format)
     if answer_format is options.Format.text:
-        typer.echo(f"Replicates: {out}   rounds: {out.with_suffix('.rounds.parquet')}")
+        say(f"Replicates: {out}   rounds: {out.with_suffix('.rounds.parquet')}")
     end_if_all_failed(results)
 
 
@@ -79,7 +79,7 @@ def figures(
     found = read_results(results)  # refuses what is no table of results
     rounds = read_table(results.with_suffix(".rounds.parquet")) if found.rounds else None
     for path in experiment_figures(read_table(results), rounds, out, published=read_off()):
-        typer.echo(str(path))
+        say(str(path))
 
 
 def _print(results: Results, answer_format: options.Format) -> None:

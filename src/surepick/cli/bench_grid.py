@@ -10,12 +10,11 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.bench_progress import end_if_all_failed, progress, report_failures, said_when_interrupted
 from surepick.cli.bench_tables import WIDTH, number, share_text, summary_json
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json, say
 from surepick.errors import InvalidInput
 from surepick.experiments import CellSummary, experiment, run_experiments, summarize
 from surepick.experiments.grid import AXES, grid_experiment, ranked
@@ -48,7 +47,7 @@ def grid(
     if not policy:
         raise InvalidInput(f"whose constants? Give --policy with one of {', '.join(base.policies)}.")
     chosen = grid_experiment(base, policy, environment=environment or None, axes=_axes(given))
-    typer.echo(WARNING, err=True)
+    say(WARNING, err=True)
     with said_when_interrupted(out), progress((chosen,)) as show:
         results = run_experiments([chosen], out=out, runs=runs, first_seed=seed, jobs=jobs, data=data, on_result=show)
     report_failures(results)

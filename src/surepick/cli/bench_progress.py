@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from surepick.cli.output import Text, say
 from surepick.errors import InvalidInput
 from surepick.experiments import Experiment, Results
 
@@ -31,7 +32,7 @@ def report_failures(results: Results) -> None:
         "command tries them again:"
     )
     for row in failed[:MOST_FAILURES]:
-        errors.print(f"  {row['key']}: {row['failure']}", markup=False)
+        errors.print(Text(f"  {row['key']}: {row['failure']}"))
     if len(failed) > MOST_FAILURES:
         errors.print(f"  and {len(failed) - MOST_FAILURES:,} more, in the column 'failure'.")
 
@@ -58,7 +59,7 @@ def said_when_interrupted(out: Path) -> Iterator[None]:
 def progress(chosen: tuple[Experiment, ...]) -> Iterator[Callable[[int, int, dict[str, Any]], None]]:
     """A callback for `run_experiments`: a bar with the time left, or a line now and then where there is no terminal."""
     for each in chosen:
-        typer.echo(f"{each.name}: {each.title}", err=True)
+        say(f"{each.name}: {each.title}", err=True)
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -88,7 +89,7 @@ def _lines() -> Callable[[int, int, dict[str, Any]], None]:
         now = time.monotonic()
         if not row:
             first = done
-            typer.echo(
+            say(
                 f"{done:,} of {total:,} replicates are there already."
                 if done
                 else f"{total:,} replicate{'s' * (total > 1)}.",
@@ -97,7 +98,7 @@ def _lines() -> Callable[[int, int, dict[str, Any]], None]:
         elif now - printed >= QUIET_SECONDS or done == total:
             printed = now
             left = (now - started) / (done - first) * (total - done)
-            typer.echo(f"{done:,} of {total:,} replicates, {_minutes(left)} left", err=True)
+            say(f"{done:,} of {total:,} replicates, {_minutes(left)} left", err=True)
 
     return show
 

@@ -8,8 +8,8 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from surepick.cli.output import Text
 from surepick.codec import encode
 from surepick.experiments import CellSummary, Results, experiment, experiment_names, summarize
 from surepick.experiments.summary import Share, Spread
@@ -60,7 +60,8 @@ def print_summary(results: Results) -> None:
     for name in results.experiments:
         mine = [cell for cell in cells if cell.experiment == name]
         title = experiment(name).title if name in experiment_names() else ""
-        console.print(Text.assemble("\n", (name, "bold"), f"   {title}"))
+        console.print()
+        console.print(Text.assemble((name, "bold"), f"   {title}"))
         if _note(name):
             console.print(Text(_note(name), "yellow"))
         console.print(_table(OWN, [own_row(cell) for cell in mine]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_rounds, run_json
-from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.cli.output import NOT_CERTIFIED, Text, print_json, say
 from surepick.cli.progress import round_bars
 from surepick.cli.run import print_truth
 from surepick.complexity import uniform_pulls
@@ -64,6 +63,7 @@ def _explain(num_arms: int, epsilon: float) -> None:
         Text(
             f"{num_arms} images of handwritten digits. Measuring an image gives its worth plus noise of standard "
             "deviation 1: a 7 is worth 1, a 1, 2 or 9 is worth 0.8, any other digit 0.5. Only pixels and noisy "
-            f"measurements are seen. Asked: an image whose worth is within {epsilon:g} of the best.\n"
+            f"measurements are seen. Asked: an image whose worth is within {epsilon:g} of the best."
         )
     )
+    say()

@@ -8,10 +8,9 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json
 from surepick.cli.table_options import reads_tables
 from surepick.designs import solve_design
 from surepick.errors import InvalidInput

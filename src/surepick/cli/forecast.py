@@ -11,10 +11,9 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json
 from surepick.cli.policies import check_one_norm, policy_grid
 from surepick.cli.table_options import given_options, reads_tables
 from surepick.complexity import uniform_pulls
@@ -23,6 +22,7 @@ from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
 from surepick.noise import Noise, largest_scale, parse_noise
+from surepick.paths import is_file
 from surepick.policies import make_policy
 from surepick.records import Arms, FloatArray
 from surepick.reports import forecast_figure
@@ -108,7 +108,7 @@ def forecast(
 
     Lists with commas are compared in every combination. Nothing is measured and nothing is stored.
     """
-    if source in BUILT_IN and not Path(source).exists():
+    if source in BUILT_IN and not is_file(Path(source)):
         _refuse_table_options(source, name, features, reward, minimize, standardize, intercept, given_options(reading))
         subject = _built_in(source, noise, seed)
     else:
@@ -124,7 +124,7 @@ def forecast(
     specs = {}
     with Console(stderr=True).status("forecasting ...") as status:
         for label, (chosen, settings) in grid.items():
-            status.update(f"forecasting {label} ...")
+            status.update(Text(f"forecasting {label} ..."))
             row, specs[label] = _row(label, chosen, settings, subject, epsilon, delta, seed, rehearsals)
             rows.append(row)
     uniform = uniform_pulls(subject.arms.num_arms, sigma=largest_scale(subject.noise), epsilon=epsilon, delta=delta)
@@ -281,7 +281,8 @@ def _print(
     norms = sorted({f"{row.guess.guess_norm:.3g}" for row in rows if row.guess and row.guess.guess_norm is not None})
     if norms:
         console.print(Text(f"Norm that the guessed means need: {', '.join(norms)}."))
-    console.print(Text(f"\n{counsel}", style="bold"))
+    console.print()
+    console.print(Text(counsel, style="bold"))
 
 
 def _cells(row: ForecastRow, guessed: bool, notes: dict[str, int]) -> list[str | Text]:
@@ -290,9 +291,9 @@ def _cells(row: ForecastRow, guessed: bool, notes: dict[str, int]) -> list[str |
     marks = ([] if row.believable else ["!"]) + [str(number) for number in numbers]
     noted = Text(" ".join(marks), style="" if row.believable else "bold red")
     if row.worst is None:
-        return [row.name, "", *(["refused"] if guessed else []), "refused", noted]
+        return [Text(row.name), "", *(["refused"] if guessed else []), "refused", noted]
     shown = f"{row.guess.total:,}" if row.guess is not None else ""
-    return [row.name, _dims(row.worst), *([shown] if guessed else []), f"{row.worst.total:,}", noted]
+    return [Text(row.name), _dims(row.worst), *([shown] if guessed else []), f"{row.worst.total:,}", noted]
 
 
 def _dims(found: Forecast) -> str:

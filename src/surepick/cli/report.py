@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from surepick.cli import options
-from surepick.cli.output import note, noted, print_json
+from surepick.cli.output import note, noted, print_json, say
 from surepick.cli.studies import NameArgument, UrlArgument
 from surepick.cli.studies import check_extra as check_studies
 from surepick.errors import InvalidInput
@@ -48,8 +48,8 @@ def report(
         size = out.stat().st_size
         print_json({"study": name, "verdict": answer.verdict, "file": str(out), "uri": address(out), "bytes": size})
     else:
-        typer.echo(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
-        typer.echo(address(out))
+        say(f"{out}: {answer.verdict}, {out.stat().st_size / 1e6:.2f} MB.")
+        say(address(out))
     if open_page:
         show_page(out)
 

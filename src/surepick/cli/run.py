@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.answers import print_certificate, print_registration, print_rounds, run_json
-from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.cli.output import NOT_CERTIFIED, Text, print_json
 from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
 from surepick.cli.policies import chosen_policy, norm_options
 from surepick.cli.progress import round_bars

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, note, noted, print_json
+from surepick.cli.output import INTERRUPTED, NOT_CERTIFIED, Text, note, noted, print_json
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra
 from surepick.errors import InvalidInput
 from surepick.studies.batch_command import BatchCommand
@@ -23,7 +22,6 @@ from surepick.studies.study import Study
 from surepick.studies.telling import Receipt
 
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
-INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 
 def run_study(

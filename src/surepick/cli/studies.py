@@ -7,19 +7,18 @@ import json
 import os
 import re
 import shlex
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import note, noted, print_json
+from surepick.cli.output import Text, note, noted, print_json, say
 from surepick.cli.table_options import reads_tables
 from surepick.errors import InvalidInput
+from surepick.studies.leases import format_utc
 from surepick.tables.reading import ReadOptions
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def _more_options(pairs: list[str]) -> dict[str, Any]:
             raise InvalidInput(f"--option {pair!r} is not understood; write NAME=VALUE, e.g. largest_batch=200.")
         try:
             found[name.strip()] = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             found[name.strip()] = text
     return found
 
@@ -226,7 +225,7 @@ def list_all(url: UrlArgument, output: options.FormatOption = options.Format.tex
                         "policy": one.policy,
                         "epsilon": one.epsilon,
                         "delta": one.delta,
-                        "created": datetime.fromtimestamp(one.created_at, UTC).isoformat(),
+                        "created": format_utc(one.created_at),
                         "rounds": one.rounds,
                         "pulls": one.pulls,
                         "verdict": one.verdict,
@@ -239,7 +238,7 @@ def list_all(url: UrlArgument, output: options.FormatOption = options.Format.tex
         )
         return
     if not studies:
-        typer.echo("No studies yet; start one with surepick create.")
+        say("No studies yet; start one with surepick create.")
         return
     table = Table(box=box.SIMPLE_HEAD)
     for header in ("study", "policy", "verdict"):

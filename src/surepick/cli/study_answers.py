@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, noted, print_json
+from surepick.cli.output import NOT_CERTIFIED, Text, noted, print_json, say
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra
 from surepick.cli.study_work import check_table_name, resumed
 from surepick.errors import InvalidInput
@@ -89,7 +88,7 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
             }
         )
     elif answer.pulls == 0 and answer.verdict == "not-yet":
-        typer.echo("No recommendation yet: no round is complete.")
+        say("No recommendation yet: no round is complete.")
     else:
         Console(highlight=False, soft_wrap=True).print(Text.assemble((answer.best_arm, "bold"), f"   {answer.verdict}"))
     if answer.verdict != "certified":
@@ -159,4 +158,4 @@ def export(
     if output is options.Format.json:
         print_json({"study": name, "rows": rows, "file": str(out)})
         return
-    typer.echo(f"{out}: {rows:,} rows.")
+    say(f"{out}: {rows:,} rows.")

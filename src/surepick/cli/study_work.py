@@ -10,13 +10,13 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table as Shown
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import note, noted, print_json
+from surepick.cli.output import Text, note, noted, print_json, say
 from surepick.cli.studies import NameArgument, UrlArgument, check_extra, command_line
 from surepick.cli.table_options import reads_tables
 from surepick.errors import InvalidInput
+from surepick.paths import is_file
 from surepick.records import Plan
 from surepick.studies.leases import ANYONE, format_time, format_utc
 from surepick.studies.log import INDEPENDENT_OF_VALUE
@@ -99,7 +99,7 @@ def check_table_name(path: Path) -> None:
 
 def _keep_rewards(study: Study, out: Path) -> None:
     """Refuse to write over a file whose rewards were not told."""
-    if not out.is_file():
+    if not is_file(out):
         return
     with noted():
         table = read_table(out)
@@ -216,10 +216,10 @@ def tell(
         print_json({**counted, "empty": empty, "closed": receipt.closed, "stopped": study.stopped})
         return
     for line in _receipt_lines(receipt, empty):
-        typer.echo(line)
+        say(line)
     if receipt.late and receipt.plan and not receipt.counted:
-        typer.echo(f"If they are of the open round, tell them with --plan {receipt.plan} and keys of their own.")
-    typer.echo(f"{name}: {progress}")
+        say(f"If they are of the open round, tell them with --plan {receipt.plan} and keys of their own.")
+    say(f"{name}: {progress}")
 
 
 def _told(
@@ -348,8 +348,8 @@ def release(
     if output is options.Format.json:
         print_json({"study": name, "worker": worker, "released": pulls})
         return
-    typer.echo(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
-    typer.echo(f"{name}: {study.progress()}")
+    say(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
+    say(f"{name}: {study.progress()}")
 
 
 def close(
@@ -368,4 +368,4 @@ def _print_status(study: Study, name: str, output: options.Format) -> None:
     if output is options.Format.json:
         print_json({"study": name, "status": str(study.progress()), "stopped": study.stopped})
         return
-    typer.echo(f"{name}: {study.progress()}")
+    say(f"{name}: {study.progress()}")

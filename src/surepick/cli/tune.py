@@ -13,16 +13,16 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from surepick.cli import options
 from surepick.cli.forecast import BUILT_IN
-from surepick.cli.output import print_json
+from surepick.cli.output import Text, print_json
 from surepick.cli.table_options import given_options, reads_tables
 from surepick.complexity import KernelChoice, choose_kernel
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.noise import parse_noise
+from surepick.paths import is_file
 from surepick.randomness import stream
 from surepick.records import IntArray
 from surepick.tables import ReadOptions
@@ -83,7 +83,7 @@ def tune(
 
     The norm is an estimate: a certificate that uses it is heuristic unless you can vouch for it.
     """
-    built_in = source in BUILT_IN and not Path(source).exists()
+    built_in = source in BUILT_IN and not is_file(Path(source))
     if built_in:
         if any((name, features, reward, minimize, standardize, intercept, given_options(reading))):
             raise InvalidInput(
@@ -215,7 +215,8 @@ def _print(tuned: Tuned, notes: tuple[str, ...], environment: Environment) -> No
         console.print(Text.assemble(("note: ", "bold yellow"), sentence))
     console.print(Text(NOT_REUSED))
     if tuned.command:
-        console.print(Text(f"\n{tuned.command}"))
+        console.print()
+        console.print(Text(tuned.command))
 
 
 def _rows(total: int, best: int) -> list[int]:

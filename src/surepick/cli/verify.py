@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, print_json
+from surepick.cli.output import NOT_CERTIFIED, Text, print_json
 from surepick.cli.table_options import given_options, reads_tables
 from surepick.errors import InvalidInput
 from surepick.studies.registration import read_code

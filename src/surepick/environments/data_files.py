@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from surepick.errors import DatasetMissing, InvalidInput
+from surepick.paths import is_file
 from surepick.records import FloatArray, IntArray
 
 Value = TypeVar("Value", bound=Hashable)
@@ -21,7 +22,7 @@ def data_file(folder: Path, name: str, recipe: str) -> Path:
         DatasetMissing: there is neither; the message holds the recipe.
     """
     for path in (folder / f"{name}.gz", folder / name):
-        if path.is_file():
+        if is_file(path):
             return path
     raise DatasetMissing(f"There is neither {name}.gz nor {name} in {folder}.", recipe=recipe)
 

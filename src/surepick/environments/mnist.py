@@ -14,6 +14,7 @@ from surepick.environments.digits import digit_environment, draw_images
 from surepick.environments.environment import Environment
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.linalg import thin_svd
+from surepick.paths import is_file
 from surepick.randomness import stream
 from surepick.records import FloatArray
 
@@ -58,7 +59,7 @@ def mnist(directory: str | Path, seed: int = 0, per_digit: int = 20) -> Environm
 
 def _read(directory: Path, name: str) -> NDArray[np.uint8]:
     packed, plain = directory / f"{name}.gz", directory / name
-    if packed.is_file():
+    if is_file(packed):
         content = packed.read_bytes()
         found = hashlib.md5(content, usedforsecurity=False).hexdigest()
         if found != MD5[name]:
@@ -67,7 +68,7 @@ def _read(directory: Path, name: str) -> NDArray[np.uint8]:
                 f"comparable. {RECIPE}"
             )
         return _parsed(packed, name, gzip.decompress(content))
-    if plain.is_file():
+    if is_file(plain):
         return _parsed(plain, name, plain.read_bytes())
     raise DatasetMissing(f"There is no {name}.gz in {directory}.", recipe=RECIPE)
 

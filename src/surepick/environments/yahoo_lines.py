@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import BinaryIO, cast
 
 from surepick.errors import DatasetMissing, InvalidInput
+from surepick.paths import is_file, is_folder
 from surepick.records import record
 
 Features = tuple[float, ...]
@@ -281,9 +282,9 @@ def _finite(whose: str, name: str, number: str) -> float:
 
 
 def _files(path: Path) -> list[Path]:
-    if path.is_file():
+    if is_file(path):
         return [path]
-    if not path.is_dir():
+    if not is_folder(path):
         raise DatasetMissing(f"There is no file or folder {path}.", recipe=RECIPE)
     files = sorted(path.glob("*.gz"))
     if not files:

@@ -19,6 +19,7 @@ from surepick.codec import to_json
 from surepick.errors import InvalidInput, StorageError
 from surepick.experiments.replicate import Played
 from surepick.experiments.rows import Replicate, Round, column_kinds
+from surepick.paths import is_file, is_folder
 from surepick.records import record
 from surepick.tables import read_columns, write_table
 
@@ -69,7 +70,7 @@ class Place:
             raise InvalidInput(
                 f"--out is {self.out}; results are written as NAME.parquet, with the rounds in NAME.rounds.parquet."
             )
-        if self.out.is_dir() or (self.parts.exists() and not self.parts.is_dir()):
+        if is_folder(self.out) or is_file(self.parts):
             raise InvalidInput(f"{self.out} or {self.parts} is in the way; choose another --out.")
 
     @property
@@ -142,13 +143,13 @@ def read_results(out: str | Path) -> Results:
         InvalidInput: a file is missing, or is not a table of results.
     """
     place = Place(Path(out))
-    if not place.out.is_file() and place.parts.is_dir():
+    if not is_file(place.out) and is_folder(place.parts):
         raise InvalidInput(
             f"{place.out} is not there yet: {place.parts} holds an experiment that did not finish. Run the same "
             "`surepick bench run` again; it goes on where it stopped."
         )
     replicates = tuple(_rows(place.out, Replicate))
-    if not place.rounds.is_file():
+    if not is_file(place.rounds):
         raise InvalidInput(
             f"{place.rounds} is missing, which belongs to {place.out}. Put it back, or move {place.out.name} away and "
             "run the experiment again."
@@ -168,7 +169,7 @@ def _rows(path: Path, kind: type[Any]) -> Iterator[Row]:
 
 def finished(place: Place) -> Mapping[str, Played]:
     """What an earlier run has written to the two files: key -> replicate; empty when there are none."""
-    if not place.out.is_file():
+    if not is_file(place.out):
         return {}
     results = read_results(place.out)
     rounds: dict[str, list[Row]] = {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from surepick.records import record
 from surepick.reports.study_sections import Figure, Item, Part
 from surepick.reports.study_standing import Document, step_word
 from surepick.reports.study_tables import Table, row, table
 from surepick.reports.study_words import GAP, listed
+from surepick.studies.leases import BEYOND, NO_TIME, to_the_minute
 from surepick.studies.log import ABANDONED, CLOSED, COUNTED, FAILED, INDEPENDENT_OF_VALUE, LATE, PRIOR, Log, MemoryLog
 from surepick.studies.progress import times
 
@@ -188,4 +188,7 @@ def _aside(document: Document, kept: History) -> list[Item]:
 
 def time(seconds: float) -> str:
     """A time in UTC, to the minute: the same wherever the report is made."""
-    return datetime.fromtimestamp(seconds, UTC).strftime(f"%Y-%m-%d{GAP}%H:%M{GAP}UTC")
+    try:
+        return to_the_minute(seconds).replace(" ", GAP)
+    except BEYOND:
+        return NO_TIME

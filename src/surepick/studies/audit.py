@@ -14,6 +14,7 @@ from surepick.codec import encode
 from surepick.errors import StorageError, SurepickError
 from surepick.records import Step
 from surepick.studies.board import Board
+from surepick.studies.legible import UNREADABLE, Illegible
 from surepick.studies.log import Decision, Planned
 from surepick.studies.study import Study
 
@@ -24,7 +25,6 @@ ALTERED = (
     "The database was altered or is damaged, or another version computed it. Nothing was changed now; take the latest "
     "backup (docs/studies.md)."
 )
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what values of a wrong kind cause
 COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
 
 
@@ -84,11 +84,12 @@ def _steps(
             else:
                 again, step = _judged(study, before, planned, name)
             difference = _difference(decision, again, tolerance)
-        except StorageError:
-            raise
         except (SurepickError, *UNREADABLE) as error:
+            if isinstance(error, StorageError) and not isinstance(error, Illegible):
+                raise
             raise StorageError(
-                f"study {name!r}: decision {decision.plan} cannot be computed from what was told: {error} {ALTERED}"
+                f"study {name!r}: decision {decision.plan} cannot be computed from what was told: "
+                f"{_cause(error)} {ALTERED}"
             ) from error
         if difference:
             raise StorageError(
@@ -110,6 +111,11 @@ def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
     return found
 
 
+def _cause(error: Exception) -> object:
+    """What is wrong with a value, without the words around it."""
+    return error.__cause__ if isinstance(error, Illegible) else error
+
+
 def _judged(study: Study, before: Decision, planned: Planned, name: str) -> tuple[Decision, Step[Any]]:
     """The decision on a plan that is closed, and the step that it rests on."""
     board = _board(study, planned)
@@ -125,9 +131,9 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
         return
     try:
         board = _board(study, planned)
-    except UNREADABLE as error:
+    except (Illegible, *UNREADABLE) as error:
         raise StorageError(
-            f"study {name!r}: what was told of plan {planned.number} cannot be read: {error} {ALTERED}"
+            f"study {name!r}: what was told of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
         ) from error
     if board.closed:
         _check_complete(board, name)

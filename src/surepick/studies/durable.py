@@ -16,10 +16,12 @@ from surepick.codec import encode
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.records import Arms
+from surepick.settings import storable_text
 from surepick.studies import sql_schema as tables
 from surepick.studies.audit import audit, first_difference
 from surepick.studies.hashes import arms_hash, chained
 from surepick.studies.leases import system_clock
+from surepick.studies.legible import reading
 from surepick.studies.log import Planned
 from surepick.studies.registration import code_of
 from surepick.studies.sql_engine import check_version, connect, in_words, reach, shown
@@ -79,7 +81,7 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
         StorageError: the database cannot be reached or written, or is not ours.
     """
     check_subject(arms, policy)
-    if not isinstance(name, str) or not name.strip():
+    if not storable_text("the name of a study", name).strip():
         raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
     if policy.spec is None:
         raise InvalidInput(
@@ -179,22 +181,24 @@ def migrate_studies(url: str) -> tuple[str | None, str]:
 
 
 def _listed(engine: Engine, row: Any) -> Listed:
-    configuration = json.loads(row.configuration)
-    log = _log(engine, row)
-    last, ended = log.last_decision(), log.ended()
-    return Listed(
-        name=row.name,
-        candidates=row.num_arms,
-        policy=configuration["policy"]["name"],
-        epsilon=configuration["policy"]["epsilon"],
-        delta=configuration["policy"]["delta"],
-        created_at=row.created_at,
-        rounds=0 if last is None else last.plan,
-        pulls=0 if last is None or last.row is None else last.row.total_pulls,
-        verdict="not-yet" if last is None else last.verdict,
-        ended=ended is not None,
-        registration=_registration(row, configuration),
-    )
+    with reading(str(row.name)):
+        configuration = json.loads(row.configuration)
+        policy = configuration["policy"]
+        log = _log(engine, row)
+        last, ended = log.last_decision(), log.ended()
+        return Listed(
+            name=str(row.name),
+            candidates=int(row.num_arms),
+            policy=str(policy["name"]),
+            epsilon=float(policy["epsilon"]),
+            delta=float(policy["delta"]),
+            created_at=float(row.created_at),
+            rounds=0 if last is None else last.plan,
+            pulls=0 if last is None or last.row is None else last.row.total_pulls,
+            verdict="not-yet" if last is None else str(last.verdict),
+            ended=ended is not None,
+            registration=_registration(row, configuration),
+        )
 
 
 def _prepare(engine: Engine, url: str) -> None:
@@ -249,6 +253,7 @@ def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
 
 def _found(engine: Engine, url: str, name: str) -> Row[Any]:
     """The study's row, but for the features."""
+    storable_text("the name of a study", name)
     columns = [column for column in tables.study.c if column.name != "features"]
     with in_words(engine.url), engine.connect() as connection:
         row = connection.execute(sa.select(*columns).where(tables.study.c.name == name.strip())).first()
@@ -286,16 +291,17 @@ def _log(engine: Engine, row: Row[Any]) -> SqlLog:
 
 
 def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
-    configuration = json.loads(row.configuration)
-    return Study.over(
-        _log(engine, row),
-        ids=tuple(json.loads(row.ids)),
-        noise=parse_noise(configuration["policy"]["noise"]),
-        minimize=configuration["minimize"],
-        most_rounds=configuration["most_rounds"],
-        build=build,
-        registration=lambda: _registration(row, configuration),
-    )
+    with reading(row.name):
+        configuration = json.loads(row.configuration)
+        return Study.over(
+            _log(engine, row),
+            ids=tuple(json.loads(row.ids)),
+            noise=parse_noise(configuration["policy"]["noise"]),
+            minimize=configuration["minimize"],
+            most_rounds=configuration["most_rounds"],
+            build=build,
+            registration=lambda: _registration(row, configuration),
+        )
 
 
 def _registration(row: Row[Any], configuration: dict[str, Any]) -> str | None:

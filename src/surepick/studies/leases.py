@@ -14,6 +14,8 @@ from surepick.text import quoted
 Clock = Callable[[], float]
 ANYONE = "anyone"
 LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
+BEYOND = (OSError, OverflowError, ValueError)  # what a damaged time causes, each on another platform
+NO_TIME = "a time of no calendar"
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -51,7 +53,10 @@ def _plain(text: str | float) -> float:
 
 def format_time(seconds: float) -> str:
     """A time as people of this machine's time zone write it, to the minute."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    except BEYOND:
+        return NO_TIME
 
 
 def to_the_minute(seconds: float) -> str:
@@ -65,4 +70,7 @@ def to_the_minute(seconds: float) -> str:
 
 def format_utc(seconds: float) -> str:
     """A time in UTC, ISO 8601, to the microsecond."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    except BEYOND:
+        return NO_TIME

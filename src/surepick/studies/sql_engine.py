@@ -17,6 +17,8 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
 from surepick.errors import InvalidInput, StorageError
+from surepick.paths import is_file, is_folder
+from surepick.settings import storable_text
 from surepick.studies.patience import UNANSWERED, patience_of, without_patience
 from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
 
@@ -31,8 +33,10 @@ def read_url(url: str) -> URL:
         InvalidInput: it is no such address, or of another kind of database, or its driver is absent.
     """
     try:
-        address = make_url(url)
+        address = make_url(storable_text("the address of the database", url) if isinstance(url, str) else url)
     except (ArgumentError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
         raise InvalidInput(
             f"{_hidden(url)!r} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an absolute "
             "path) or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
@@ -124,9 +128,9 @@ def shown(url: str | URL) -> str:
 
 def _sqlite(address: URL, *, create: bool) -> Engine:
     path = _path(address)
-    if not create and path is not None and not path.is_file():
+    if not create and path is not None and not is_file(path):
         raise InvalidInput(f"there is no file {path} ({shown(address)}); start a study with `surepick create`.")
-    if path is not None and not path.parent.is_dir():
+    if path is not None and not is_folder(path.parent):
         raise InvalidInput(f"there is no folder {path.parent} for {shown(address)}; make it first.")
     if path is not None:
         _warn_of_network(path)
@@ -236,6 +240,8 @@ def in_words(address: URL | str) -> Iterator[None]:
         raise StorageError(_words(str(error.orig), make_url(address))) from error
     except sqlite3.Error as error:  # of a statement that did not go through SQLAlchemy
         raise StorageError(_words(str(error), make_url(address))) from error
+    except UnicodeDecodeError as error:  # of what SQLite says about a damaged name, which is no text either
+        raise StorageError(_words("malformed: bytes that are not UTF-8", make_url(address))) from error
 
 
 @contextmanager
@@ -260,7 +266,7 @@ def _words(said: str, address: URL) -> str:
         if any(fragment in lower for fragment in fragments):
             waited = asdict(patience_of(address))
             return f"{where}: {words.format(**waited)} ({said.strip().splitlines()[0]})"
-    return f"{where}: the database refused: {said.strip()}"
+    return f"{where}: the database refused: {(said.strip().splitlines() or ['it does not say why'])[0]}"
 
 
 NOTHING = "Nothing of this call was stored; what was acknowledged before is safe."
@@ -278,7 +284,7 @@ WORDS = (
         "this is not a SQLite database. Nothing was changed. Give the file of a study, or a new name.",
     ),
     (
-        ("malformed", "corrupt"),
+        ("malformed", "corrupt", "decode to utf-8"),
         "the file is damaged or cut short. Nothing was changed. Take the latest backup (docs/studies.md).",
     ),
     (

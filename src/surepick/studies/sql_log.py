@@ -15,11 +15,12 @@ from sqlalchemy.engine import Connection, Engine, Row
 
 from surepick.codec import from_json, to_json
 from surepick.errors import OutOfTurn, StorageError
-from surepick.records import Lease, Observations, Plan, RoundRecord
+from surepick.records import Observations, Plan, RoundRecord
 from surepick.studies import sql_schema as tables
 from surepick.studies import sql_seals
 from surepick.studies.hashes import chained
 from surepick.studies.leases import Clock, system_clock
+from surepick.studies.legible import legible, reading
 from surepick.studies.log import (
     COUNTED,
     ENDED,
@@ -37,12 +38,14 @@ from surepick.studies.log import (
     Told,
 )
 from surepick.studies.sql_engine import in_words
+from surepick.studies.sql_rows import check_arms, event_of, events_of, leased_of
 from surepick.studies.sql_turn import study_held
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
 
 
+@legible
 class SqlLog:
     """The log of one study in a database.
 
@@ -171,7 +174,8 @@ class SqlLog:
         plan = self._read(Plan, row.plan, f"plan {row.number}")
         if len(plan.counts) != self._num_arms:
             raise StorageError(f"study {self._name!r}: plan {row.number} has {len(plan.counts)} arms.")
-        return Planned(int(row.number), plan, float(row.opened_at))
+        with reading(self._name, f"plan {row.number}"):
+            return Planned(int(row.number), plan, float(row.opened_at))
 
     # leases and results
 
@@ -261,31 +265,19 @@ class SqlLog:
                 .order_by(happened.id)
             ).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
+        check_arms(columns[:, 1].tolist(), self._num_arms)
         return Arrivals(
             arms=columns[:, 1],
             pulls=columns[:, 2],
             leases=columns[:, 3],
-            leased=tuple(self._leased(parts)),
-            events=tuple(_event(row) for row in news),
+            leased=leased_of(parts, self._num_arms),
+            events=events_of(news, self._num_arms),
             mark=(
                 int(columns[-1, 0]) if len(columns) else told,
                 parts[-1].id if parts else leased,
                 news[-1].id if news else events,
             ),
         )
-
-    def _leased(self, rows: Sequence[Row[Any]]) -> Iterator[Leased]:
-        by_number: dict[int, list[Row[Any]]] = {}
-        for row in rows:
-            by_number.setdefault(row.number, []).append(row)
-        for number, parts in by_number.items():
-            counts, first, again = (np.zeros(self._num_arms, np.int64) for _ in range(3))
-            arms = [part.arm for part in parts]
-            counts[arms] = [part.pulls for part in parts]
-            first[arms] = [part.first for part in parts]
-            again[arms] = [part.again for part in parts]
-            lease = Lease(number, parts[0].plan, parts[0].worker, float(parts[0].until))
-            yield Leased(lease, counts, first, again)
 
     def told(self, keys: Sequence[str]) -> dict[str, Told]:
         columns, found = tables.observation.c, {}
@@ -320,6 +312,9 @@ class SqlLog:
         if not rows:
             return []
         arms, pulls, sums, squares = zip(*rows, strict=True)
+        check_arms(arms, self._num_arms)
+        if not np.isfinite(np.array(sums, np.float64)).all():
+            raise ValueError("a reward is not finite")
         known = None if any(one is None for one in squares) else squares
         return [Results(arms, pulls, sums, known)]  # type: ignore[arg-type]
 
@@ -343,7 +338,7 @@ class SqlLog:
                 .order_by(columns.id)
                 .limit(1)
             ).first()
-        return None if row is None else _event(row)
+        return None if row is None else event_of(row)
 
     def set_aside(self) -> tuple[int, int]:
         columns = tables.observation.c
@@ -470,18 +465,19 @@ class SqlLog:
     def _decided(self, row: Row[Any]) -> Decision:
         if row.hash != decision_hash(row._mapping):
             raise StorageError(_altered(f"decision {row.plan}", self._name))
-        self._hashes[int(row.plan)] = row.hash
-        return Decision(
-            plan=int(row.plan),
-            state=row.state,
-            stopped=bool(row.stopped),
-            verdict=row.verdict,
-            leader=int(row.leader),
-            seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
-            row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
-            circumstances=self._read(Circumstances, row.circumstances, f"decision {row.plan}"),
-            at=float(row.decided_at),
-        )
+        with reading(self._name, f"decision {row.plan}"):
+            self._hashes[int(row.plan)] = row.hash
+            return Decision(
+                plan=int(row.plan),
+                state=row.state,
+                stopped=bool(row.stopped),
+                verdict=row.verdict,
+                leader=int(row.leader),
+                seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
+                row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
+                circumstances=self._read(Circumstances, row.circumstances, f"decision {row.plan}"),
+                at=float(row.decided_at),
+            )
 
     def _read(self, kind: type[T], text: str, what: str) -> T:
         """A record of a row, which is named if it cannot be read."""
@@ -539,10 +535,6 @@ def plan_hash(previous: str, plan: str, opened_at: float) -> str:
 def decision_hash(row: Any) -> str:
     """The hash of a decision's row, over its stored bytes."""
     return chained(row["previous"], *(str(row[name]) for name in HASHED))
-
-
-def _event(row: Row[Any]) -> Event:
-    return Event(row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at))
 
 
 def _altered(what: str, name: str) -> str:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick.errors import InvalidInput, SurepickError
+from surepick.paths import read_regular
 from surepick.records import Arms
-from surepick.studies.audit import TOLERANCE, UNREADABLE
+from surepick.studies.audit import TOLERANCE
 from surepick.studies.certificate import ADDED, FORMAT, VERSION, document_of, quick_plans
 from surepick.studies.comparison import Comparison
+from surepick.studies.legible import UNREADABLE
 from surepick.studies.progress import times
 from surepick.studies.registration import read_code
 from surepick.studies.seal import digest, without
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from surepick.policies import Policy
 
 BROKEN = (SurepickError, MemoryError, OSError, RuntimeError, *UNREADABLE)  # RecursionError is a RuntimeError
+LARGEST = 2**30  # bytes of a certificate: 10,000 candidates of 4,000 features each have less
 ANSWER = {  # line -> the fields that it is about
     "the answer": ("best_arm", "epsilon", "delta", "certified_gap", "minimize"),
     "the measurements spent": ("pulls",),
@@ -149,17 +152,15 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     """The JSON data of a certificate, unchecked.
 
     Raises:
-        InvalidInput: the file cannot be read, or is no certificate.
+        InvalidInput: the file cannot be read, has more than 1 GiB (1,073,741,824 bytes), or is no certificate.
     """
     if isinstance(source, Mapping):
         document = dict(source)
     else:
         path = Path(source)
+        content = read_regular(path, LARGEST)
         try:
-            text = path.read_text(encoding="utf-8")
-            document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
-        except OSError as error:
-            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+            document = json.loads(content.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats)
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{path} cannot be read as JSON: {_one_line(error)}.") from error
     if not isinstance(document, dict) or not {"format", "rounds", "sha256"} & set(document):

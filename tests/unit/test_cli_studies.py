@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
+from workbooks import csv_rows
 
 import surepick as sp
 from surepick.cli.app import app, main
@@ -77,8 +78,7 @@ def read_rows(path: Path) -> list[dict]:
         return pyarrow.parquet.read_table(path).to_pylist()
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+    return csv_rows(path)
 
 
 def write_rows(path: Path, rows: list[dict]) -> Path:

@@ -1,5 +1,7 @@
-"""Small spreadsheets written by hand: what a laboratory's program writes, without a package for it."""
+"""Small spreadsheets written by hand, and tables as a spreadsheet shows them, without a package for it."""
 
+import csv
+import re
 import zipfile
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
@@ -47,6 +49,13 @@ def write_xlsx(path: Path, sheets: dict[str, list[list]], *, cells: dict[str, ob
             f'<worksheet xmlns="{MAIN}"><sheetData>{body}</sheetData></worksheet>'
         )
     return _zipped(path, parts)
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """The cells of a CSV file as a spreadsheet shows them: without the apostrophe that says that one is a text."""
+    shown = re.compile(r"^'(?='*[=+@\t\r-])")
+    with path.open(encoding="utf-8", newline="") as lines:
+        return [{name: shown.sub("", cell) for name, cell in row.items()} for row in csv.DictReader(lines)]
 
 
 def _relations(targets: dict[str, tuple[str, str]]) -> str:

@@ -1,0 +1,119 @@
+"""Cells that are no plain numbers: percentages, and cells that hold nothing."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from surepick.errors import InvalidInput
+from surepick.tables import TableWarning, read_arms
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str | bytes, name: str = "arms.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def noted(read, *words: str):
+    """What was read, and that exactly these notes were given."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = read()
+    assert len(caught) == len(words), [str(one.message) for one in caught]
+    for one, part in zip(caught, words, strict=True):
+        assert one.category is TableWarning
+        assert part in str(one.message)
+    return found
+
+
+# percentages
+
+
+def test_percentages_are_said_to_be_percentages(write):
+    path = write("sku,x\na,1.3%\nb,2 %\n")
+    words = r"2 of 2 cells of column 'x' are no numbers \(row 2: '1\.3%', row 3: '2 %'\); these look like percentages; "
+    with pytest.raises(InvalidInput, match=words + r"write 0\.013 for 1\.3%, or give --percent"):
+        read_arms(path, "sku")
+
+
+def test_percent_divides_by_a_hundred(write):
+    arms = read_arms(write("sku,x,y\na,1.3%,1\nb, 2e1 %,2\n"), "sku", percent=True)
+    np.testing.assert_array_equal(arms.features, [[0.013, 1], [0.2, 2]])
+    comma = write("sku;x\na;1,3%\n", "comma.csv")
+    with pytest.warns(TableWarning, match="semicolons"):
+        np.testing.assert_array_equal(read_arms(comma, "sku", percent=True).features, [[0.013]])
+
+
+def test_percentages_beside_plain_numbers_are_refused(write):
+    with pytest.raises(InvalidInput, match=r"1 numbers without a percent sign \(row 3: '2'\)"):
+        read_arms(write("sku,x\na,1.3%\nb,2\n"), "sku", percent=True)
+
+
+def test_percent_without_a_percentage_is_refused(write):
+    with pytest.raises(InvalidInput, match="no cell ends in %, so nothing would be divided"):
+        read_arms(write("sku,x\na,1.3\n"), "sku", percent=True)
+
+
+# missing cells
+
+GAPS = "sku,x,y\na,1,2\nb,n/a,2\nc,,3\nd,4,\n,5,14\n"
+
+
+def test_missing_cells_are_one_message_whatever_stands_there(write):
+    words = (
+        r"4 of 5 rows miss a cell \(row 3: 'x' is 'n/a', row 4: 'x' is empty, row 5: 'y' is empty and 1 more\)\. "
+        r"The last row looks like a spreadsheet's sum\. Fill the cells in, or leave these rows out with --drop-missing"
+    )
+    with pytest.raises(InvalidInput, match=words):
+        read_arms(write(GAPS), "sku")
+
+
+def test_rows_that_miss_a_cell_are_left_out_and_counted(write):
+    words = r"4 of 5 rows are left out, because a cell is missing (row 3: 'x' is 'n/a', row 4: 'x' is empty,"
+    arms = noted(lambda: read_arms(write(GAPS), "sku", drop_missing=True), words)
+    assert arms.ids == ("a",)
+    np.testing.assert_array_equal(arms.features, [[1, 2]])
+
+
+def test_only_columns_that_are_used_can_miss_a_cell(write):
+    arms = noted(lambda: read_arms(write(GAPS), "sku", "y", drop_missing=True), "2 of 5 rows are left out")
+    assert arms.ids == ("a", "b", "c")
+    assert noted(lambda: read_arms(write(GAPS), None, "sku")).num_arms == 5
+
+
+def test_a_table_of_gaps_alone_is_refused(write):
+    with pytest.raises(InvalidInput, match="every row misses a cell"):
+        read_arms(write("sku,x,y\na,,1\nb,2,\n"), "sku", "x,y", drop_missing=True)
+
+
+def test_rows_of_a_parquet_file_are_left_out_too(tmp_path):
+    from surepick.tables import write_table
+
+    write_table(tmp_path / "t.parquet", {"sku": ["a", "b", None], "x": [1.0, None, 3.0]})
+    arms = noted(lambda: read_arms(tmp_path / "t.parquet", "sku", drop_missing=True), "2 of 3 rows are left out")
+    assert (arms.ids, arms.features.tolist()) == (("a",), [[1.0]])
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.jsonl"])
+def test_a_column_of_lists_is_no_category(tmp_path, name):
+    """Of a Parquet file that is read by its columns it is a feature a number."""
+    from surepick.tables import write_table
+
+    write_table(tmp_path / name, {"sku": ["a", "b", "c"], "e": [[1.0, 2.0], None, [-3.0, 1e-7]]})
+    with pytest.raises(InvalidInput, match="column 'e' holds lists of numbers"):
+        read_arms(tmp_path / name, "sku", "e", drop_missing=True)
+
+
+def test_a_category_may_be_called_none(write):
+    assert read_arms(write("sku,colour\na,none\nb,red\n"), "sku", "colour").columns == ("colour=none", "colour=red")
+
+
+def test_a_word_in_a_column_of_numbers_is_no_missing_cell(write):
+    with pytest.raises(InvalidInput, match="not numeric: 1 of 3 cells"):
+        read_arms(write("sku,x\na,1\nb,2\nc,broken\n"), "sku", drop_missing=True)

@@ -132,6 +132,7 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "policy": {"name": "certified-linear", "noise": "bounded:0:1"},
         "algorithm": "certified-elimination",
         "arms": {"number": num_arms, "ids": ids, "features": [], "columns": ["x"], "sha256": "b" * 64},
+        "registration": "sp1-aaaa-bbbb-cccc-dddd-eeee-ffff-gggg",
         "ended": None,
         "rounds": [entry],
         "intervals": {

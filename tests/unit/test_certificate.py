@@ -245,6 +245,23 @@ def test_a_margin_keeps_its_sign_and_what_is_allowed_is_exact_however_large_the_
         (("ended",), {"reason": "x", "at": 1e17, "missing": 1, "predicted": None}),
         (("ended",), {"reason": "x", "at": -1e18, "missing": 1, "predicted": None}),
         (("policy", "epsilon"), 1e-9),
+        *((("reproduced",), wrong) for wrong in (10**30, 10**6, -1, 4, True, 1.0, None, 10**4000)),
+        *((("rounds", 0, "looks", 0, "repeated"), wrong) for wrong in (10**30, -1, True, 10**4000)),
+        *((("rounds", 0, "looks", 0, "look"), wrong) for wrong in (0, 2, 10**30)),
+        *((("rounds", 0, "looks", 0, "looks"), wrong) for wrong in (0, 2, 10**30)),
+        *((("rounds", 0, "looks", 0, "dim"), wrong) for wrong in (-1, 10**30)),
+        *((("rounds", 0, "looks", 0, "abandoned"), wrong) for wrong in ("reason", [""], [None])),
+        *((("rounds", 0, "round"), wrong) for wrong in (1.0, True, 0, 10**30)),
+        *((("arithmetic",), wrong) for wrong in ("", "x" * 16, "0" * 15)),
+        *(
+            (("ended",), {"reason": "x", "at": 1e9, "missing": 1, "predicted": None, name: wrong})
+            for name, wrong in (
+                *(("missing", wrong) for wrong in (-1, 10**30, 1.5, True, None, "1")),
+                *(("predicted", wrong) for wrong in (-1.0, 0.5, "many", True)),
+                *(("at", wrong) for wrong in ("now", True, None, 10**400)),
+                *(("reason", wrong) for wrong in (5, None)),
+            )
+        ),
         (("algorithm",), "\ud800\x1b[2J\nholds the verdict: as computed"),
     ],
 )
@@ -256,6 +273,35 @@ def test_odd_facts_end_in_a_line_that_fails(linear, path, value, tmp_path):
     file = tmp_path / "odd.json"
     file.write_text(json.dumps(spoilt))
     assert cli("verify", str(file)).exit_code == 3
+
+
+def test_measurements_cannot_be_hidden_in_a_sum_that_wraps(linear):
+    """Four times 2^62 is 0 in 64 bits: as if nothing that was asked were missing."""
+    path = ("rounds", 0, "looks", 0, "asked")
+    asked = flips.at(linear, path)
+    told = dict(zip(*(flips.at(linear, (*path[:-1], "told", name)) for name in ("arms", "pulls")), strict=True))
+    more = [told.get(arm, 0) + 2**62 for arm in asked["arms"]]
+    spoilt = flips.replaced(linear, path, {**asked, "pulls": more})
+    result = verify_certificate(resealed({**spoilt, "reproduced": 0, "arithmetic": "0" * 16}))
+    assert not result.holds
+    assert "more measurements than can be counted" in str(result)
+
+
+def test_a_study_that_its_policy_stopped_was_not_closed_early():
+    document = certificate_document(study_of("certified-linear", most=40, norm_bound=2.0))
+    assert document["verdict"] == "certified"
+    closed = {**document, "ended": {"reason": "no money", "at": 1e9, "missing": 3, "predicted": None}}
+    assert "its policy had stopped" in str(verify_certificate(resealed(closed)))
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("looks", [1, 4, 99])
+def test_on_any_machine_a_round_has_the_looks_among_which_its_delta_is_divided(looks):
+    honest = certificate_document(study_of("linear-embedding", most=1, norm_bound=2.0))
+    assert honest["rounds"][0]["looks"][0]["looks"] == 8
+    result = verify_certificate(forged(honest, every_look("looks", looks)))
+    assert not result.holds
+    assert "looks is stored as" in str(result) or "counts" in str(result)
 
 
 def test_missing_and_unknown_fields_are_named(linear):

@@ -133,6 +133,7 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "algorithm": "certified-elimination",
         "traits": {"uses_features": True, "certifies": "candidate"},
         "arms": {"number": num_arms, "ids": ids, "features": [], "columns": ["x"], "sha256": "b" * 64},
+        "registration": "sp1-aaaa-bbbb-cccc-dddd-eeee-ffff-gggg",
         "ended": None,
         "rounds": [entry],
         "intervals": {

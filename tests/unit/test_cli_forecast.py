@@ -3,13 +3,18 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
+from surepick.environments import table as read_table
+from surepick.environments.rewards import law_of
+from surepick.experiments import simulate
 
 ROW = {"name", "policy", "options", "spec", "worst", "guess", "warnings", "believable", "refusal"}
 FORECAST = {"rounds", "total", "lowest", "highest", "rehearsals", "guess", "uniform", "guess_norm", "warnings"}
@@ -142,3 +147,45 @@ def test_a_figure_is_drawn(table, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(sp.InvalidInput, match="cannot be written"):
         surepick(table, *OPTIONS, "--reward", "gloss", "--figure", tmp_path / "cost.nonsense")
+
+
+def rows(spread: float) -> str:
+    """Two repeats of each of 30 candidates, `spread` above and below their mean."""
+    means = [0.02 * number for number in range(30)]
+    return "id,y\n" + "".join(f"{n},{m + spread}\n{n},{m - spread}\n" for n, m in enumerate(means))
+
+
+@pytest.mark.parametrize(
+    ("noise", "spread", "noted"),
+    [("subgaussian:0.5", 0.0, True), ("subgaussian:0.5", 0.34, True), ("subgaussian:0.5", 0.36, False)],
+)
+def test_a_guess_says_where_the_table_varies_less_than_the_noise_that_it_simulates(tmp_path, noise, spread, noted):
+    path = tmp_path / "quiet.csv"
+    path.write_text(rows(spread))
+    code, _, heard = surepick(path, "--id", "id", "--reward", "y", "--noise", noise, "--epsilon", 0.2)
+    assert code == 0
+    assert ("declared noise (standard deviation 0.5)" in heard) == noted
+    assert (f"vary by {spread:.3g}." in heard) == noted
+
+
+def test_rewards_of_a_range_are_simulated_as_wide_as_they_can_be(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("id,y\n" + "a,0\na,1\nb,1\nb,1\nb,0\n")
+    options = ("--id", "id", "--reward", "y", "--epsilon", 0.4, "--noise")
+    assert "declared noise" not in surepick(path, *options, "bernoulli")[2]
+    path.write_text("id,y\n" + "a,0.5\nb,0.6\n")
+    assert "declared noise (standard deviation 0.495)" in surepick(path, *options, "bounded:0:1")[2]
+
+
+def test_a_guess_is_what_a_study_with_the_declared_noise_spends(tmp_path):
+    """The reason in the note: with drawn noise the study costs what the guess says; on the bare table it is cheaper."""
+    path = tmp_path / "quiet.csv"
+    path.write_text(rows(0.0))
+    noise = sp.SubGaussian(0.5)
+    recorded = read_table(path, id="id", reward="y", noise=noise)
+    policy = sp.make_policy("certified-independent", recorded.arms, epsilon=0.2, delta=0.05, noise=noise)
+    noisy = replace(recorded, law=law_of(recorded.means, noise))
+    guess = sp.forecast(policy, recorded.means).total
+    spent = np.mean([simulate(policy, noisy, seed=seed).pulls for seed in range(40)])
+    assert 0.7 * spent < guess < 1.4 * spent
+    assert simulate(policy, recorded).pulls < 0.7 * guess

@@ -161,3 +161,40 @@ def test_bad_stars_and_tolerances_are_refused():
     with pytest.raises(NotConverged) as caught:
         solve_target_design(rng.standard_normal((50, 6)), rng.standard_normal((40, 6)), max_steps=1, tolerance=1e-4)
     assert caught.value.best.lower_bound <= caught.value.best.value
+
+
+@pytest.mark.parametrize("seed", [5, 309, 432, 40, 95])
+def test_rivals_of_very_different_accuracies_leave_the_solver_something_to_work_with(seed):
+    """All pairs in use and a gap above ten made every pair look idle: the first three ended in a traceback, the others
+    dropped and took up the same pairs 200 times."""
+    rng = np.random.default_rng(seed)
+    dim = int(rng.integers(3, 60))
+    num_arms = int(rng.integers(dim + 1, 150))
+    count = int(rng.integers(1, num_arms))
+    features = rng.standard_normal((num_arms, dim)) * 10.0 ** -rng.uniform(0, rng.uniform(0, 4), dim)
+    widths = 10.0 ** rng.uniform(-rng.uniform(0, 3), 0, num_arms)
+    rivals = np.sort(rng.choice(np.arange(1, num_arms), count, replace=False))
+    design = solve_star_design(features, 0, widths, rivals=rivals)
+    assert design.gap <= 0.01
+    away = (features[0] - features[rivals]) / widths[rivals, None]
+    mixed = 0.999 * design.weights + 0.001 / num_arms
+    assert longest(features, away, mixed) <= design.value * 1.0011
+
+
+def test_a_star_without_rivals_costs_nothing():
+    features = np.vstack([np.eye(3), np.eye(3), np.zeros(3)])
+    nobody = np.empty(0, np.int64)
+    assert solve_star_design(features, 0, np.ones(7), rivals=nobody).value == 0.0
+    assert solve_star_design(features, 0, np.ones(7), rivals=np.array([3])).value == 0.0  # an equal arm
+
+
+@pytest.mark.parametrize("num_arms", [3, 8])
+def test_accuracies_beyond_the_range_of_squares_scale_the_value(num_arms):
+    features = np.random.default_rng(1).standard_normal((num_arms, 4))
+    usual = solve_star_design(features, 0, np.ones(num_arms))
+    fine = solve_star_design(features, 0, np.full(num_arms, 2.0**-600))
+    coarse = solve_star_design(features, 0, np.full(num_arms, 2.0**300))
+    assert fine.value == np.inf
+    assert coarse.value == np.ldexp(usual.value, -600)
+    np.testing.assert_array_equal(fine.weights, usual.weights)
+    np.testing.assert_array_equal(coarse.weights, usual.weights)

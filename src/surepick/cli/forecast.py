@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich import box
 from rich.console import Console
@@ -15,13 +16,14 @@ from rich.table import Table
 from surepick.cli import options
 from surepick.cli.output import Text, print_json
 from surepick.cli.policies import check_one_norm, policy_grid
+from surepick.cli.run import warn
 from surepick.cli.table_options import given_options, reads_tables
 from surepick.complexity import uniform_pulls
 from surepick.embeddings.norm_source import ESTIMATED
-from surepick.environments import Environment, digits, table, two_clusters
+from surepick.environments import Environment, RecordedRewards, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
-from surepick.noise import Noise, largest_scale, parse_noise
+from surepick.noise import Noise, largest_scale, parse_noise, scales
 from surepick.paths import is_file
 from surepick.policies import make_policy
 from surepick.records import Arms, FloatArray
@@ -30,6 +32,7 @@ from surepick.tables import ReadOptions, read_arms
 from surepick.threads import one_thread
 
 MOST_ROUNDS = 6
+QUIET = 0.7  # of the assumed standard deviation; a replay that varies less spends clearly less than the guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Subject:
     means: FloatArray | None
     minimize: bool
     norm_bound: str
+    notes: tuple[str, ...] = ()
 
 
 @reads_tables
@@ -120,6 +124,7 @@ def forecast(
         "gap_bound": [] if gap_bound is None else [gap_bound],
     }
     grid = policy_grid(_words(policy), lists)
+    warn(subject.notes)
     rows = []
     specs = {}
     with Console(stderr=True).status("forecasting ...") as status:
@@ -194,7 +199,25 @@ def _from_table(
         intercept=intercept,
         **reading,
     )
-    return Subject(recorded.arms, assumed, recorded.means, recorded.minimize, "")
+    return Subject(recorded.arms, assumed, recorded.means, recorded.minimize, "", quieter(recorded))
+
+
+def quieter(recorded: Environment) -> tuple[str, ...]:
+    """What to know where measurements drawn from the table vary clearly less than the noise that the guess assumes."""
+    if not isinstance(recorded.law, RecordedRewards):
+        return ()
+    assumed = scales(recorded.noise, recorded.num_arms) ** 2
+    if recorded.noise.support is not None:  # simulated rewards are low or high, the widest law with that mean
+        low, high = recorded.noise.support
+        assumed = (recorded.means - low) * (high - recorded.means)
+    drawn, simulated = (float(np.sqrt(np.mean(variances))) for variances in (recorded.law.variances, assumed))
+    if drawn >= QUIET * simulated:
+        return ()
+    return (
+        f"the guess simulates measurements with the declared noise (standard deviation {simulated:.3g}); repeats in "
+        f"this table vary by {drawn:.3g}. surepick run draws from the table, so it may end after half as many "
+        "measurements or fewer. Expect the guess where the noise is as declared; if it is smaller, declare less.",
+    )
 
 
 def _row(

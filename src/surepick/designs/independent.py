@@ -78,5 +78,6 @@ def independent_star_design(
     weights /= tau
     value = float(np.max((1.0 / weights[centre] + variances / weights[others]) / squares))
     lower = (tau + min(slope, 0.0) * (high - low)) * (1.0 - BOUND_SAFETY)
-    size = (float(noises[centre]) / unit) ** 2
-    return Design(weights, value * size, min(lower, value) * size, num_arms)
+    with np.errstate(over="ignore"):  # beyond the largest number: infinite
+        size = np.square(np.float64(noises[centre]) / unit)
+        return Design(weights, float(value * size), float(min(lower, value) * size), num_arms)

@@ -182,7 +182,7 @@ class Objective:
 
     def _valued(self, weights: FloatArray, enough: float, range_cut: float) -> float:
         problem = self.problem
-        if problem.rank == 0 or (len(problem.active) == 1 and not problem.opposite):
+        if problem.rank == 0 or len(problem.active) <= (0 if problem.opposite else 1):
             return 0.0
         total = float(weights.sum())
         matrix = information(problem.basis, weights / total)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.designs.independent import independent_star_design
-from surepick.designs.problem import checked_features, pose_star, pose_targets
+from surepick.designs.problem import Problem, checked_features, pose_star, pose_targets
 from surepick.designs.solver import check_tolerance, solved
 from surepick.errors import InvalidInput, NotConverged
 from surepick.records import Design, FloatArray, IntArray
@@ -77,11 +77,15 @@ def solve_target_design(
     with one_blas_thread():
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
         problem = pose_targets(matrix, scaled, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
-        try:
-            design = solved(problem, tolerance=tolerance, max_steps=max_steps)
-        except NotConverged as unfinished:
-            raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
-    return _scaled(design, exponent)
+        return _solved_in_units(problem, int(exponent), tolerance=tolerance, max_steps=max_steps)
+
+
+def _solved_in_units(problem: Problem, exponent: int, *, tolerance: float, max_steps: int) -> Design:
+    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors."""
+    try:
+        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps), exponent)
+    except NotConverged as unfinished:
+        raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
 
 
 def _scaled(design: Design, exponent: int) -> Design:
@@ -117,7 +121,10 @@ def solve_star_design(
 
     Returns:
         Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
-        arms without structure, to rounding: no design depends on the basis.
+        arms without structure, to rounding: no design depends on the basis. A rival that no design can tell from c,
+        because its features equal those of c in all the kept directions, adds nothing to the value and to the bound:
+        its difference is 0, and what was dropped of it is misspecification. So the value is finite, and 0 where all
+        rivals are such, or where there is none.
 
     Raises:
         InvalidInput: as `solve_target_design`; an arm that does not exist, scales that are not positive.
@@ -136,10 +143,17 @@ def solve_star_design(
     widths[centre] = 1.0
     if not (np.isfinite(widths) & (widths > 0)).all():
         raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
+    _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
+    finest = int(exponent.min()) if exponent.size else 0
     with one_blas_thread():
         problem = pose_star(
-            matrix, centre, widths, rank_tolerance=rank_tolerance, rivals=rivals, noise_scales=noise_scales
+            matrix,
+            centre,
+            np.ldexp(widths, -finest),  # exact; see `solve_target_design`
+            rank_tolerance=rank_tolerance,
+            rivals=rivals,
+            noise_scales=noise_scales,
         )
         if problem.rank == len(matrix):
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
-        return solved(problem, tolerance=tolerance, max_steps=max_steps)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps)

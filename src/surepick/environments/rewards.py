@@ -122,6 +122,13 @@ class RecordedRewards:
         means: FloatArray = np.bincount(self.arm_of_row, weights=self.rewards) / self.repeats
         return means
 
+    @property
+    def variances(self) -> FloatArray:
+        """Variance of one drawn reward of each arm, shape (K,); 0 for an arm with one recorded reward."""
+        away = self.rewards - self.means[self.arm_of_row]
+        variances: FloatArray = np.bincount(self.arm_of_row, weights=away**2) / self.repeats
+        return variances
+
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times: how often each of its rewards comes is multinomial.
 

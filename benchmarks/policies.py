@@ -27,10 +27,11 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -297,7 +298,13 @@ class Cell:
 
 
 def played(
-    name: str, place: Place, worlds: Sequence[tuple], *, max_pulls: int, seconds: float, options: dict[str, Any]
+    name: str,
+    place: Place,
+    worlds: Sequence[tuple],
+    *,
+    max_pulls: int,
+    seconds: float,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Cell:
     """One policy on one environment, seed by seed, until the seconds are over."""
     cell, end = Cell(), time.monotonic() + seconds

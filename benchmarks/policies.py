@@ -27,10 +27,11 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -243,6 +244,17 @@ def options_of(name: str, place: Place, kernel: tuple[float, float]) -> dict[str
     return options
 
 
+VARIANTS = {"action-elimination": {"boundary": "mixture"}}  # lines of their own: (name, options) beside the default
+
+
+def variants(names: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(label, name, options) of every line."""
+    for name in names:
+        yield name, name, {}
+        if name in VARIANTS:
+            yield " ".join([name, *VARIANTS[name].values()]), name, VARIANTS[name]
+
+
 class OutOfTime(BaseException):
     """A cell has taken its seconds; no `except Exception` may hold it."""
 
@@ -285,7 +297,15 @@ class Cell:
         return f"{cells}{self.right:>5d}/{tries}{np.median(self.seconds):>9.2f}  {words}"
 
 
-def played(name: str, place: Place, worlds: Sequence[tuple], *, max_pulls: int, seconds: float) -> Cell:
+def played(
+    name: str,
+    place: Place,
+    worlds: Sequence[tuple],
+    *,
+    max_pulls: int,
+    seconds: float,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Cell:
     """One policy on one environment, seed by seed, until the seconds are over."""
     cell, end = Cell(), time.monotonic() + seconds
     for seed, environment, kernel in worlds:
@@ -299,6 +319,7 @@ def played(name: str, place: Place, worlds: Sequence[tuple], *, max_pulls: int, 
                     delta=DELTA,
                     noise=environment.noise,
                     **options_of(name, place, kernel),
+                    **options,
                 )
                 run = sp.simulate(
                     policy,
@@ -327,11 +348,11 @@ def all_lines(place: Place, names: Sequence[str], seeds: Sequence[int], chosen: 
     linear = all(is_linear(world, place.epsilon) for _, world in made)
     smooth = all(np.isfinite(bound) for _, _, (_, bound) in worlds)
     yield f"K {made[0][1].num_arms}, reference {asked:,.0f}, pac {pac:,.0f}"
-    for name in names:
+    for label, name, options in variants(names):
         covered = smooth if "kernel" in name else linear or not any(word in name for word in LINEAR)
-        starred = name if covered else f"{name} *"
+        starred = label if covered else f"{label} *"
         try:
-            cell = played(name, place, worlds, max_pulls=chosen.max_pulls, seconds=chosen.seconds)
+            cell = played(name, place, worlds, max_pulls=chosen.max_pulls, seconds=chosen.seconds, options=options)
             line = cell.line(float(asked), float(pac))
         except sp.SurepickError as error:
             line = f"  {type(error).__name__}: {str(error)[:100]}"

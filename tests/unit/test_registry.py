@@ -90,6 +90,7 @@ CHANGES = [
     *[(name, {"bound": "paper", "norm_bound": 0.1 + 0.2, "dim": 3}) for name in REQUIRED if "linear" in name],
     ("linear-embedding", {"dimension": "effective"}),
     ("action-elimination", {"growth": 0.5, "gap_bound": 3.0}),
+    ("action-elimination", {"boundary": "mixture"}),
     ("lucb", {"growth": 0.5, "gap_bound": 3.0}),
     ("successive-halving", {"budget": 17, "gap_bound": 3.0}),
     *[(name, {"noise": sp.SubGaussian((0.1, 0.2, 0.3, 1e-7))}) for name in sp.policy_names()],
@@ -117,6 +118,7 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     idle |= {"schedule", "union"} if "neural" in name or name == "xy-adaptive" else set()
     idle |= {"gamma"}  # becomes the kernel
     idle |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
+    idle |= {"boundary"}  # unless it is not the published one
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
 
 

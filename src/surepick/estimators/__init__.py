@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
-from surepick.estimators.boundaries import anytime_radius, noise_multiplier
+from surepick.estimators.boundaries import anytime_radius, mixture_radius, noise_multiplier
 from surepick.estimators.checks import collapsed, lack_of_fit, norm_contradicted
 from surepick.estimators.evidence import Evidence, batch_evidence, bias_ahead, only
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
@@ -32,6 +32,7 @@ __all__ = [
     "estimate",
     "lack_of_fit",
     "least_squares",
+    "mixture_radius",
     "noise_allowance",
     "noise_multiplier",
     "norm_contradicted",

@@ -12,8 +12,8 @@ Tells of an open round of 1,000 candidates, every one acknowledged on disk:
 as results per second, by 1 and by 8 processes that write at the same time; medians over the repeats, and the ratio of
 the rate to that of bare. Second table: seconds of `surepick ask`, `tell` and `status` on a study of 1,000 candidates,
 from start to end, beside `python -c 'import numpy, scipy.linalg'`; medians of 7, taken in turns. The aim: at most
-twice that and .6 s. Third table: how long 8 processes that tell 200 results each, one by one, wait for a call: the mean,
-the longest, and their ratio. The aim: at most 5.
+twice that and .6 s. Third table: how long 8 processes that tell 200 results each, one by one, wait for a call: the
+mean, the longest, and their ratio. The aim: at most 5.
 """
 
 from __future__ import annotations

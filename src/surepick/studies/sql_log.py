@@ -39,7 +39,7 @@ from surepick.studies.log import (
 )
 from surepick.studies.sql_engine import in_words
 from surepick.studies.sql_rows import check_arms, event_of, events_of, leased_of
-from surepick.studies.sql_turn import study_held
+from surepick.studies.sql_turn import Turns
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
@@ -71,7 +71,7 @@ class SqlLog:
         weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
         self._open: Connection | None = None
         self._owner = 0
-        self._ahead = False
+        self._turns = Turns(engine, study)
         self._plans: dict[int, Planned] = {}
         self._hashes: dict[int, str] = {}
         self._latest: Decision | None = None
@@ -90,8 +90,8 @@ class SqlLog:
         if self._mine():  # inside a turn already
             yield
             return
-        with study_held(self._engine, self._study, first=not self._ahead) as writing:
-            self._open, self._owner, self._ahead = writing, get_ident(), True
+        with self._turns.turn() as writing:
+            self._open, self._owner = writing, get_ident()
             try:
                 yield
             finally:

@@ -16,57 +16,66 @@ from surepick.studies.patience import UNANSWERED, patience_of
 from surepick.studies.sql_engine import commit_in_words, in_words, sqlite_file
 
 
-@contextmanager
-def study_held(engine: Engine, study: int, *, first: bool) -> Iterator[Connection]:
-    """A connection inside a transaction that holds the study; what was written is stored when the context ends.
+class Turns:
+    """The turns of one writer.
 
     Args:
         engine: of the database.
         study: id of the study's row.
-        first: whether this is the first turn of the engine, which sets up SQLite's journal.
-
-    Raises:
-        StorageError: the study cannot be held, or the database fails.
     """
-    url = engine.url
-    with in_words(url), in_line(sqlite_file(url), patience_of(url).lock), _begun(engine, study, first=first) as writing:
+
+    def __init__(self, engine: Engine, study: int) -> None:
+        self._engine = engine
+        self._study = study
+        self._file = sqlite_file(engine.url)
+        self._patience = patience_of(engine.url)
+        self._ahead = False
+
+    @contextmanager
+    def turn(self) -> Iterator[Connection]:
+        """A connection inside a transaction that holds the study; what was written is stored when the context ends.
+
+        Raises:
+            StorageError: the study cannot be held, or the database fails.
+        """
+        url = self._engine.url
+        with in_words(url), in_line(self._file, self._patience.lock), self._begun() as writing:
+            try:
+                yield writing
+            except BaseException:
+                writing.rollback()
+                raise
+            with commit_in_words(url):
+                writing.commit()
+
+    def _begun(self) -> Connection:
+        """A transaction that holds the study.
+
+        A server that was started anew has closed the connection that we kept. Before anything was written we try once
+        more; later we do not, since nobody knows what was stored.
+        """
         try:
-            yield writing
+            return self._begin()
+        except DBAPIError as error:
+            if not error.connection_invalidated or UNANSWERED in str(error.orig):
+                raise
+            return self._begin()
+
+    def _begin(self) -> Connection:
+        connection = self._engine.connect()
+        try:
+            if self._engine.dialect.name == "sqlite" and not self._ahead:
+                _write_ahead(connection)
+                self._ahead = True
+            writing = connection.execution_options(writes=True)
+            writing.begin()
+            if self._engine.dialect.name == "postgresql":
+                mine = sa.select(tables.study.c.id).where(tables.study.c.id == self._study)
+                writing.execute(mine.with_for_update(key_share=True))
         except BaseException:
-            writing.rollback()
+            connection.close()
             raise
-        with commit_in_words(url):
-            writing.commit()
-
-
-def _begun(engine: Engine, study: int, *, first: bool) -> Connection:
-    """A transaction that holds the study.
-
-    A server that was started anew has closed the connection that we kept. Before anything was written we try once more;
-    later we do not, since nobody knows what was stored.
-    """
-    try:
-        return _begin(engine, study, first=first)
-    except DBAPIError as error:
-        if not error.connection_invalidated or UNANSWERED in str(error.orig):
-            raise
-        return _begin(engine, study, first=first)
-
-
-def _begin(engine: Engine, study: int, *, first: bool) -> Connection:
-    connection = engine.connect()
-    try:
-        if first and engine.dialect.name == "sqlite":
-            _write_ahead(connection)
-        writing = connection.execution_options(writes=True)
-        writing.begin()
-        if engine.dialect.name == "postgresql":
-            mine = sa.select(tables.study.c.id).where(tables.study.c.id == study)
-            writing.execute(mine.with_for_update(key_share=True))
-    except BaseException:
-        connection.close()
-        raise
-    return writing
+        return writing
 
 
 def _write_ahead(connection: Connection) -> None:

@@ -1,0 +1,314 @@
+"""Whatever comes in, only a `SurepickError` comes out: one line of at most 500 characters, within 20 seconds.
+
+Values, texts and command lines are drawn by hypothesis; files of each kind that surepick reads have some of their bytes
+changed. The draws are the same in every run.
+"""
+
+import os
+import random
+import signal
+import time
+import warnings
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from fuzz_commands import command_lines, run, spelled
+from fuzz_inputs import CONTROLS, real_files, texts, values
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import surepick as sp
+from surepick.experiments.results import read_results
+from surepick.studies.durable import list_studies, open_study, resume_study
+from surepick.studies.leases import parse_duration
+from surepick.tables import grouped_arms, read_arms, read_table
+from surepick.text import LONGEST
+
+SECONDS = 20
+ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], ["a", "b", "c"])
+PROMISE = {"epsilon": 0.4, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
+SHARES = {  # of all inputs, in percent
+    "values": 30,
+    "texts": 20,
+    "tables": 20,
+    "certificates": 8,
+    "databases": 6,
+    "results": 4,
+    "command lines": 12,
+}
+FAST, MANY = 400, 20_000
+
+
+class TooLong(BaseException):
+    """An input took longer than it may."""
+
+
+@contextmanager
+def at_most(seconds):
+    """Ends what takes longer."""
+
+    def end(*_):
+        raise TooLong(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def check_sentence(text):
+    """One line of at most 500 characters, with words in it, that a terminal shows as it is."""
+    assert len(text) <= LONGEST, text
+    assert text.isprintable(), text
+    assert len(text) > 10, text
+
+
+class Fuzz:
+    """Inputs of each kind, counted; what may come out is checked here."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = real_files(folder)
+        self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.slowest = 0.0
+
+    def attempt(self, kind, call):
+        """The call is done, or refused with a sentence; anything else fails the test."""
+        self.counts[kind] += 1
+        start = time.perf_counter()
+        try:
+            with at_most(SECONDS):
+                return call()
+        except sp.SurepickError as error:
+            self.refused[kind] += 1
+            check_sentence(str(error))
+        finally:
+            self.slowest = max(self.slowest, time.perf_counter() - start)
+        return None
+
+    # the kinds of inputs: (strategy, what is done with a draw)
+
+    def values(self):
+        return st.tuples(st.sampled_from(sorted(CALLS)), values()), lambda drawn: self.attempt(
+            "values", lambda: CALLS[drawn[0]](drawn[1])
+        )
+
+    def texts(self):
+        return st.tuples(st.sampled_from(sorted(READERS)), texts()), lambda drawn: self.attempt(
+            "texts", lambda: READERS[drawn[0]](drawn[1])
+        )
+
+    def tables(self):
+        def read(seed):
+            rng = random.Random(seed)
+            path = self.files.changed(rng.choice(self.files.tables), rng)
+            self.attempt("tables", lambda: rng.choice(TABLE_READERS)(path))
+
+        return st.integers(0, 2**32), read
+
+    def certificates(self):
+        def read(seed):
+            path = self.files.changed_certificate(random.Random(seed))
+            found = self.attempt("certificates", lambda: sp.verify_certificate(path))
+            for line in found.lines if found else ():
+                assert line.words.isprintable()
+                assert "Error" not in line.words or "error" in line.words.lower()
+
+        return st.integers(0, 2**32), read
+
+    def databases(self):
+        def read(seed):
+            rng = random.Random(seed)
+            url = f"sqlite:///{self.files.changed_database(rng)}"
+            self.attempt("databases", lambda: rng.choice(DATABASE_READERS)(url))
+
+        return st.integers(0, 2**32), read
+
+    def results(self):
+        def read(seed):
+            rng = random.Random(seed)
+            for path in self.files.results:
+                (self.files.folder / "changed" / path.name).write_bytes(path.read_bytes())
+            path = self.files.changed(rng.choice(self.files.results), rng)
+            self.attempt("results", lambda: read_results(path.with_name("bench.parquet")))
+
+        return st.integers(0, 2**32), read
+
+    def command_lines(self):
+        def say(drawn):
+            line = spelled(self.files, *drawn)
+            ended = self.attempt("command lines", lambda: run(line))
+            if ended is None:
+                pytest.fail(f"an error was not turned into words: {line}")
+            check_ended(line, ended)
+
+        return command_lines(), say
+
+    def go(self, kind, number):
+        """So many inputs of a kind, the same in every run."""
+        strategy, check = getattr(self, kind.replace(" ", "_"))()
+
+        @settings(
+            max_examples=number,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate],
+        )
+        @given(strategy)
+        def draws(drawn):
+            with quiet(self.files.folder / "changed"):
+                check(drawn)
+
+        draws()
+
+
+@contextmanager
+def quiet(folder):
+    """In a folder of its own, so that a file of an odd name lies there; our own warnings are for people."""
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    finally:
+        os.chdir(here)
+
+
+def check_ended(line, ended):
+    """A known exit code; one sentence where it is an error; nothing that a terminal would obey."""
+    assert ended.code in (0, 1, 2, 3), line
+    for text in (ended.out, ended.err):
+        assert "Traceback" not in text, line
+        assert all(one.isprintable() for one in text.replace("\n", "")), line
+    said = [part for part in ended.err.splitlines() if part.startswith("error: ")]
+    if ended.code in (1, 2):
+        assert len(said) == 1 or "Usage: " in ended.err, (line, ended.err)
+    for sentence in said:
+        check_sentence(sentence.removeprefix("error: "))
+
+
+def study():
+    found = sp.Study(ARMS, sp.make_policy("certified-independent", ARMS, **PROMISE))
+    found.ask()
+    return found
+
+
+def policy(**changes):
+    return sp.make_policy(**({"name": "certified-linear", "arms": ARMS, "norm_bound": 1.0} | PROMISE | changes))
+
+
+CALLS = {
+    "Arms ids": lambda odd: sp.Arms(ids=odd),
+    "Arms one id": lambda odd: sp.Arms(ids=[odd, "b"]),
+    "Arms features": lambda odd: sp.Arms(odd),
+    "Arms one feature": lambda odd: sp.Arms([[odd, 1.0]]),
+    "Arms columns": lambda odd: sp.Arms([[1.0]], columns=odd),
+    "tell rewards": lambda odd: study().tell(["a"], odd),
+    "tell one reward": lambda odd: study().tell(["a"], [odd]),
+    "tell ids": lambda odd: study().tell(odd, [0.5]),
+    "tell one id": lambda odd: study().tell([odd], [0.5]),
+    "tell keys": lambda odd: study().tell(["a"], [0.5], odd),
+    "tell one key": lambda odd: study().tell(["a"], [0.5], [odd]),
+    "tell worker": lambda odd: study().tell(["a"], [0.5], worker=odd),
+    "tell plan": lambda odd: study().tell(["a"], [0.5], plan=odd),
+    "tell failed": lambda odd: study().tell(["a"], [0.5], failed=odd),
+    "tell one failed": lambda odd: study().tell(["a"], [0.5], failed=[odd]),
+    "tell a failed key": lambda odd: study().tell(["a"], [0.5], failed=[("a", odd)]),
+    "totals pulls": lambda odd: study().tell_totals(["a"], [odd], [0.5]),
+    "totals sums": lambda odd: study().tell_totals(["a"], [1], [odd]),
+    "totals squares": lambda odd: study().tell_totals(["a"], [1], [0.5], [odd]),
+    "sums": lambda odd: study().tell_sums(odd, odd, odd),
+    "prior": lambda odd: study().tell_prior(["a"], [odd]),
+    "prior ids": lambda odd: study().tell_prior(odd, [0.5]),
+    "fail ids": lambda odd: study().fail(odd),
+    "fail keys": lambda odd: study().fail(["a"], odd),
+    "fail worker": lambda odd: study().fail(["a"], worker=odd),
+    "abandon reason": lambda odd: study().abandon(odd),
+    "abandon ids": lambda odd: study().abandon("it broke", odd),
+    "close": lambda odd: study().close(odd),
+    "release": lambda odd: study().release(odd),
+    "ask pulls": lambda odd: study().ask(odd),
+    "ask worker": lambda odd: study().ask(worker=odd),
+    "ask lease": lambda odd: study().ask(lease=odd),
+    "policy name": lambda odd: policy(name=odd),
+    "policy arms": lambda odd: policy(arms=odd),
+    "policy epsilon": lambda odd: policy(epsilon=odd),
+    "policy delta": lambda odd: policy(delta=odd),
+    "policy noise": lambda odd: policy(noise=odd),
+    "policy norm": lambda odd: policy(norm_bound=odd),
+    "policy kernel": lambda odd: policy(name="certified-kernel", kernel=odd),
+    "policy gamma": lambda odd: policy(name="certified-kernel", gamma=odd),
+    "policy batch": lambda odd: policy(largest_batch=odd),
+    "policy dim": lambda odd: policy(dim=odd),
+    "policy slack": lambda odd: policy(slack=odd),
+    "policy schedule": lambda odd: policy(schedule=odd),
+    "noise scale": lambda odd: sp.SubGaussian(odd),
+    "noise bound": lambda odd: sp.Bounded(0.0, odd),
+    "noise text": lambda odd: sp.parse_noise(odd),
+    "duration": lambda odd: parse_duration(odd),
+    "verify": lambda odd: sp.verify_certificate({"format": odd, "rounds": odd, "sha256": odd}),
+    "url": lambda odd: resume_study(odd, "s"),
+    "study of": lambda odd: sp.Study(odd, odd),
+}
+READERS = {
+    "noise": sp.parse_noise,
+    "duration": parse_duration,
+    "kernel": lambda text: policy(name="certified-kernel", kernel=text),
+    "policy": lambda text: policy(name=text),
+    "policy noise": lambda text: policy(noise=text),
+    "certificate": sp.verify_certificate,
+    "table": read_table,
+    "database": lambda text: resume_study(text, "s"),
+}
+TABLE_READERS = (
+    read_table,
+    read_arms,
+    lambda path: read_arms(path, "id", standardize=True),
+    lambda path: grouped_arms(read_table(path), "id", exclude=("y",)),
+)
+
+
+def _work(url):
+    found = resume_study(url, "s")
+    str(found.progress())
+    found.ask(1, worker="lab-2")
+    found.tell(["b"], [0.2])
+    found.close("enough")
+
+
+DATABASE_READERS = (
+    list_studies,
+    _work,
+    lambda url: str(open_study(url, "s").certificate()),
+    lambda url: str(resume_study(url, "s").progress()),
+)
+
+
+@pytest.fixture(scope="module")
+def fuzz(tmp_path_factory):
+    return Fuzz(tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.mark.parametrize("kind", SHARES)
+def test_only_sentences_come_out(fuzz, kind):
+    fuzz.go(kind, FAST * SHARES[kind] // 100)
+    assert fuzz.counts[kind] >= 0.9 * FAST * SHARES[kind] // 100
+    print(f"\n{fuzz.counts[kind]:,} {kind}, {fuzz.refused[kind]:,} refused")
+
+
+@pytest.mark.slow
+def test_only_sentences_come_out_of_20_000_inputs(tmp_path):
+    fuzz = Fuzz(tmp_path)
+    for kind, share in SHARES.items():
+        fuzz.go(kind, MANY * share // 100)
+        print(f"\n{fuzz.counts[kind]:,} {kind}, {fuzz.refused[kind]:,} refused", end="")
+    print(f"\n{fuzz.counts.total():,} inputs, the slowest took {fuzz.slowest:.1f} s")
+    assert fuzz.counts.total() >= 0.98 * MANY

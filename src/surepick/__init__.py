@@ -179,7 +179,7 @@ NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
     "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
     "write_report": ("surepick.reports.study_report", "jinja2", "reports"),
 }
-PARTS = ("complexity", "environments")  # whose names are used as sp.environments.sphere
+PARTS = ("complexity", "environments")  # whose names are used as sp.environments.sphere; the second one is public
 MODULE_OF = {name: module for module, names in HOMES.items() for name in names}
 
 
@@ -257,7 +257,6 @@ __all__ = [
     "XYAdaptive",
     "XYStatic",
     "allocate",
-    "complexity",
     "design_value",
     "effective_dimension",
     "environments",

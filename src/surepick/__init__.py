@@ -16,7 +16,8 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surepick import complexity, environments
+    from surepick import complexity as complexity
+    from surepick import environments
     from surepick.codec import from_json, to_json
     from surepick.complexity import effective_dimension
     from surepick.designs import allocate, design_value, round_design, solve_design

@@ -16,7 +16,8 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surepick import complexity, environments
+    from surepick import complexity as complexity
+    from surepick import environments
     from surepick.codec import from_json, to_json
     from surepick.complexity import effective_dimension
     from surepick.designs import allocate, design_value, round_design, solve_design
@@ -183,7 +184,7 @@ NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
     "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
     "write_report": ("surepick.reports.study_report", "jinja2", "reports"),
 }
-PARTS = ("complexity", "environments")  # whose names are used as sp.environments.sphere
+PARTS = ("complexity", "environments")  # whose names are used as sp.environments.sphere; the second one is public
 MODULE_OF = {name: module for module, names in HOMES.items() for name in names}
 
 
@@ -261,7 +262,6 @@ __all__ = [
     "XYAdaptive",
     "XYStatic",
     "allocate",
-    "complexity",
     "design_value",
     "effective_dimension",
     "environments",

@@ -47,7 +47,7 @@ def through(found: forger.Forgeries) -> dict:
 
 def test_with_the_code_a_forgery_of_each_kind_is_refused(document):
     found = forger.forge(document, each=1, values=1)
-    print(f"{found.tried} forgeries of {document['algorithm']}")
+    print(f"{found.tried} forgeries of {document['policy']['name']}")
     assert found.tried > 80
     assert through(found) == {}
 
@@ -59,7 +59,7 @@ def test_with_the_code_every_forgery_is_refused(document, where, capsys):
     found = forger.forge(subject, each=10**6)
     with capsys.disabled():
         print(
-            f"\n{document['algorithm']}, {where}: {found.tried} forgeries; refused by the code alone "
+            f"\n{document['policy']['name']}, {where}: {found.tried} forgeries; refused by the code alone "
             f"{found.needed.total()}, not covered {found.passed.total()}"
         )
     assert found.tried > 2000
@@ -136,7 +136,7 @@ def test_another_promise_is_refused_with_the_code(document):
         assert result.registration == anew["registration"] != code
         if len(wrong) == 1:
             held.add(path)
-    print(f"{tried} other promises of {document['algorithm']}; of {len(held)} kinds only the code refuses some")
+    print(f"{tried} other promises of {document['policy']['name']}; of {len(held)} kinds only the code refuses some")
     assert tried > 30
     assert {("arms", "ids", 0), ("minimize",), ("policy", "tolerance")} <= held  # so the code is needed
 

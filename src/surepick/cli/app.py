@@ -15,6 +15,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import surepick
+from surepick.cli.notes import listen
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE
 from surepick.errors import NotConverged, StorageError, SurepickError
 
@@ -86,7 +87,8 @@ def _main(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    if not version:
+        listen()
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ import signal
 import time
 import warnings
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fuzz_commands import command_lines, run, spelled
-from fuzz_inputs import CONTROLS, real_files, texts, values
+from fuzz_inputs import real_files, texts, values
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

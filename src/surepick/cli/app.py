@@ -19,6 +19,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import surepick
+from surepick.cli.notes import listen
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, Text, say
 from surepick.errors import NotConverged, StorageError, SurepickError
 from surepick.text import one_line
@@ -141,7 +142,8 @@ def _main(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    if not version:
+        listen()
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from surepick.designs.objective import FEW, Objective, ends_of, information
 from surepick.designs.problem import Problem, normalised
 from surepick.errors import InvalidInput
 from surepick.linalg import cholesky, row_norms, solve_lower, spanning_rows, symmetric_spectrum
+from surepick.notes import announce
 from surepick.records import BoolArray, FloatArray, IntArray, record
 
 BOUND_SAFETY = 1e-12
@@ -34,6 +36,7 @@ HEURISTIC_LONGEST = 1024
 HEURISTIC_LISTED = 200
 HEURISTIC_CLEARANCE = 0.05
 HEURISTIC_PROGRESS = 0.99  # of the least gap so far; ...
+HEURISTIC_FIRST_STEPS = 20  # a whole design takes about so many times its first step, which has few arms and pairs
 HEURISTIC_PATIENCE = 3  # ... after so many steps without it nothing is idle until there is some
 
 
@@ -344,13 +347,23 @@ class Iterated:
         return weights
 
 
+def _announce(problem: Problem, first: float) -> None:
+    """Say that a design will take long, from the seconds that its first step took."""
+    announce(
+        HEURISTIC_FIRST_STEPS * first,
+        f"Designing a batch for {len(problem.first):,} distinct candidates in {problem.rank:,} directions takes long: "
+        "the work grows with the cube of the directions (a smoother kernel, a larger epsilon or a smaller norm has "
+        "fewer), and each batch takes a few designs.",
+    )
+
+
 def _gap(upper: float, lower: float) -> float:
     return upper / lower - 1.0 if lower > 0.0 else np.inf
 
 
 def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
     """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
-    problem = objective.problem
+    problem, began = objective.problem, time.monotonic()
     working = first_working_set(problem)
     upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0
     while step < max_steps:
@@ -368,4 +381,6 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
         least, since = (gap, 0) if gap < HEURISTIC_PROGRESS * least else (least, since + 1)
         stalled = since >= HEURISTIC_PATIENCE
         working = optimised(problem, grown(problem, working, swept, gap=gap, stalled=stalled))
+        if step == 1:
+            _announce(problem, time.monotonic() - began)
     return Iterated(best, bounding, lower, step)

@@ -16,12 +16,28 @@ from surepick.cli import main
 LONG = "x" * 300
 DATABASE = ("URL", "NAME")
 TABLE = {"--id": "COLUMN", "--features": "COLUMN", "--noise": "NOISE", "--standardize": None, "--intercept": None}
-PROMISE = {"--epsilon": "NUMBER", "--delta": "NUMBER", "--norm-bound": "NUMBER", "--gamma": "NUMBER", "--kernel": "WORD"}
+PROMISE = {
+    "--epsilon": "NUMBER",
+    "--delta": "NUMBER",
+    "--norm-bound": "NUMBER",
+    "--gamma": "NUMBER",
+    "--kernel": "WORD",
+}
 COMMANDS = {
-    "ask": (DATABASE, {"--max-pulls": "NUMBER", "--worker": "WORD", "--lease": "WORD", "--out": "OUT", "--trust-clock": None}),
+    "ask": (
+        DATABASE,
+        {"--max-pulls": "NUMBER", "--worker": "WORD", "--lease": "WORD", "--out": "OUT", "--trust-clock": None},
+    ),
     "tell": (
         (*DATABASE, "FILE"),
-        {"--id": "COLUMN", "--reward": "COLUMN", "--key": "COLUMN", "--worker": "WORD", "--plan": "NUMBER", "--as-prior": None},
+        {
+            "--id": "COLUMN",
+            "--reward": "COLUMN",
+            "--key": "COLUMN",
+            "--worker": "WORD",
+            "--plan": "NUMBER",
+            "--as-prior": None,
+        },
     ),
     "status": (DATABASE, {}),
     "recommend": (DATABASE, {}),
@@ -36,7 +52,10 @@ COMMANDS = {
     "create": (DATABASE, {"--arms": "FILE", "--policy": "WORD", "--option": "OPTION", **TABLE, **PROMISE}),
     "run-study": (DATABASE, {"--measure": "MEASURE", "--worker": "WORD", "--timeout": "WORD", "--batch": "NUMBER"}),
     "verify": (("FILE",), {"--arms": "FILE", "--id": "COLUMN", "--every-plan": None}),
-    "run": (("FILE",), {"--reward": "COLUMN", "--certificate": "OUT", "--report": "OUT", "--policy": "WORD", **TABLE, **PROMISE}),
+    "run": (
+        ("FILE",),
+        {"--reward": "COLUMN", "--certificate": "OUT", "--report": "OUT", "--policy": "WORD", **TABLE, **PROMISE},
+    ),
     "design": (("FILE",), {"--reward": "COLUMN", "--id": "COLUMN", "--tolerance": "NUMBER"}),
     "forecast": (("FILE",), {"--reward": "COLUMN", "--figure": "OUT", "--policy": "WORD", **TABLE, **PROMISE}),
     "tune": (("FILE",), {"--reward": "COLUMN", "--pulls": "NUMBER", **TABLE}),
@@ -52,11 +71,60 @@ ALWAYS = {  # so that a sound line is soon done, and enough is said for one to b
     "design": ["--id", "id"],
 }
 WORDS = {
-    "NUMBER": ["1", "0", "-1", "0.1", "1e-3", "nan", "inf", "1e308", "1e-320", "9" * 30, "9" * 5000, "x", "", "9223372036854775808"],
-    "WORD": ["lab-2", "certified-linear", "rage", "lucb", "8h", "inf", "0s", "", " ", CONTROLS, HALF, LONG, "independent-of-value", "a,b"],
+    "NUMBER": [
+        "1",
+        "0",
+        "-1",
+        "0.1",
+        "1e-3",
+        "nan",
+        "inf",
+        "1e308",
+        "1e-320",
+        "9" * 30,
+        "9" * 5000,
+        "x",
+        "",
+        "9223372036854775808",
+    ],
+    "WORD": [
+        "lab-2",
+        "certified-linear",
+        "rage",
+        "lucb",
+        "8h",
+        "inf",
+        "0s",
+        "",
+        " ",
+        CONTROLS,
+        HALF,
+        LONG,
+        "independent-of-value",
+        "a,b",
+    ],
     "COLUMN": ["id", "x", "y", "x,z", "", ",", CONTROLS, HALF, LONG, "nothing"],
-    "NOISE": ["bernoulli", "bounded:0:1", "subgaussian:1e308", "subgaussian:0.5", "pilot", "pilot:2", "bounded:-1e308:1e308", HALF, "x"],
-    "OPTION": ["seed=1", "largest_batch=" + "9" * 400, "largest_batch=" + "[" * 9000, "slack=nan", "=", "x", f"{HALF}={HALF}", "dim=1e9"],
+    "NOISE": [
+        "bernoulli",
+        "bounded:0:1",
+        "subgaussian:1e308",
+        "subgaussian:0.5",
+        "pilot",
+        "pilot:2",
+        "bounded:-1e308:1e308",
+        HALF,
+        "x",
+    ],
+    "OPTION": [
+        "seed=1",
+        "largest_batch=" + "9" * 400,
+        "largest_batch=" + "[" * 9000,
+        "slack=nan",
+        "=",
+        "x",
+        f"{HALF}={HALF}",
+        "dim=1e9",
+    ],
     "MEASURE": ["false {id}", "echo {id}", "echo x {pulls}", "'", "", HALF, "echo 0.5 {id}", "no-such-program {id}"],
     "NAME": ["s", "s", "s", "s", "new", "", " ", CONTROLS, HALF, LONG],
 }
@@ -121,7 +189,19 @@ def _word(files: Files, kind: str, rng: random.Random) -> str:
         return _file(files, rng)
     if kind == "OUT":
         folder = files.folder / "changed"
-        names = ["o.csv", "o.parquet", "o.jsonl", "o.html", "o.png", "o.json", LONG, LONG + ".csv", LONG + ".html", HALF + ".csv", "no/o.csv"]
+        names = [
+            "o.csv",
+            "o.parquet",
+            "o.jsonl",
+            "o.html",
+            "o.png",
+            "o.json",
+            LONG,
+            LONG + ".csv",
+            LONG + ".html",
+            HALF + ".csv",
+            "no/o.csv",
+        ]
         return rng.choice([*(str(folder / name) for name in names), str(folder), "/dev/null", "", CONTROLS + ".csv"])
     if kind == "FORMAT":
         return rng.choice(["json", "json", "text", "x", CONTROLS])
@@ -130,7 +210,17 @@ def _word(files: Files, kind: str, rng: random.Random) -> str:
 
 def _address(files: Files, rng: random.Random) -> str:
     if rng.random() < 0.2:
-        odd = ["sqlite://", "sqlite:///", "x", "", CONTROLS, HALF, f"sqlite:///{LONG}", "mysql://u:secret@h/d", f"sqlite:///{HALF}"]
+        odd = [
+            "sqlite://",
+            "sqlite:///",
+            "x",
+            "",
+            CONTROLS,
+            HALF,
+            f"sqlite:///{LONG}",
+            "mysql://u:secret@h/d",
+            f"sqlite:///{HALF}",
+        ]
         return rng.choice([*odd, f"sqlite:///{files.tables[0]}", f"sqlite:///{files.folder}", "sqlite:////dev/null"])
     copy = files.folder / "changed" / "commands.db"
     for suffix in ("-wal", "-shm"):
@@ -140,7 +230,17 @@ def _address(files: Files, rng: random.Random) -> str:
 
 
 def _file(files: Files, rng: random.Random) -> str:
-    odd = [LONG, LONG + ".parquet", LONG + ".jsonl", HALF + ".csv", "", str(files.folder), "no/such", "/dev/null", CONTROLS]
+    odd = [
+        LONG,
+        LONG + ".parquet",
+        LONG + ".jsonl",
+        HALF + ".csv",
+        "",
+        str(files.folder),
+        "no/such",
+        "/dev/null",
+        CONTROLS,
+    ]
     place = rng.random()
     if place < 0.5:
         return str(rng.choice([*files.tables, files.certificate]))

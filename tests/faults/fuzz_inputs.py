@@ -41,10 +41,52 @@ NUMBERS = [
     *(1e308, -1e308, float("nan"), float("inf"), float("-inf"), True, np.float32(1), np.int64(-1), 1j, np.nan),
 ]
 TEXTS = [
-    *("", " ", "x", "b", "1e400", "nan", "inf", "9" * 400, "9" * 5000, CONTROLS, HALF, "\x00", "=1+1", "-5", "8h", "0s"),
-    *("p1.0@b", "p9.9@b", " p1.0@b", "P1.0@b", "x" * 3000, "independent-of-value", "certified", "a\nb", "\u2028", "[" * 3000),
+    *(
+        "",
+        " ",
+        "x",
+        "b",
+        "1e400",
+        "nan",
+        "inf",
+        "9" * 400,
+        "9" * 5000,
+        CONTROLS,
+        HALF,
+        "\x00",
+        "=1+1",
+        "-5",
+        "8h",
+        "0s",
+    ),
+    *(
+        "p1.0@b",
+        "p9.9@b",
+        " p1.0@b",
+        "P1.0@b",
+        "x" * 3000,
+        "independent-of-value",
+        "certified",
+        "a\nb",
+        "\u2028",
+        "[" * 3000,
+    ),
 ]
-ODD = [*NUMBERS, *TEXTS, None, b"b", [], {}, [1], [[1, 2], [3]], ("b", None), object(), Hostile(), np.zeros((2, 2)), range(3)]
+ODD = [
+    *NUMBERS,
+    *TEXTS,
+    None,
+    b"b",
+    [],
+    {},
+    [1],
+    [[1, 2], [3]],
+    ("b", None),
+    object(),
+    Hostile(),
+    np.zeros((2, 2)),
+    range(3),
+]
 
 
 def values():
@@ -61,8 +103,12 @@ def values():
 
 def texts():
     """What a person may type for a noise, a duration, a kernel or a policy."""
-    number = st.sampled_from(["0", "1", "-1", ".5", "1e308", "1e-320", "1e400", "nan", "inf", "9" * 400, "9" * 5000, "", "x"])
-    kinds = "subgaussian bounded bernoulli pilot pilot-gaussian gaussian matern polynomial ntk fourier rbf certified-linear"
+    number = st.sampled_from(
+        ["0", "1", "-1", ".5", "1e308", "1e-320", "1e400", "nan", "inf", "9" * 400, "9" * 5000, "", "x"]
+    )
+    kinds = (
+        "subgaussian bounded bernoulli pilot pilot-gaussian gaussian matern polynomial ntk fourier rbf certified-linear"
+    )
     named = st.builds(
         lambda kind, parts, mark: mark.join([kind, *parts]),
         st.sampled_from(kinds.split()),
@@ -231,6 +277,7 @@ def _study(files: Files) -> None:
         study.ask()
     study.tell_prior(["b"], [0.2])
     study.ask(2, worker="lab-2")
+    study.release("lab-2")  # or a loop that measures would wait for them
     study.abandon("it broke", ["c,c"])
     sp.write_certificate(study, files.certificate)
     study.log._engine.dispose()

@@ -9,6 +9,7 @@ from surepick.errors import InvalidInput
 from surepick.text import quoted
 
 LARGEST_WHOLE = 2**53  # beyond it not every whole number is a float
+SMALLEST, LARGEST = 1e-100, 1e100  # what can be squared, and the square multiplied and divided by, as a float
 
 
 def as_number(name: str, value: object) -> float:
@@ -28,11 +29,25 @@ def as_number(name: str, value: object) -> float:
 
 
 def positive_number(name: str, value: object, meaning: str) -> float:
-    """The value as a positive finite float; `meaning` completes "NAME is VALUE; it must be positive: ..."."""
+    """The value as a float from 1e-100 to 1e100; `meaning` completes "NAME is VALUE; it must be positive: ..."."""
     number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):
         raise InvalidInput(f"{name} is {quoted(value)}; it must be positive and finite: {meaning}")
+    check_size(name, number)
     return number
+
+
+def check_size(name: str, number: float) -> None:
+    """Refuse a positive number that cannot be computed with.
+
+    Raises:
+        InvalidInput: it is below 1e-100 or above 1e100, so that its square leaves what floats can hold.
+    """
+    if not SMALLEST <= number <= LARGEST:
+        raise InvalidInput(
+            f"{name} is {number:g}; its square is no number that a computer holds. Take another unit, so that it lies "
+            f"between {SMALLEST:g} and {LARGEST:g}."
+        )
 
 
 def share_of_pulls(name: str, value: object) -> float:
@@ -50,7 +65,8 @@ def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
         InvalidInput: it is not whole, too small, or above 2^53.
     """
     number = as_number(name, value)
-    if number > LARGEST_WHOLE and math.isfinite(number):
+    exact = value if isinstance(value, int) else number  # a float cannot tell 2^53 + 1 from 2^53
+    if exact > LARGEST_WHOLE and math.isfinite(number):
         raise InvalidInput(f"{name} is {quoted(value)}; it must be a whole number from {least} to 2^53: {meaning}")
     if not (math.isfinite(number) and number == math.floor(number) and number >= least):
         raise InvalidInput(f"{name} is {quoted(value)}; it must be a whole number, {least} or more: {meaning}")

@@ -1,9 +1,11 @@
 """Odd inputs: values, texts and command lines drawn by hypothesis, and real files with some of their bytes changed."""
 
+import gzip
 import json
 import random
 import shutil
 import sqlite3
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
@@ -220,10 +222,8 @@ def _change_a_value(path: Path, rng: random.Random) -> None:
             text = bytearray(old.encode())
             text[rng.randrange(len(text))] ^= 1 << rng.randrange(8)
             new, wanted = bytes(text), "CAST(? AS TEXT)"
-        try:
+        with suppress(sqlite3.IntegrityError):  # a constraint that cannot be switched off: the file is as it was
             database.execute(f"UPDATE {table} SET {column} = {wanted} WHERE rowid = ?", (new, row))
-        except sqlite3.IntegrityError:
-            pass  # a constraint that cannot be switched off; the file is as it was
     database.close()
 
 
@@ -256,8 +256,6 @@ def _default(column, kinds):
 
 
 def _pack(path: Path, packed: Path) -> None:
-    import gzip
-
     packed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
 
 
@@ -277,6 +275,7 @@ def _study(files: Files) -> None:
         study.ask()
     study.tell_prior(["b"], [0.2])
     study.ask(2, worker="lab-2")
+    study.release("lab-2")  # or a loop that measures would wait for them
     study.abandon("it broke", ["c,c"])
     sp.write_certificate(study, files.certificate)
     study.log._engine.dispose()

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fuzz_commands import command_lines, run, spelled
-from fuzz_inputs import real_files, texts, values
+from fuzz_commands import Ended, command_lines, run, spelled
+from fuzz_inputs import CONTROLS, real_files, texts, values
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -117,7 +117,6 @@ class Fuzz:
             found = self.attempt("certificates", lambda: sp.verify_certificate(path))
             for line in found.lines if found else ():
                 assert line.words.isprintable()
-                assert "Error" not in line.words or "error" in line.words.lower()
 
         return st.integers(0, 2**32), read
 
@@ -202,13 +201,15 @@ def study():
 
 
 def policy(**changes):
-    return sp.make_policy(**({"name": "certified-linear", "arms": ARMS, "norm_bound": 1.0} | PROMISE | changes))
+    """A policy with odd settings, and what it asks first."""
+    settings = {"name": "certified-linear", "arms": ARMS, "norm_bound": 1.0} | PROMISE | changes
+    return sp.Study(settings["arms"], sp.make_policy(**settings)).ask()
 
 
 CALLS = {
     "Arms ids": lambda odd: sp.Arms(ids=odd),
     "Arms one id": lambda odd: sp.Arms(ids=[odd, "b"]),
-    "Arms features": lambda odd: sp.Arms(odd),
+    "Arms features": sp.Arms,
     "Arms one feature": lambda odd: sp.Arms([[odd, 1.0]]),
     "Arms columns": lambda odd: sp.Arms([[1.0]], columns=odd),
     "tell rewards": lambda odd: study().tell(["a"], odd),
@@ -250,10 +251,10 @@ CALLS = {
     "policy dim": lambda odd: policy(dim=odd),
     "policy slack": lambda odd: policy(slack=odd),
     "policy schedule": lambda odd: policy(schedule=odd),
-    "noise scale": lambda odd: sp.SubGaussian(odd),
+    "noise scale": sp.SubGaussian,
     "noise bound": lambda odd: sp.Bounded(0.0, odd),
-    "noise text": lambda odd: sp.parse_noise(odd),
-    "duration": lambda odd: parse_duration(odd),
+    "noise text": sp.parse_noise,
+    "duration": parse_duration,
     "verify": lambda odd: sp.verify_certificate({"format": odd, "rounds": odd, "sha256": odd}),
     "url": lambda odd: resume_study(odd, "s"),
     "study of": lambda odd: sp.Study(odd, odd),
@@ -312,3 +313,53 @@ def test_only_sentences_come_out_of_20_000_inputs(tmp_path):
         print(f"\n{fuzz.counts[kind]:,} {kind}, {fuzz.refused[kind]:,} refused", end="")
     print(f"\n{fuzz.counts.total():,} inputs, the slowest took {fuzz.slowest:.1f} s")
     assert fuzz.counts.total() >= 0.98 * MANY
+
+
+# saboteurs: what the tests above must notice
+
+
+def planted(monkeypatch, call):
+    """Something in place of every reader of tables."""
+    monkeypatch.setitem(globals(), "TABLE_READERS", (call,))
+
+
+def test_a_reader_that_raises_something_else_is_noticed(fuzz, monkeypatch):
+    planted(monkeypatch, lambda path: int("x"))
+    with pytest.raises(ValueError, match="invalid literal"):
+        fuzz.go("tables", 20)
+
+
+def test_a_message_of_several_lines_or_of_many_characters_is_noticed(fuzz, monkeypatch):
+    class Loud(sp.InvalidInput):
+        def __str__(self):
+            return self.said
+
+    for said in ("one line\nand another", "x" * 501, "bell\x07 in a sentence", ""):
+        Loud.said = said
+
+        def refuse(path):
+            raise Loud
+
+        planted(monkeypatch, refuse)
+        with pytest.raises(AssertionError):
+            fuzz.go("tables", 20)
+
+
+def test_a_reader_that_never_ends_is_noticed(fuzz, monkeypatch):
+    monkeypatch.setitem(globals(), "SECONDS", 0.05)
+    planted(monkeypatch, lambda path: time.sleep(5))
+    with pytest.raises(TooLong):
+        fuzz.go("tables", 1)
+
+
+def test_a_command_that_ends_oddly_is_noticed():
+    for ended in (
+        Ended(5, "", "error: something is wrong.\n"),
+        Ended(2, "", ""),
+        Ended(2, "", "error: one thing is wrong.\nerror: and another is.\n"),
+        Ended(1, "", "Traceback (most recent call last):\nerror: something is wrong.\n"),
+        Ended(0, f"study {CONTROLS}\n", ""),
+    ):
+        with pytest.raises(AssertionError):
+            check_ended(["ask"], ended)
+    check_ended(["ask"], Ended(2, "", "error: something is wrong here.\n"))

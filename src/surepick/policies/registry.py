@@ -45,6 +45,7 @@ from surepick.policies.xy_adaptive import XYAdaptive
 from surepick.policies.xy_static import XYStatic
 from surepick.records import Arms, FloatArray
 from surepick.settings import positive_number
+from surepick.text import quoted
 
 LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source", "max_rank")
 KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
@@ -428,9 +429,7 @@ def make_policy(
         raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     if isinstance(assumed, type) or not isinstance(assumed, Noise):
-        raise InvalidInput(
-            f"noise is {noise!r}; give sp.Bernoulli(), sp.Bounded(low, high) or sp.SubGaussian(sigma), or its text."
-        )
+        raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     if failure_probability(assumed) > 0 and not name.startswith("certified-"):
         raise InvalidInput(
             f"the noise's pilot may fail with probability {failure_probability(assumed):g}, which would have to be "
@@ -441,6 +440,6 @@ def make_policy(
 
 
 def _entry(name: str) -> Entry:
-    if name not in ENTRIES:
-        raise InvalidInput(f"there is no policy {name!r}; choose one of {', '.join(policy_names())}.")
+    if not isinstance(name, str) or name not in ENTRIES:
+        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names())}.")
     return ENTRIES[name]

@@ -21,6 +21,7 @@ from surepick.paths import is_file, is_folder
 from surepick.settings import storable_text
 from surepick.studies.patience import UNANSWERED, patience_of, without_patience
 from surepick.studies.sql_schema import OLDER, SCHEMA, VERSION_TABLE, metadata
+from surepick.text import quoted
 
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")
 KNOWN = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -32,15 +33,17 @@ def read_url(url: str) -> URL:
     Raises:
         InvalidInput: it is no such address, or of another kind of database, or its driver is absent.
     """
+    wrong = InvalidInput(
+        f"{quoted(_hidden(url))} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an "
+        "absolute path) or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
+    )
+    if not isinstance(url, str | URL):
+        raise wrong
+    storable_text("the address of the database", str(url))
     try:
-        address = make_url(storable_text("the address of the database", url) if isinstance(url, str) else url)
+        address = make_url(url)
     except (ArgumentError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(
-            f"{_hidden(url)!r} is not the address of a database; write sqlite:///FILE (sqlite:////FILE for an absolute "
-            "path) or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE."
-        ) from error
+        raise wrong from error
     backend = address.get_backend_name()
     if backend not in KNOWN:
         raise InvalidInput(f"studies are kept in SQLite or PostgreSQL, not in {backend!r}.")

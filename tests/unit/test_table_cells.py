@@ -42,6 +42,13 @@ def test_percentages_are_said_to_be_percentages(write):
         read_arms(path, "sku")
 
 
+def test_gaps_hide_neither_percentages_nor_words(write):
+    with pytest.raises(InvalidInput, match="look like percentages"):
+        read_arms(write("sku,x\na,1.3%\nb,\nc,1%\n"), "sku")
+    with pytest.raises(InvalidInput, match=r"not numeric: 2 of 4 cells .*row 3: 'broken'"):
+        read_arms(write("sku,x\na,1\nb,broken\nc,\nd,2\n"), "sku")
+
+
 def test_percent_divides_by_a_hundred(write):
     arms = read_arms(write("sku,x,y\na,1.3%,1\nb, 2e1 %,2\n"), "sku", percent=True)
     np.testing.assert_array_equal(arms.features, [[0.013, 1], [0.2, 2]])

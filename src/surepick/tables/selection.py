@@ -165,6 +165,9 @@ def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str]) -> T
     if not missing:
         return table
     if not table.drop_missing:
+        for name in numbers:
+            if set(table.bad_rows(name)) - missing.keys():
+                table.numbers(name)  # raises: it holds words, and its gaps are the lesser evil
         raise _incomplete(table, missing)
     if len(missing) == table.num_rows:
         raise InvalidInput(f"{table.source}: every row misses a cell ({_shown(table, missing)}); no row is left.")

@@ -88,9 +88,9 @@ class Table:
         return [row for row, cell in enumerate(cells) if self.number(cell) is None] if isinstance(cells, tuple) else []
 
     def are_percentages(self, name: str, rows: Sequence[int]) -> bool:
-        """The cells of these rows look like 1.3%."""
-        text = self.text(name)
-        return all(PERCENTAGE.fullmatch(text[row]) for row in rows)
+        """The cells of these rows look like 1.3%, but for empty ones."""
+        filled = [cell for cell in map(self.text(name).__getitem__, rows) if cell.strip()]
+        return bool(filled) and all(map(PERCENTAGE.fullmatch, filled))
 
     def missing_rows(self, name: str) -> list[int]:
         """Indices of the cells that hold no value: empty, NaN, or a word for it such as n/a."""

@@ -32,7 +32,6 @@ NOT_COVERED = {
     ("ended",): CONDUCT,
     ("rounds",): RESULTS,  # cut off at the end, it is the certificate of an earlier moment
     ("rounds", "#", "looks"): RESULTS,
-    (*LOOK, "told"): RESULTS,
     (*LOOK, "told", "pulls", "#"): RESULTS,
     (*LOOK, "told", "sums", "#"): RESULTS,
     (*LOOK, "told", "squares"): RESULTS,
@@ -40,8 +39,6 @@ NOT_COVERED = {
     (*LOOK, "repeated"): CONDUCT,
     (*LOOK, "abandoned"): CONDUCT,
     (*LOOK, "asked", "pulls", "#"): DESIGN,
-    (*LOOK, "candidate"): DESIGN,
-    (*LOOK, "dim"): DESIGN,
     (*LOOK, "value"): DESIGN,
     (*LOOK, "lower_bound"): DESIGN,
 }

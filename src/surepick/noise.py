@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray, IntArray
-from surepick.settings import as_number, check_size, positive_number, storable_text, whole_number
+from surepick.settings import as_number, positive_number, storable_text, whole_number
 from surepick.text import quoted
 
 
@@ -48,7 +48,7 @@ class SubGaussian:
         sigma: the scale in reward units, positive and finite: one number, or a sequence with one per arm.
 
     Raises:
-        InvalidInput: a scale is not a positive number from 1e-100 to 1e100.
+        InvalidInput: a scale is not a positive finite number.
     """
 
     sigma: float | tuple[float, ...]
@@ -63,8 +63,6 @@ class SubGaussian:
                 f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one "
                 "per arm. Every width of a certificate is proportional to it."
             )
-        check_size("the smallest sigma", float(scales.min()))
-        check_size("the largest sigma", float(scales.max()))
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
         object.__setattr__(self, "sigma", frozen)
 
@@ -87,7 +85,7 @@ class Bounded:
         low, high: the bounds in reward units, finite, low < high.
 
     Raises:
-        InvalidInput: the bounds are not finite or not in order, or larger or closer than numbers can be squared.
+        InvalidInput: the bounds or their distance are not finite, or the bounds not in order.
     """
 
     low: float
@@ -99,8 +97,8 @@ class Bounded:
             raise InvalidInput(
                 f"the bounds are [{quoted(self.low)}, {quoted(self.high)}]; low must be below high, both finite."
             )
-        check_size("the larger of the bounds", max(abs(low), abs(high)))
-        check_size("half the distance of the bounds", (high - low) / 2.0)
+        if not np.isfinite(high - low):
+            raise InvalidInput(f"the bounds are [{low:g}, {high:g}]; their distance is no number. Take a larger unit.")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

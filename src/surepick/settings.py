@@ -29,25 +29,25 @@ def as_number(name: str, value: object) -> float:
 
 
 def positive_number(name: str, value: object, meaning: str) -> float:
-    """The value as a float from 1e-100 to 1e100; `meaning` completes "NAME is VALUE; it must be positive: ..."."""
+    """The value as a positive finite float; `meaning` completes "NAME is VALUE; it must be positive: ..."."""
     number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):
         raise InvalidInput(f"{name} is {quoted(value)}; it must be positive and finite: {meaning}")
-    check_size(name, number)
     return number
 
 
-def check_size(name: str, number: float) -> None:
-    """Refuse a positive number that cannot be computed with.
+def check_size(name: str, *numbers: float) -> None:
+    """Refuse positive numbers that cannot be computed with.
 
     Raises:
-        InvalidInput: it is below 1e-100 or above 1e100, so that its square leaves what floats can hold.
+        InvalidInput: one is below 1e-100 or above 1e100, so that what is made of its square leaves what floats hold.
     """
-    if not SMALLEST <= number <= LARGEST:
-        raise InvalidInput(
-            f"{name} is {number:g}; its square is no number that a computer holds. Take another unit, so that it lies "
-            f"between {SMALLEST:g} and {LARGEST:g}."
-        )
+    for number in numbers:
+        if not SMALLEST <= number <= LARGEST:
+            raise InvalidInput(
+                f"{name} is {number:g}; what is computed from its square is no number any more. Take another unit, so "
+                f"that it lies between {SMALLEST:g} and {LARGEST:g}."
+            )
 
 
 def share_of_pulls(name: str, value: object) -> float:

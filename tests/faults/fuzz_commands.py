@@ -8,7 +8,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from fuzz_inputs import CONTROLS, HALF, Files
+from fuzz_inputs import CONTROLS, HALF, Files, fresh
 from hypothesis import strategies as st
 
 from surepick.cli import main
@@ -223,8 +223,7 @@ def _address(files: Files, rng: random.Random) -> str:
         ]
         return rng.choice([*odd, f"sqlite:///{files.tables[0]}", f"sqlite:///{files.folder}", "sqlite:////dev/null"])
     copy = files.folder / "changed" / "commands.db"
-    for suffix in ("-wal", "-shm"):
-        copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+    fresh(copy)
     shutil.copy(files.database, copy)
     return f"sqlite:///{copy}"
 

@@ -195,8 +195,7 @@ class Files:
     def changed_database(self, rng: random.Random) -> Path:
         """The database with a byte changed in the file, or in one value of one row."""
         copy = self.folder / "changed" / "study.db"
-        for suffix in ("-wal", "-shm"):
-            copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+        fresh(copy)
         if rng.random() < 0.4:
             data = bytearray(self.database.read_bytes())
             used = [place for place in range(len(data)) if data[place]]
@@ -206,6 +205,12 @@ class Files:
         shutil.copy(self.database, copy)
         _change_a_value(copy, rng)
         return copy
+
+
+def fresh(path: Path) -> None:
+    """Remove a database; written over in place, it would still be locked by whoever has it open."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _change_a_value(path: Path, rng: random.Random) -> None:

@@ -101,7 +101,7 @@ def test_as_many_pulls_as_can_be_counted(url):
 
 
 @pytest.mark.parametrize(
-    "text", ["subgaussian:1e308", "subgaussian:1e-320", "bounded:-1e308:1e308", "subgaussian:1,1e200"]
+    "text", ["subgaussian:1e308", "subgaussian:1e-320", "bounded:-1e308:1e308", "subgaussian:1,1,1e200"]
 )
 def test_noise_whose_square_is_no_number(files, text):
     assert "unit" in refused("run", files.tables[0], "--id", "id", "--reward", "y", "--noise", text)

@@ -1,6 +1,6 @@
 """The `surepick` command: its groups of commands, and how errors become exit codes.
 
-Exit codes: 0 done, 1 storage or internal failure, 2 bad input, 3 not certified.
+Exit codes: 0 done, 1 storage or internal failure, 2 bad input, 3 not certified, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class GaussianKernel:
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
         gram = distances(left, right, squared=True)
-        gram *= -self.gamma
+        with np.errstate(over="ignore"):  # beyond all numbers the kernel is 0, which is what exp(-inf) gives
+            gram *= -self.gamma
         return np.exp(gram, out=gram)
 
     def diagonal(self, features: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, largest_scale
-from surepick.settings import as_number, positive_number
+from surepick.settings import as_number, check_size, positive_number
 
 MOST_GROWTH = 1000.0
 GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
@@ -88,6 +88,7 @@ def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float
         "how much worse than the best arm the answer may be, in reward units. With 0, equal arms would be measured for "
         "ever.",
     )
+    check_size("epsilon", epsilon)
     if not 0 < as_number("delta", delta) < 1:
         raise InvalidInput(
             f"delta is {delta!r}; it must lie strictly between 0 and 1: the probability of a wrong answer."

@@ -44,7 +44,7 @@ from surepick.policies.unknown_misspecification import UnknownMisspecificationEl
 from surepick.policies.xy_adaptive import XYAdaptive
 from surepick.policies.xy_static import XYStatic
 from surepick.records import Arms, FloatArray
-from surepick.settings import positive_number
+from surepick.settings import check_size, positive_number
 from surepick.text import quoted
 
 LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source", "max_rank")
@@ -430,6 +430,7 @@ def make_policy(
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     if isinstance(assumed, type) or not isinstance(assumed, Noise):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
+    check_size("a scale of the noise", float(np.min(assumed.sigma)), float(np.max(assumed.sigma)))
     if failure_probability(assumed) > 0 and not name.startswith("certified-"):
         raise InvalidInput(
             f"the noise's pilot may fail with probability {failure_probability(assumed):g}, which would have to be "

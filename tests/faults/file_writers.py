@@ -47,10 +47,11 @@ WRITERS: dict[str, Writer] = {
 
 
 def in_place(path: str | Path, content: bytes, *, what: str = "") -> None:
-    """The saboteur: what `open(path, "w")` does."""
+    """The saboteur: what `open(path, "w")` does, on a slow disk."""
     with io.FileIO(path, "w") as file:
         for start in range(0, len(content), 65_536):
             file.write(content[start : start + 65_536])
+            time.sleep(0.005)
 
 
 def keep_writing(write: Writer, path: Path) -> None:

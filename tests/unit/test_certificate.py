@@ -512,7 +512,7 @@ def test_more_candidates_than_are_written_out(monkeypatch, tmp_path):
     words = ["verify", str(file), "--arms", str(tmp_path / "arms.csv"), "--id", "id"]
     assert CliRunner().invoke(app, words).exit_code == 0
     assert CliRunner().invoke(app, words[:2]).exit_code == 3
-    assert CliRunner().invoke(app, [*words[:2], "--id", "id"]).exception.args[0].startswith("--id and --features")
+    assert CliRunner().invoke(app, [*words[:2], "--id", "id"]).exception.args[0].startswith("--id, --features")
 
 
 @pytest.mark.parametrize("name", ["certified-linear", "certified-independent"])

@@ -301,7 +301,7 @@ def _sorted_rows(table: Table, reward: str) -> tuple[list[int], list[int], int]:
 def _receipt_lines(receipt: Receipt, empty: int) -> list[str]:
     parts = (
         (receipt.counted, "counted"),
-        (receipt.repeated, "told before: they count once"),
+        (receipt.repeated, "told before: each counts once"),
         (receipt.late, "late: their round is closed; kept, and not used"),
         (receipt.prior, "kept apart as prior: they enter no estimate and no certificate"),
         (receipt.failed, "failed: asked again"),

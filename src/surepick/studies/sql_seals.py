@@ -71,7 +71,9 @@ def altered_records(connection: Connection, study: int) -> Iterator[str]:
         for plan, part in groupby(rows, key=lambda row: row[0]):
             if plan in found:
                 found[plan] = _hash_or_nothing(part)
-        yield from (f"the {kind} of plan {plan}" for plan in sorted(stored) if found[plan] != stored[plan].get(kind))
+        for plan in sorted(stored):
+            if found[plan] != stored[plan].get(kind):
+                yield f"one of the {kind} of plan {plan}"
 
 
 def _hashes(text: Any) -> dict[str, Any]:

@@ -174,20 +174,10 @@ def _read_olympus(folder: Path) -> Table:
 
 
 def cells_as_column(values: Sequence[Any]) -> Column:
-    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too.
-
-    Raises:
-        InvalidInput: a whole number has more digits than a text may have.
-    """
+    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
     if all(value is None or _is_number(value) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    try:
-        return tuple("" if value is None else str(value) for value in values)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"a cell is no number that can be computed with, and too long for a text: {error}. Write it in quotes, as "
-            "a text."
-        ) from error
+    return tuple("" if value is None else str(value) for value in values)
 
 
 def _is_number(value: object) -> bool:
@@ -200,13 +190,7 @@ def _is_number(value: object) -> bool:
 def _checked(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:
     if not columns or not len(next(iter(columns.values()))):
         raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
-    found = {}
-    for name, values in columns.items():
-        try:
-            found[name] = cells_as_column(values)
-        except InvalidInput as error:
-            raise InvalidInput(f"{path}, column {name!r}: {error}") from error
-    return Table(str(path), found)
+    return Table(str(path), {name: cells_as_column(values) for name, values in columns.items()})
 
 
 def _json(text: str, where: str) -> Any:

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -79,19 +78,6 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(small_disk, name, writ
     assert old.name in str(no.value)
     assert old.read_text() == "old"
     assert [path.name for path in small_disk.iterdir()] == [name]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 1 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    mounted = shutil.which("mount") and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    if not mounted:
-        pytest.skip("no right to mount a file system of 1 MB here; the tests that need no mount run all the same")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])

@@ -18,16 +18,6 @@ from surepick.tables import read_arms, read_columns, read_json_lines, read_table
 CELLS = {"sku": ["a", "bé", "c"], "x": [1.5, 2.5, 0.1], "n": [1, 2, 3]}
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content: str | bytes, name: str = "arms.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def refusal(path: Path, read=read_table, *more) -> str:
     """The sentence with which a file is refused."""
     with pytest.raises(InvalidInput) as caught:

@@ -1,36 +1,11 @@
 """Cells that are no plain numbers: percentages, and cells that hold nothing."""
 
-import warnings
-from pathlib import Path
-
 import numpy as np
 import pytest
+from table_notes import noted
 
 from surepick.errors import InvalidInput
 from surepick.tables import TableWarning, read_arms
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content: str | bytes, name: str = "arms.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-def noted(read, *words: str):
-    """What was read, and that exactly these notes were given."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = read()
-    assert len(caught) == len(words), [str(one.message) for one in caught]
-    for one, part in zip(caught, words, strict=True):
-        assert one.category is TableWarning
-        assert part in str(one.message)
-    return found
-
 
 # percentages
 

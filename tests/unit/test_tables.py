@@ -25,16 +25,6 @@ from surepick.tables import parquet as parquet_module
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(content: str | bytes, name: str = "arms.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-@pytest.fixture
 def olympus(tmp_path):
     def olympus(rows: str, goal: str = "minimize", kind: str = "continuous") -> Path:
         folder = tmp_path / "dataset"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from surepick import settings
 from surepick.errors import InvalidInput
-from surepick.studies.command import LONGEST, Outcome, Pair, Running, called, number_in
+from surepick.studies.command import LONGEST, Outcome, Pair, Running, called, number_in, words_of
 from surepick.text import printable
 
 
@@ -34,10 +32,7 @@ class BatchCommand:
     _words: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            words = tuple(shlex.split(self.template))
-        except ValueError as error:
-            raise InvalidInput(f"the command {self.template!r} is not well-formed: {error}.") from error
+        words = words_of(self.template, self.timeout)
         if not words:
             raise InvalidInput("--measure-batch names no program; give one that reads ids and prints rewards.")
         if any("{id}" in word or "{pulls}" in word for word in words):
@@ -45,8 +40,6 @@ class BatchCommand:
                 f"the command {self.template!r} names {{id}} or {{pulls}}, which have no meaning for a whole batch: "
                 "its ids come on standard input, one a line. Leave them out, or take --measure."
             )
-        if self.timeout is not None and not settings.as_number("timeout", self.timeout) > 0:
-            raise InvalidInput(f"timeout is {self.timeout!r}; it must be positive: the seconds that a call may take.")
         object.__setattr__(self, "_words", words)
 
     def check(self, ids: Sequence[str]) -> None:

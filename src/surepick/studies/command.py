@@ -16,7 +16,7 @@ from typing import IO, Protocol
 from surepick import settings
 from surepick.errors import InvalidInput
 from surepick.tables.table import as_number
-from surepick.text import printable
+from surepick.text import printable, quoted
 
 LONGEST = 200  # characters of a program's words in a message
 
@@ -52,6 +52,21 @@ class Program(Protocol):
         ...
 
 
+def words_of(template: str, timeout: float | None) -> tuple[str, ...]:
+    """The words of a command line, as a shell would split it.
+
+    Raises:
+        InvalidInput: it is not well-formed, or the time-out is not positive.
+    """
+    try:
+        words = tuple(shlex.split(template))
+    except ValueError as error:
+        raise InvalidInput(f"the command {quoted(template)} is not well-formed: {error}.") from error
+    if timeout is not None and not settings.as_number("timeout", timeout) > 0:
+        raise InvalidInput(f"timeout is {quoted(timeout)}; it must be positive: the seconds that a call may take.")
+    return words
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A program that measures.
@@ -71,17 +86,12 @@ class Command:
     _words: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            words = tuple(shlex.split(self.template))
-        except ValueError as error:
-            raise InvalidInput(f"the command {self.template!r} is not well-formed: {error}.") from error
+        words = words_of(self.template, self.timeout)
         if not words or not any("{id}" in word for word in words):
             raise InvalidInput(
                 f"the command {self.template!r} does not say which candidate is measured; write {{id}} where its id "
                 "belongs, and {pulls} where the number of measurements does."
             )
-        if self.timeout is not None and not settings.as_number("timeout", self.timeout) > 0:
-            raise InvalidInput(f"timeout is {self.timeout!r}; it must be positive: the seconds that a call may take.")
         object.__setattr__(self, "_words", words)
 
     @property

@@ -42,7 +42,7 @@ def check_size(name: str, *numbers: float) -> None:
     Raises:
         InvalidInput: one is below 1e-100 or above 1e100, so that what is made of its square leaves what floats hold.
     """
-    for number in numbers:
+    for number in map(float, numbers):  # a small kind of NumPy cannot be compared with 1e100
         if not SMALLEST <= number <= LARGEST:
             raise InvalidInput(
                 f"{name} is {number:g}; what is computed from its square is no number any more. Take another unit, so "
@@ -129,3 +129,13 @@ def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
             f"{missing[0]}. Nothing could be told of what has no name; give it one."
         )
     return tuple(text_of(f"one of the {what}", value) for value in given)
+
+
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """Refuse a value that is none of the known ones.
+
+    Raises:
+        InvalidInput: it is none; they are listed.
+    """
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput(f"{name} is {quoted(value)}; choose one of {', '.join(map(repr, known))}.")

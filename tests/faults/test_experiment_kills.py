@@ -105,6 +105,7 @@ def test_kill_nine_and_resume(undisturbed, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.alone  # orphaned workers have a minute to end
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_many_kills(jobs, undisturbed, tmp_path):
     chance = random.Random(jobs)

@@ -7,7 +7,8 @@ import pytest
 
 import surepick as sp
 from surepick.policies.rounds import RoundSettings
-from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
+from surepick.policies.schedules import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
+from surepick.settings import check_choice
 
 DELTA = 0.05
 

@@ -12,7 +12,7 @@ from surepick.errors import InvalidInput
 from surepick.linalg import symmetric_spectrum
 from surepick.noise import Noise, scales
 from surepick.records import Arms, FloatArray, IntArray, Observations, freeze, record
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
 
 MARGINAL_LIKELIHOOD, CROSS_VALIDATION = "marginal-likelihood", "cross-validation"
 CRITERIA = (MARGINAL_LIKELIHOOD, CROSS_VALIDATION)
@@ -131,8 +131,7 @@ def choose_kernel(
     norm is ours.
     Cost: O(p^3) time a gamma for p measured arms, and O(K^3) once, for the norm (none above 2,000 arms).
     """
-    if criterion not in CRITERIA:
-        raise InvalidInput(f"criterion is {criterion!r}; choose one of {', '.join(map(repr, CRITERIA))}.")
+    check_choice("criterion", criterion, CRITERIA)
     matrix = np.asarray(Arms(features).features, dtype=np.float64)
     pulled = _measured(matrix, pilot)
     variances = _variances(scales(noise, len(matrix))[pulled], pilot.counts[pulled])

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
 from surepick.settings import as_number
+from surepick.text import quoted
 
 
 def checked_means(means: ArrayLike, num_arms: int) -> FloatArray:
@@ -33,7 +34,7 @@ def checked_accuracy(epsilon: float) -> float:
     """epsilon as a finite float that is not negative."""
     number = as_number("epsilon", epsilon)
     if not (math.isfinite(number) and number >= 0.0):
-        raise InvalidInput(f"epsilon is {epsilon!r}; it must be finite and at least 0, in reward units.")
+        raise InvalidInput(f"epsilon is {quoted(epsilon)}; it must be finite and at least 0, in reward units.")
     return number
 
 
@@ -41,7 +42,7 @@ def checked_probability(delta: float) -> float:
     """delta as a float in (0, 1)."""
     number = as_number("delta", delta)
     if not 0.0 < number < 1.0:
-        raise InvalidInput(f"delta is {delta!r}; it must lie in (0, 1): the probability of a wrong answer.")
+        raise InvalidInput(f"delta is {quoted(delta)}; it must lie in (0, 1): the probability of a wrong answer.")
     return number
 
 

@@ -17,7 +17,8 @@ from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
 from surepick.errors import InvalidInput
 from surepick.linalg import symmetric_spectrum
 from surepick.records import Arms, FloatArray
-from surepick.settings import as_number
+from surepick.settings import as_number, check_choice
+from surepick.text import quoted
 
 INPUTS = ("raw", "normalized")
 EPS = float(np.finfo(np.float64).eps)
@@ -44,8 +45,7 @@ def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs:
     Source: appendix F, definition of the NTK.
     Cost: O(K^2 (D + L)) time.
     """
-    if inputs not in INPUTS:
-        raise InvalidInput(f"inputs is {inputs!r}; choose one of {', '.join(map(repr, INPUTS))}.")
+    check_choice("inputs", inputs, INPUTS)
     rows = np.asarray(Arms(features).features, dtype=np.float64)
     if inputs == "normalized":
         rows = unit_rows_with_norm(rows)
@@ -170,7 +170,7 @@ def _clipped(values: FloatArray, rounding: float | None, *, computed: bool, colu
         allowance = as_number("rounding", rounding)
         if not 0.0 <= allowance < math.inf:
             raise InvalidInput(
-                f"rounding is {rounding!r}; it must be finite and at least 0, in units of the gram matrix."
+                f"rounding is {quoted(rounding)}; it must be finite and at least 0, in units of the gram matrix."
             )
     lowest = float(values[-1])
     if lowest < -NEGATIVE_SHARE * max(usual, allowance):
@@ -190,5 +190,5 @@ def spectrum_tails(values: FloatArray, allowance: float) -> FloatArray:
 def first_within(tails: FloatArray, tolerance: float) -> int:
     limit = as_number("tolerance", tolerance)
     if not limit >= 0.0:
-        raise InvalidInput(f"tolerance is {tolerance!r}; it must be 0 or more, in units of the gram matrix.")
+        raise InvalidInput(f"tolerance is {quoted(tolerance)}; it must be 0 or more, in units of the gram matrix.")
     return 1 + int(np.argmax(tails[1:] <= limit))

@@ -20,6 +20,7 @@ from surepick.complexity.neural_dimension import checked_spectrum, first_within,
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray, record
 from surepick.settings import as_number, positive_number, whole_number
+from surepick.text import quoted
 
 ROUNDING_ALLOWANCE = 1e-9
 NOISE_FACTOR = 1024.0
@@ -64,7 +65,9 @@ class TheoremInstance:
         whole_number("width", self.width, least=1, meaning="the nodes of a hidden layer.")
         positive_number("constant_1", self.constant_1, "a constant of the theorem that has no published value.")
         if not as_number("constant_2", self.constant_2) > 0.0:
-            raise InvalidInput(f"constant_2 is {self.constant_2!r}; it must be positive: a constant without a value.")
+            raise InvalidInput(
+                f"constant_2 is {quoted(self.constant_2)}; it must be positive: a constant without a value."
+            )
 
     @property
     def training_constant(self) -> float:

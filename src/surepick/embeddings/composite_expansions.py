@@ -14,6 +14,7 @@ from surepick.embeddings.expansions import Expansion, HermiteExpansion, SineExpa
 from surepick.embeddings.periodic_expansions import FourierExpansion
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray, IntArray, freeze, record
+from surepick.text import quoted
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -175,7 +176,9 @@ class ExpansionRecord:
                 "ones that are zero."
             )
         if not (c_phi > 0 and remainder >= 0):
-            raise InvalidInput(f"c_phi is {c_phi!r} and remainder {remainder!r}; they must be above 0, and at least 0.")
+            raise InvalidInput(
+                f"c_phi is {quoted(c_phi)} and remainder {quoted(remainder)}; they must be above 0, and at least 0."
+            )
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "functions", eigenfunctions)
         object.__setattr__(self, "kernel_diagonal", kernel_diagonal)
@@ -240,7 +243,7 @@ def parse_expansion(text: str) -> Expansion:
     except ValueError:
         pass
     raise InvalidInput(
-        f"expansion {text!r} is not understood. Write sine, hermite:GAMMA:SPREAD, fourier:polynomial:RATE, "
+        f"expansion {quoted(text)} is not understood. Write sine, hermite:GAMMA:SPREAD, fourier:polynomial:RATE, "
         "fourier:geometric:RATIO, or one of these per feature column joined by '*'."
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
+from surepick.text import quoted
 
 LARGEST_SLACK = 0.25
 
@@ -161,14 +162,14 @@ def _ceiling(log_value: float) -> float:
 def _check(scale: float, rate: float, least: float) -> None:
     if not (math.isfinite(scale) and scale > 0 and math.isfinite(rate) and rate > least):
         raise InvalidInput(
-            f"eigenvalue decay with scale {scale!r} and rate {rate!r}: the scale must be positive and the rate above "
-            f"{least:g}, both finite, or the eigenvalues have no finite sum."
+            f"eigenvalue decay with scale {quoted(scale)} and rate {quoted(rate)}: the scale must be "
+            f"positive and the rate above {least:g}, both finite, or the eigenvalues have no finite sum."
         )
 
 
 def _check_target(epsilon: float, norm_bound: float, eigenfunction_bound: float) -> None:
     if not (epsilon > 0 and norm_bound > 0 and eigenfunction_bound > 0):
         raise InvalidInput(
-            f"epsilon {epsilon!r}, norm_bound {norm_bound!r} and eigenfunction_bound {eigenfunction_bound!r} must be "
-            "positive."
+            f"epsilon {quoted(epsilon)}, norm_bound {quoted(norm_bound)} and "
+            f"eigenfunction_bound {quoted(eigenfunction_bound)} must be positive."
         )

@@ -11,6 +11,7 @@ import numpy as np
 from surepick.embeddings.decay import ExponentialDecay, PolynomialDecay
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
+from surepick.text import quoted
 
 UNDERFLOW_EXPONENT = 650.0
 TAIL_ALLOWANCE = 1.0 + 1e-12  # the closed forms are evaluated to a few machine epsilons; never an underestimate
@@ -147,7 +148,7 @@ class HermiteExpansion:
         for name in ("gamma", "spread"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} is {value!r}; a Hermite expansion needs a positive finite number.")
+                raise InvalidInput(f"{name} is {quoted(value)}; a Hermite expansion needs a positive finite number.")
             object.__setattr__(self, name, float(value))
 
     def eigenvalues(self, count: int) -> FloatArray:

@@ -14,7 +14,8 @@ from surepick.equal_rows import equal_rows
 from surepick.errors import InvalidInput
 from surepick.linalg import pivoted_cholesky, symmetric_spectrum, thin_svd, triangular_factor
 from surepick.records import Embedding, FloatArray, IntArray, feature_matrix, freeze, record
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
+from surepick.text import quoted
 
 BOUNDS = ("row-tail", "paper")
 NEGATIVE_SHARE = 64.0
@@ -332,12 +333,11 @@ def _check(
         "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
         "certificate worthless.",
     )
-    if bound not in BOUNDS:
-        raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
+    check_choice("bound", bound, BOUNDS)
     if nystrom_above < 0 or max_rank < 1:
         raise InvalidInput(
             f"nystrom_above is {nystrom_above} and max_rank {max_rank}; they must be at least 0 and 1: the most arms "
             "whose gram matrix is decomposed, and the most columns of it that are computed beyond."
         )
     if rounding is not None and not 0 < rounding < 1:
-        raise InvalidInput(f"rounding is {rounding!r}; it is a share, in (0, 1), or None for machine precision.")
+        raise InvalidInput(f"rounding is {quoted(rounding)}; it is a share, in (0, 1), or None for machine precision.")

@@ -11,6 +11,8 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
+from surepick.settings import as_number
+from surepick.text import quoted
 
 KernelFunction = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -97,7 +99,7 @@ class MaternKernel:
         if self.nu > LARGEST_NU:
             raise InvalidInput(
                 f"nu is {self.nu:g}, above {LARGEST_NU:g}: so smooth a Matern kernel is a Gaussian one, and its Bessel "
-                f"function overflows. Use the Gaussian kernel with gamma = {0.5 / self.length_scale**2:g}."
+                f"function overflows. Use the Gaussian kernel with gamma = {0.5 / self.length_scale / self.length_scale:g}."
             )
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
@@ -134,10 +136,10 @@ class PolynomialKernel:
 
     def __post_init__(self) -> None:
         if isinstance(self.degree, bool) or self.degree != int(self.degree) or self.degree < 1:
-            raise InvalidInput(f"degree is {self.degree!r}; a polynomial kernel needs an integer of at least 1.")
+            raise InvalidInput(f"degree is {quoted(self.degree)}; a polynomial kernel needs an integer of at least 1.")
         if not (math.isfinite(self.offset) and self.offset >= 0):
             raise InvalidInput(
-                f"offset is {self.offset!r}; it must be finite and not negative, or the kernel is not positive "
+                f"offset is {quoted(self.offset)}; it must be finite and not negative, or the kernel is not positive "
                 "semi-definite."
             )
         _positive(self, "scale", "it multiplies the inner product")
@@ -231,10 +233,7 @@ def _matern_bessel(radii: FloatArray, nu: float) -> FloatArray:
 
 def _positive(kernel: object, name: str, meaning: str) -> None:
     value = getattr(kernel, name)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidInput(f"{name} is {value!r}; it must be a positive finite number: {meaning}.")
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be a positive finite number: {meaning}.")
     object.__setattr__(kernel, name, number)

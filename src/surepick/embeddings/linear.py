@@ -20,7 +20,7 @@ from surepick.equal_rows import EqualRows, equal_rows
 from surepick.errors import InvalidInput
 from surepick.linalg import thin_svd
 from surepick.records import Embedding, FloatArray, feature_matrix, freeze, record
-from surepick.settings import as_number, positive_number, whole_number
+from surepick.settings import as_number, check_choice, positive_number, whole_number
 
 BOUNDS = ("row-tail", "paper")
 EQUAL_FEATURES = "Some candidates have equal features: they are taken to have equal means."
@@ -96,8 +96,7 @@ class LinearEmbedding:
             "the largest norm that the linear reward function can have. A value below the truth makes the certificate "
             "worthless.",
         )
-        if bound not in BOUNDS:
-            raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
+        check_choice("bound", bound, BOUNDS)
         check_norm_source(norm_source)
         most = _most_directions(matrix.shape, max_rank)
         classes = equal_rows(matrix)

@@ -13,7 +13,7 @@ from surepick.embeddings.expansions import Expansion
 from surepick.equal_rows import equal_rows
 from surepick.errors import InvalidInput
 from surepick.records import Embedding, FloatArray, feature_matrix, freeze, record
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
 
 BOUNDS = ("pointwise", "paper")
 EPS = float(np.finfo(np.float64).eps)
@@ -197,8 +197,7 @@ def _check(matrix: FloatArray, expansion: Expansion, norm_bound: float, bound: s
         "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
         "certificate worthless.",
     )
-    if bound not in BOUNDS:
-        raise InvalidInput(f"bound is {bound!r}; choose one of {', '.join(map(repr, BOUNDS))}.")
+    check_choice("bound", bound, BOUNDS)
     if max_dim is not None and max_dim < 1:
         raise InvalidInput(f"max_dim is {max_dim}; at least one eigenfunction is needed.")
     c_phi, trace = expansion.eigenfunction_bound, float(expansion.tails(0)[0])

@@ -15,6 +15,7 @@ from surepick.embeddings.kernels import (
 )
 from surepick.embeddings.neural_tangent import NeuralTangentKernel
 from surepick.errors import InvalidInput
+from surepick.text import quoted
 
 _KERNELS: dict[str, tuple[type, tuple[Callable[[str], object], ...]]] = {
     "gaussian": (GaussianKernel, (float,)),
@@ -43,7 +44,7 @@ def parse_kernel(text: str) -> Kernel:
         except (TypeError, ValueError):
             pass
     raise InvalidInput(
-        f"kernel {text!r} is not understood. Write gaussian:GAMMA, matern:NU:LENGTH_SCALE, "
+        f"kernel {quoted(text)} is not understood. Write gaussian:GAMMA, matern:NU:LENGTH_SCALE, "
         "polynomial:DEGREE:OFFSET:SCALE or ntk:DEPTH:FORM with FORM H-tilde or H."
     )
 

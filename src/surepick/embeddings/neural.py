@@ -14,7 +14,8 @@ from surepick.equal_rows import equal_rows
 from surepick.errors import ContractError, InvalidInput
 from surepick.randomness import stream
 from surepick.records import FloatArray, feature_matrix, freeze, record
-from surepick.settings import whole_number
+from surepick.settings import check_choice, whole_number
+from surepick.text import quoted
 
 ARCHITECTURES = ("symmetric", "standard", "published")
 INPUTS = ("raw", "normalized")
@@ -74,8 +75,7 @@ class Network:
             ("inputs", INPUTS),
             ("precision", tuple(PRECISIONS)),
         ):
-            if getattr(self, name) not in known:
-                raise InvalidInput(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, known))}.")
+            check_choice(name, getattr(self, name), known)
         if self.architecture == "symmetric" and self.width % 2:
             raise InvalidInput(f"width is {self.width}; two equal halves need an even number.")
         _check_device(self.device)
@@ -102,11 +102,11 @@ def _check_device(device: str) -> None:
     try:
         kind = torch.device(device).type
     except (RuntimeError, TypeError) as error:
-        raise InvalidInput(f"device is {device!r}; give 'cpu' or 'cuda'.") from error
+        raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.") from error
     if kind not in ("cpu", "cuda"):
-        raise InvalidInput(f"device is {device!r}; give 'cpu' or 'cuda'.")
+        raise InvalidInput(f"device is {quoted(device)}; give 'cpu' or 'cuda'.")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise InvalidInput(f"device is {device!r}, and torch finds no such device here; use 'cpu'.")
+        raise InvalidInput(f"device is {quoted(device)}, and torch finds no such device here; use 'cpu'.")
 
 
 @record
@@ -137,8 +137,7 @@ class GradientSpectrum:
 
         Source: Algorithm 2, line 3; the published code divides gradients by p.
         """
-        if scale not in SCALES:
-            raise InvalidInput(f"tolerance_scale is {scale!r}; choose one of {', '.join(map(repr, SCALES))}.")
+        check_choice("tolerance_scale", scale, SCALES)
         unit = {
             "paper": math.sqrt(self.width),
             "published": float(self.num_parameters),
@@ -302,8 +301,7 @@ class ArmNetwork:
 
         Cost: O(K p min(K, p)) or O(K^2 (D + L m) + K^3) time.
         """
-        if path not in PATHS:
-            raise InvalidInput(f"path is {path!r}; choose one of {', '.join(map(repr, PATHS))}.")
+        check_choice("path", path, PATHS)
         direct = self.num_parameters <= self.num_arms if path == "auto" else path == "jacobian"
         matrix = self.gradients(theta) if direct else self.gram(theta)
         if not bool(torch.isfinite(matrix).all()):

@@ -9,6 +9,8 @@ import numpy as np
 from surepick.embeddings.kernels import distances
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray
+from surepick.settings import check_choice
+from surepick.text import quoted
 
 FORMS = ("H-tilde", "H")
 
@@ -53,11 +55,10 @@ class NeuralTangentKernel:
 
     def __post_init__(self) -> None:
         if isinstance(self.depth, bool) or self.depth != int(self.depth) or self.depth < 1:
-            raise InvalidInput(f"depth is {self.depth!r}; a network has an integer number of layers, at least 1.")
-        if self.form not in FORMS:
-            raise InvalidInput(f"form is {self.form!r}; choose one of {', '.join(map(repr, FORMS))}.")
+            raise InvalidInput(f"depth is {quoted(self.depth)}; a network has an integer number of layers, at least 1.")
+        check_choice("form", self.form, FORMS)
         if not 0 <= self.norm_tolerance < 1:
-            raise InvalidInput(f"norm_tolerance is {self.norm_tolerance!r}; it must lie in [0, 1).")
+            raise InvalidInput(f"norm_tolerance is {quoted(self.norm_tolerance)}; it must lie in [0, 1).")
         object.__setattr__(self, "depth", int(self.depth))
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:

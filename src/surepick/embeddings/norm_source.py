@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surepick.errors import InvalidInput
+from surepick.text import quoted
 
 DECLARED, ESTIMATED = "declared", "estimated"
 NORM_SOURCES = (DECLARED, ESTIMATED)
@@ -20,8 +21,8 @@ def check_norm_source(norm_source: str) -> None:
     """
     if norm_source not in NORM_SOURCES:
         raise InvalidInput(
-            f"norm_source is {norm_source!r}; choose 'declared' if someone vouches for norm_bound, or 'estimated' if "
-            "measurements suggest it: an answer that uses it is then heuristic."
+            f"norm_source is {quoted(norm_source)}; choose 'declared' if someone vouches for norm_bound, or "
+            "'estimated' if measurements suggest it: an answer that uses it is then heuristic."
         )
 
 

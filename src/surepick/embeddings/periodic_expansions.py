@@ -11,6 +11,8 @@ from surepick.embeddings.decay import ExponentialDecay, PolynomialDecay
 from surepick.embeddings.expansions import SQRT2, TAIL_ALLOWANCE, hurwitz_zeta, unit_column
 from surepick.errors import InvalidInput
 from surepick.records import FloatArray, IntArray
+from surepick.settings import check_choice
+from surepick.text import quoted
 
 FOURIER_DECAYS = ("polynomial", "geometric")
 
@@ -43,13 +45,12 @@ class FourierExpansion:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.decay_of not in FOURIER_DECAYS:
-            raise InvalidInput(f"decay_of is {self.decay_of!r}; choose one of {', '.join(map(repr, FOURIER_DECAYS))}.")
+        check_choice("decay_of", self.decay_of, FOURIER_DECAYS)
         low, high = (0.5, math.inf) if self.decay_of == "polynomial" else (0.0, 1.0)
         if not low < self.rate < high:
             raise InvalidInput(
-                f"rate is {self.rate!r}; {self.decay_of} decay needs a rate in ({low:g}, {high:g}), or the eigenvalues "
-                "have no finite sum."
+                f"rate is {quoted(self.rate)}; {self.decay_of} decay needs a rate in ({low:g}, {high:g}), or the "
+                "eigenvalues have no finite sum."
             )
         object.__setattr__(self, "rate", float(self.rate))
 

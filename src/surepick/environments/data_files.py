@@ -1,4 +1,4 @@
-"""What the readers of data sets share: finding a file, numbering what repeats, refusing an unknown option."""
+"""What the readers of data sets share: finding a file, numbering what repeats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from surepick.errors import DatasetMissing, InvalidInput
+from surepick.errors import DatasetMissing
 from surepick.paths import is_file
 from surepick.records import FloatArray, IntArray
 
@@ -38,13 +38,3 @@ def one_hot(values: Sequence[Hashable]) -> FloatArray:
     """A 0/1 column for each different value, shape (len(values), different values)."""
     different, place = numbered(values)
     return np.eye(len(different))[place]
-
-
-def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuse an option that is not among the known.
-
-    Raises:
-        InvalidInput: the value is unknown; the known are listed.
-    """
-    if value not in known:
-        raise InvalidInput(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")

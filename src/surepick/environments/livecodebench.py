@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.environments.data_files import data_file, one_of
+from surepick.environments.data_files import data_file
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.linalg import thin_svd
 from surepick.noise import Bounded
 from surepick.records import Arms, FloatArray
-from surepick.settings import whole_number
+from surepick.settings import check_choice, whole_number
 from surepick.tables import read_table
 
 Task = Literal["testgen", "execution"]
@@ -53,11 +53,11 @@ def livecodebench(
 
     Source: Jain et al., LiveCodeBench (2024), arXiv 2403.07974; scores from its web site.
     """
-    one_of("task", task, TASKS)
+    check_choice("task", task, TASKS)
     scores = _scores(Path(directory), task)
     if features_from is None:
         return _environment(scores, Arms(None, list(scores)))
-    one_of("features_from", features_from, TASKS)
+    check_choice("features_from", features_from, TASKS)
     if features_from == task:
         raise InvalidInput(f"features_from is {task!r}, the task itself: the features would hold the rewards.")
     others = _scores(Path(directory), features_from)

@@ -7,12 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.environments.data_files import data_file, one_of
+from surepick.environments.data_files import data_file
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, SubGaussian
 from surepick.records import Arms, FloatArray
+from surepick.settings import check_choice
 from surepick.tables import Table, read_table
 
 FILE = "nas_bench_macro_cifar10.csv"
@@ -47,7 +48,7 @@ def nasbench_macro(directory: str | Path, *, reward: Literal["training", "image"
 
     Source: Su et al., Prioritized Architecture Sampling with Monto-Carlo Tree Search (CVPR 2021).
     """
-    one_of("reward", reward, ("training", "image"))
+    check_choice("reward", reward, ("training", "image"))
     recorded = read_table(data_file(Path(directory), FILE, RECIPE))
     names = recorded.text("arch")
     arms = Arms(_layers(recorded, names), names, columns=[f"{layer}={kind}" for layer, kind in _columns()])

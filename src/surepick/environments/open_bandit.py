@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.environments.data_files import data_file, numbered, one_hot, one_of
+from surepick.environments.data_files import data_file, numbered, one_hot
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli
 from surepick.records import Arms, FloatArray, IntArray
-from surepick.settings import whole_number
+from surepick.settings import check_choice, whole_number
 from surepick.tables import Table, read_table
 
 USER_FEATURES = tuple(f"user_feature_{number}" for number in range(4))
@@ -59,8 +59,8 @@ def open_bandit(
 
     Source: Saito et al., Open Bandit Dataset and Pipeline (2020), arXiv 2008.07146.
     """
-    one_of("policy", policy, ("random", "bts"))
-    one_of("arm", arm, ("item", "pair"))
+    check_choice("policy", policy, ("random", "bts"))
+    check_choice("arm", arm, ("item", "pair"))
     whole_number("min_records", min_records, least=1, meaning="an arm without a display has no click rate.")
     folder = Path(directory) / policy / campaign
     displays = read_table(data_file(folder, f"{campaign}.csv", RECIPE))

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surepick.errors import ContractError, InvalidInput
+from surepick.errors import ContractError
 from surepick.records import FloatArray, Observations, record
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
 
 TRAINERS = ("gauss-newton", "gradient-descent", "adamw")
 MOST_STEPS = 20
@@ -105,8 +105,7 @@ def train(
         InvalidInput: unknown trainer, alpha not positive.
         ContractError: the loss is not finite.
     """
-    if trainer not in TRAINERS:
-        raise InvalidInput(f"trainer is {trainer!r}; choose one of {', '.join(map(repr, TRAINERS))}.")
+    check_choice("trainer", trainer, TRAINERS)
     positive_number("regularization", regularization, "what holds the weights near their start.")
     pulled = np.flatnonzero(seen.counts)
     if len(pulled) == 0:

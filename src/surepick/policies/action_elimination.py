@@ -20,7 +20,6 @@ from surepick.policies.answers import (
     verdict,
 )
 from surepick.policies.protocol import plain_options, trace_row
-from surepick.policies.schedules import check_choice
 from surepick.records import (
     Certificate,
     FloatArray,
@@ -32,7 +31,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import positive_number, whole_number
+from surepick.settings import check_choice, positive_number, whole_number
 
 OPTIONS = ("gap_bound", "growth", "boundary")
 BOUNDARIES = ("union", "mixture")

@@ -31,9 +31,8 @@ from surepick.policies.belief import (
 from surepick.policies.protocol import NAMED_FAMILIES, Traits, plain_options
 from surepick.policies.rounds import EliminationState, RoundSettings
 from surepick.policies.rules import compare
-from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, IntArray, Observations, Plan, Step, record
-from surepick.settings import positive_number, share_of_pulls
+from surepick.settings import check_choice, positive_number, share_of_pulls
 
 DIMENSIONS = ("cheapest", "effective")
 OPTIONS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, PilotGaussian, largest_scale
 from surepick.settings import as_number, check_size, positive_number
+from surepick.text import quoted
 
 MOST_GROWTH = 1000.0
 GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
@@ -91,10 +92,10 @@ def check_common(*, epsilon: float, delta: float, slack: float, gap_bound: float
     check_size("epsilon", epsilon)
     if not 0 < as_number("delta", delta) < 1:
         raise InvalidInput(
-            f"delta is {delta!r}; it must lie strictly between 0 and 1: the probability of a wrong answer."
+            f"delta is {quoted(delta)}; it must lie strictly between 0 and 1: the probability of a wrong answer."
         )
     if not 0 < as_number("slack", slack) <= 1:
-        raise InvalidInput(f"slack is {slack!r}; it must lie in (0, 1]: what rounding to whole pulls may cost.")
+        raise InvalidInput(f"slack is {quoted(slack)}; it must lie in (0, 1]: what rounding to whole pulls may cost.")
     if gap_bound is not None:
         positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
 
@@ -107,7 +108,7 @@ def check_growth(growth: object) -> None:
     """
     if as_number("growth", growth) > MOST_GROWTH:
         raise InvalidInput(
-            f"growth is {growth!r}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
+            f"growth is {quoted(growth)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
         )
 
 

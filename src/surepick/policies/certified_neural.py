@@ -29,7 +29,6 @@ from surepick.policies.certification import CertifiedState, certified_gap, epoch
 from surepick.policies.learning import VECTORS, Learnt, estimated_misspecification, remembered
 from surepick.policies.neural_steering import Steering, hedges, search, thinned
 from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, Traits, plain_options
-from surepick.policies.schedules import check_choice
 from surepick.policies.steering import Guess
 from surepick.records import (
     Certificate,
@@ -43,7 +42,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import not_negative, positive_number, share_of_pulls, whole_number
+from surepick.settings import check_choice, not_negative, positive_number, share_of_pulls, whole_number
 
 SIZE_IN_SIGMAS = 1e6
 ROUNDED_UP = 1.0 + 1e-6

@@ -27,9 +27,8 @@ from surepick.policies.peers import (
     plain_gap_bound,
 )
 from surepick.policies.protocol import Traits, plain_options, trace_row
-from surepick.policies.schedules import check_choice
 from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, freeze, record
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
 
 OPTIONS = ("norm_bound", "regularization", "play", "threshold", "gap_bound", "growth")
 PLAYS = ("solved", "learner")

@@ -16,7 +16,6 @@ from surepick.noise import Noise, largest_scale
 from surepick.policies import neural_rule
 from surepick.policies.neural_rule import NeuralRule, NeuralState
 from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, Traits, plain_options
-from surepick.policies.schedules import check_choice
 from surepick.records import (
     Certificate,
     Design,
@@ -29,7 +28,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
 
 LEAST_VALUE = 1.0  # of the first design; two arms that are measured equally often have 4
 

@@ -27,7 +27,6 @@ from surepick.policies.answers import answer_without_pulls, assumptions_for, che
 from surepick.policies.belief import with_alarms
 from surepick.policies.protocol import trace_row
 from surepick.policies.rounds import FLOORS, whole_pulls
-from surepick.policies.schedules import check_choice
 from surepick.records import (
     Certificate,
     FloatArray,
@@ -38,7 +37,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import not_negative
+from surepick.settings import check_choice, not_negative
 
 CONSTANTS = ("box", "paper", "proof", "derived")
 WHY_HEURISTIC = {

@@ -38,13 +38,13 @@ from surepick.policies.lucb import LUCB
 from surepick.policies.means_neural_rule import MeansNeuralRule
 from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, NEURAL_OPTIONS, Policy
 from surepick.policies.rage import RAGE
-from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice
+from surepick.policies.schedules import SCHEDULES, UNIONS
 from surepick.policies.successive_halving import SuccessiveHalving
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.xy_adaptive import XYAdaptive
 from surepick.policies.xy_static import XYStatic
 from surepick.records import Arms, FloatArray
-from surepick.settings import check_size, positive_number
+from surepick.settings import check_choice, check_size, positive_number
 from surepick.text import quoted
 
 LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source", "max_rank")

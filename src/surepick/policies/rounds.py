@@ -21,7 +21,7 @@ from surepick.noise import Noise, largest_scale, scales
 from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
 from surepick.policies.protocol import trace_row
 from surepick.policies.rules import Comparison, intervals_of
-from surepick.policies.schedules import SCHEDULES, UNIONS, check_choice, largest_spending, round_delta, union_size
+from surepick.policies.schedules import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
 from surepick.records import (
     Certificate,
     Design,
@@ -34,7 +34,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import whole_number
+from surepick.settings import check_choice, whole_number
 
 STOPPINGS = ("certified", "rounds")
 FLOORS = ("support", "published")

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import math
 
-from surepick.errors import InvalidInput
-
 SCHEDULES = ("convergent", "paper", "uniform")
 UNIONS = ("best-pairs", "paper", "all", "rage")
 
@@ -72,9 +70,3 @@ def largest_spending(schedule: str, union: str, delta: float, num_arms: int) -> 
         "rage": (num_arms - 1) / (2 * num_arms**2),
     }[union]
     return delta * total * share
-
-
-def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuse an option whose value is not one of the known ones."""
-    if value not in known:
-        raise InvalidInput(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")

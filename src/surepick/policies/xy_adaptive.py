@@ -17,7 +17,6 @@ from surepick.policies.peers import checked_linear, linear_assumption, linear_ca
 from surepick.policies.protocol import Traits, plain_options, trace_row
 from surepick.policies.rounds import whole_pulls
 from surepick.policies.rules import Comparison, compare, intervals_of
-from surepick.policies.schedules import check_choice
 from surepick.policies.xy_static import (
     CONSTANTS,
     PhaseState,
@@ -27,7 +26,8 @@ from surepick.policies.xy_static import (
     next_part,
 )
 from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan, Step, record
-from surepick.settings import as_number, positive_number
+from surepick.settings import as_number, check_choice, positive_number
+from surepick.text import quoted
 
 OPTIONS = ("shrinkage", "stopping", "constants", "slack", "gap_bound", "growth", "tolerance")
 STOPPINGS = ("certified", "phases")
@@ -92,12 +92,12 @@ class XYAdaptive:
         object.__setattr__(self, "features", checked_linear(self, self.features))
         if not 0 < as_number("shrinkage", self.shrinkage) < 1:
             raise InvalidInput(
-                f"shrinkage is {self.shrinkage!r}; it must lie strictly between 0 and 1: how much of the width a phase "
-                "leaves, squared."
+                f"shrinkage is {quoted(self.shrinkage)}; it must lie strictly between 0 and 1: how much of the width a "
+                "phase leaves, squared."
             )
         if not 0 < as_number("slack", self.slack) <= 1:
             raise InvalidInput(
-                f"slack is {self.slack!r}; it must lie in (0, 1]: what rounding to whole pulls may cost."
+                f"slack is {quoted(self.slack)}; it must lie in (0, 1]: what rounding to whole pulls may cost."
             )
         check_choice("stopping", self.stopping, STOPPINGS)
         check_choice("constants", self.constants, CONSTANTS)

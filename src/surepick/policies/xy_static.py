@@ -22,7 +22,6 @@ from surepick.policies.peers import (
     plain_gap_bound,
 )
 from surepick.policies.protocol import Traits, plain_options, trace_row
-from surepick.policies.schedules import check_choice
 from surepick.records import (
     Certificate,
     Embedding,
@@ -34,7 +33,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import positive_number
+from surepick.settings import check_choice, positive_number
 
 OPTIONS = ("constants", "gap_bound", "growth", "tolerance")
 CONSTANTS = ("paper", "sub-gaussian")

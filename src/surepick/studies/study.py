@@ -321,7 +321,7 @@ class Study:
     def _fail(self, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
         arms, names = self._arms_of([name for name, _ in failed])
         keys = canonical_keys([key for _, key in failed], names) or ()
-        return telling.store_failures(self._fold, arms, self.ids, keys, worker)
+        return telling.store_failures(self._fold, arms, self.ids, keys, parts.source(worker))
 
     def release(self, worker: str) -> int:
         """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.

@@ -25,7 +25,7 @@ from surepick.studies.verify_facts import arms_of, facts_of, policy_of
 from surepick.studies.verify_lines import Line
 from surepick.studies.verify_origin import MEASURED, UNTOLD, registration_words, unregistered_words
 from surepick.studies.verify_plans import ELSEWHERE, Plans
-from surepick.text import printable
+from surepick.text import printable, quoted
 from surepick.threads import one_thread
 
 if TYPE_CHECKING:
@@ -190,13 +190,14 @@ def _whole(document: Mapping[str, Any], stated: object) -> str:
 
 
 def _wrong_format(document: Mapping[str, Any]) -> str:
-    if document.get("format") != FORMAT:
-        return f"the format is {document.get('format')!r}, not {FORMAT!r}"
+    stated = document.get("format")
+    if not isinstance(stated, str) or stated != FORMAT:
+        return f"the format is {quoted(stated)}, not {FORMAT!r}"
     number = document.get("version")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        return f"the version is {number!r}, not a whole number from 1"
+        return f"the version is {quoted(number)}, not a whole number from 1"
     if number > VERSION:
-        return f"version {number} was written by a newer surepick; this one reads up to {VERSION}. Upgrade to check it"
+        return f"version {quoted(number)} is of a newer surepick; this one reads up to {VERSION}. Upgrade to check it"
     return ""
 
 

@@ -396,6 +396,7 @@ def test_the_count_would_notice_writers_without_a_line(sqlite_url):
 
 @LINUX
 @pytest.mark.slow
+@pytest.mark.alone
 def test_the_longest_wait_of_eight_writers(sqlite_url):
     """At most five times the mean; a machine that does other work as well makes some waits long, so the best of 3."""
     create(sqlite_url)

@@ -97,9 +97,10 @@ class MaternKernel:
         _positive(self, "nu", "it counts the derivatives of the reward; 0.5, 1.5 and 2.5 are usual")
         _positive(self, "length_scale", "it is the distance, in feature units, over which rewards change")
         if self.nu > LARGEST_NU:
+            gamma = 0.5 / self.length_scale / self.length_scale
             raise InvalidInput(
                 f"nu is {self.nu:g}, above {LARGEST_NU:g}: so smooth a Matern kernel is a Gaussian one, and its Bessel "
-                f"function overflows. Use the Gaussian kernel with gamma = {0.5 / self.length_scale / self.length_scale:g}."
+                f"function overflows. Use the Gaussian kernel with gamma = {gamma:g}."
             )
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:

@@ -12,7 +12,9 @@ from surepick.studies import keys as keys_module
 from surepick.studies.keys import canonical_key, other_spellings, read_pull_key
 
 IDS = ("A", "b c", "p1.0@A", "e\u0301", "Å", "x@y", "7", "007")
-texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12).filter(lambda text: text.strip())
+texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12).filter(
+    lambda text: text.strip()
+)
 
 
 def opened(**options) -> sp.Study:

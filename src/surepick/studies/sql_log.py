@@ -38,6 +38,21 @@ from surepick.studies.log import (
     Told,
 )
 from surepick.studies.sql_engine import in_words
+from surepick.studies.sql_questions import (
+    AFTER,
+    INSERT,
+    KEYS,
+    LAST_PLAN,
+    LATEST_LEASE,
+    NEW_EVENTS,
+    NEW_LEASES,
+    NEW_RESULTS,
+    PLAN,
+    PLANS,
+    STUDY,
+    TOLD,
+    WORKER,
+)
 from surepick.studies.sql_rows import check_arms, event_of, events_of, leased_of
 from surepick.studies.sql_turn import Turns
 
@@ -118,7 +133,7 @@ class SqlLog:
 
     def _insert(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
         with self.turn(), self._reading() as connection:  # inside a turn, reading is through its connection
-            connection.execute(sa.insert(table), [{"study": self._study, **row} for row in rows])
+            connection.execute(INSERT[table], [{"study": self._study, **row} for row in rows])
 
     # plans
 
@@ -139,9 +154,7 @@ class SqlLog:
 
     def last_plan(self) -> Planned | None:
         with self._reading() as connection:
-            number = connection.execute(
-                sa.select(sa.func.max(tables.plan.c.number)).where(tables.plan.c.study == self._study)
-            ).scalar()
+            number = connection.execute(LAST_PLAN, {STUDY: self._study}).scalar()
         return None if number is None else self._plan(int(number))
 
     def plans(self) -> Iterator[Planned]:
@@ -246,24 +259,11 @@ class SqlLog:
 
     def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
         told, leased, events = mark or (0, 0, 0)
-        results, leases, happened = tables.observation.c, tables.lease.c, tables.event.c
+        mine = {STUDY: self._study, PLAN: plan}
         with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(results.id, results.arm, results.pulls, results.lease)
-                .where(results.study == self._study, results.plan == plan, results.id > told)
-                .where(results.standing == COUNTED)
-                .order_by(results.id)
-            ).all()
-            parts = connection.execute(
-                sa.select(tables.lease)
-                .where(leases.study == self._study, leases.plan == plan, leases.id > leased)
-                .order_by(leases.id)
-            ).all()
-            news = connection.execute(
-                sa.select(tables.event)
-                .where(happened.study == self._study, happened.plan.in_((0, plan)), happened.id > events)
-                .order_by(happened.id)
-            ).all()
+            rows = connection.execute(NEW_RESULTS, {**mine, AFTER: told}).all()
+            parts = connection.execute(NEW_LEASES, {**mine, AFTER: leased}).all()
+            news = connection.execute(NEW_EVENTS, {STUDY: self._study, PLANS: (0, plan), AFTER: events}).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
         check_arms(columns[:, 1].tolist(), self._num_arms)
         return Arrivals(
@@ -280,14 +280,10 @@ class SqlLog:
         )
 
     def told(self, keys: Sequence[str]) -> dict[str, Told]:
-        columns, found = tables.observation.c, {}
+        found = {}
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
-                rows = connection.execute(
-                    sa.select(columns.key, columns.arm, columns.pulls, columns.sum).where(
-                        columns.study == self._study, columns.key.in_(keys[start : start + CHUNK])
-                    )
-                )
+                rows = connection.execute(TOLD, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
                 found.update({key: Told(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
         return found
 
@@ -319,14 +315,8 @@ class SqlLog:
         return [Results(arms, pulls, sums, known)]  # type: ignore[arg-type]
 
     def latest_plan_of(self, worker: str) -> int:
-        columns = tables.lease.c
         with self._reading() as connection:
-            plan = connection.execute(
-                sa.select(columns.plan)
-                .where(columns.study == self._study, columns.worker == worker)
-                .order_by(columns.id.desc())
-                .limit(1)
-            ).scalar()
+            plan = connection.execute(LATEST_LEASE, {STUDY: self._study, WORKER: worker}).scalar()
         return int(plan or 0)
 
     def ended(self) -> Event | None:

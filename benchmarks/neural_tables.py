@@ -33,6 +33,8 @@ from scipy.optimize import linprog
 
 import surepick as sp
 from surepick.embeddings import GaussianKernel, KernelEmbedding
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.policies.certified_neural import CertifiedNeural
 from surepick.policies.learning import remembered
 from surepick.randomness import stream
@@ -120,7 +122,7 @@ def study(policy, environment: sp.environments.Environment, seed: int) -> Told:
     """From the first ask to the policy's own stop."""
     state, pulls, batches, through, seconds = policy.init(), 0, 0, 0, 0.0
     misfits: tuple[list[float], list[float]] = ([], [])
-    while not policy.stopped(state) and pulls < MOST_PULLS:
+    while not stopped(policy, state) and pulls < MOST_PULLS:
         started = time.perf_counter()
         plan = policy.ask(state)
         seen = environment.pull(plan.counts, stream(seed, "rewards", batches))
@@ -133,9 +135,9 @@ def study(policy, environment: sp.environments.Environment, seed: int) -> Told:
             if isinstance(policy, CertifiedNeural) and (vectors := remembered(policy, state.seen).vectors) is not None:
                 misfits[not embedded].append(misfit(vectors, environment.means))
         state, pulls = after, pulls + plan.total
-    answer = policy.certificate(state)
-    verdict = answer.verdict if policy.stopped(state) else "budget-exhausted"
-    right = policy.stopped(state) and environment.is_epsilon_best(answer.arm, EPSILON)
+    answer = certificate_of(policy, state)
+    verdict = answer.verdict if stopped(policy, state) else "budget-exhausted"
+    right = stopped(policy, state) and environment.is_epsilon_best(answer.arm, EPSILON)
     return Told(pulls, right, verdict, batches, through, tuple(misfits[0]), tuple(misfits[1]), seconds)
 
 

@@ -14,6 +14,8 @@ import numpy as np
 
 import surepick as sp
 from surepick.complexity import cheapest_dimension, round_cost
+from surepick.policies.arm_elimination import ArmElimination
+from surepick.policies.dimension_rules import AdaptiveDimension
 
 
 def environments(seed):
@@ -44,15 +46,14 @@ def main() -> None:
     for seed in range(parser.parse_args().seeds):
         for label, environment, name, norm_bound in environments(seed):
             whole = embedding(name, environment.arms.features, norm_bound)
-            policy = sp.AdaptiveElimination(
-                whole, epsilon=0.1, delta=0.05, noise=environment.noise, looks=1, stopping="rounds"
-            )
+            problem = sp.Problem(environment.num_arms, epsilon=0.1, delta=0.05, noise=environment.noise)
+            policy = ArmElimination(problem, whole, AdaptiveDimension(), looks=1, stopping="rounds")
             run = sp.simulate(policy, environment, seed=seed)
             for before, after in zip(run.rounds, run.rounds[1:], strict=False):
                 left = before.active
                 if len(left) < 2 or len(left) == environment.num_arms:
                     continue
-                accuracy = policy.settings.accuracy(after.round)
+                accuracy = policy.rounds.accuracy(after.round)
                 full, full_dim = cost(whole, left, accuracy)
                 part = embedding(name, environment.arms.features[left], norm_bound)
                 restricted, part_dim = cost(part, np.arange(len(left)), accuracy)

@@ -139,3 +139,13 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(f"{name} is {quoted(value)}; choose one of {', '.join(map(repr, known))}.")
+
+
+def check_slack(slack: object) -> None:
+    """Refuse a slack of rounding that has no meaning.
+
+    Raises:
+        InvalidInput: it is not in (0, 1].
+    """
+    if not 0 < as_number("slack", slack) <= 1:
+        raise InvalidInput(f"slack is {quoted(slack)}; it must lie in (0, 1]: what rounding to whole pulls may cost.")

@@ -8,6 +8,8 @@ from test_policies import NAMES, make
 
 import surepick as sp
 from surepick.codec import encode
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.randomness import stream
 from surepick.records import Observations
 from surepick.studies.certificate import certificate_document
@@ -104,9 +106,9 @@ def test_exactly_the_intervals_decide(name, study):
             assert witness != arm
             assert witness in step.record.active or name in CERTIFYING
         staying = [margins[arm] for arm in step.record.active.tolist() if arm in margins]
-        if study.policy.stopped(step.state) and study.policy.certificate(step.state).verdict == "certified":
+        if stopped(study.policy, step.state) and certificate_of(study.policy, step.state).verdict == "certified":
             assert all(margin >= 0.0 for margin in staying)
-        elif staying and step.record.look == step.record.looks and not study.policy.stopped(step.state):
+        elif staying and step.record.look == step.record.looks and not stopped(study.policy, step.state):
             assert not all(margin >= 0.0 for margin in staying)
 
 
@@ -116,7 +118,7 @@ def test_a_margin_is_the_lead_less_the_width_plus_what_is_allowed(study):
             known = np.isfinite(intervals.leads) & np.isfinite(intervals.widths)
             expected = (intervals.leads - intervals.widths + intervals.allowed)[known]
             assert intervals.margins[known] == pytest.approx(expected, rel=1e-9, abs=1e-12)
-            assert set(intervals.allowed.tolist()) <= {0.0, study.policy.epsilon}
+            assert set(intervals.allowed.tolist()) <= {0.0, study.policy.problem.epsilon}
 
 
 def test_the_intervals_change_nothing(study):

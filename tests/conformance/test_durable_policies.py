@@ -114,12 +114,11 @@ def test_other_rewards_would_be_noticed(sqlite_url):
 
 def handmade(arms: sp.Arms, *, epsilon: float = 0.3, delta: float = 0.05, sigma: float = 0.5) -> CertifiedElimination:
     """Made of its parts, as its own users do."""
-    return CertifiedElimination(
-        embedding=IndependentEmbedding(arms.num_arms), epsilon=epsilon, delta=delta, noise=sp.SubGaussian(sigma)
-    )
+    problem = sp.Problem(arms.num_arms, epsilon, delta, sp.SubGaussian(sigma))
+    return CertifiedElimination(problem, IndependentEmbedding(arms.num_arms))
 
 
-def without_spec(arms: sp.Arms, **changes):
+def without_spec(arms: sp.Arms):
     """A policy that no name can build again: its embedding has a kernel that is a mere function."""
     from surepick.embeddings import KernelEmbedding
 
@@ -127,8 +126,7 @@ def without_spec(arms: sp.Arms, **changes):
         return np.exp(-0.5 * ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
 
     embedding = KernelEmbedding(arms.features, kernel=kernel, norm_bound=4.0)
-    settings = {"epsilon": 0.3, "delta": 0.05, "noise": sp.SubGaussian(0.5)} | changes
-    return CertifiedElimination(embedding=embedding, **settings)
+    return CertifiedElimination(sp.Problem(arms.num_arms, 0.3, 0.05, sp.SubGaussian(0.5)), embedding)
 
 
 def test_a_policy_without_a_spec_is_refused(sqlite_url, tmp_path):

@@ -120,6 +120,7 @@ WORDS = {
         "largest_batch=" + "9" * 400,
         "largest_batch=" + "[" * 9000,
         "slack=nan",
+        "tolerance=nan",
         "=",
         "x",
         f"{HALF}={HALF}",

@@ -338,7 +338,7 @@ class Supervisor:
         _, policy = subject(order.subject, order.seed)
         state = policy.init()
         plan = policy.ask(state)  # what is imported at the first use is there before the fork
-        ones = np.ones(policy.num_arms)
+        ones = np.ones(policy.problem.num_arms)
         policy.tell(state, plan, sp.Observations(plan.counts, 0.0 * ones, ones * plan.counts))
         rewards_of(order.subject, order.seed)
         sa.create_engine(order.url).dispose()

@@ -266,7 +266,7 @@ def test_arms_without_features_suit_only_policies_that_ignore_them(name):
     arms = sp.Arms(ids=["a", "b"])
     refused(lambda: make(name, arms), "feature")
     for ignoring in ("action-elimination", "certified-independent"):
-        assert make(ignoring, arms).num_arms == 2
+        assert make(ignoring, arms).problem.num_arms == 2
 
 
 def test_features_that_are_all_zero():

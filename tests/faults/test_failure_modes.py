@@ -115,7 +115,7 @@ def test_equal_features_are_taken_for_equal_means_aloud_and_doubted_when_they_ar
         arms=sp.Arms(features), means=[0.0, 3.0, 0.2, 0.3], noise=sp.SubGaussian(0.3)
     )
     policy = sp.make_policy(name, environment.arms, epsilon=0.1, delta=0.05, noise=environment.noise, norm_bound=4.0)
-    assert any("equal features" in sentence for sentence in policy.caveats)
+    assert any("equal features" in sentence for sentence in policy.traits.caveats)
     run = sp.simulate(policy, environment)
     implied = ("equal features", "is a linear function of the 2 features")  # the second implies the first
     assert any(words in sentence for sentence in run.certificate.assumptions for words in implied)

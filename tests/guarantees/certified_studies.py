@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import surepick as sp
+from surepick.policies.base import stopped
 from surepick.policies.certification import CertifiedState
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.epochs import Epoch
 from surepick.records import Observations, Plan
 
@@ -35,7 +37,7 @@ class Instance:
     epsilon: float = EPSILON
     options: tuple[tuple[str, object], ...] = ()
 
-    def policy(self, delta: float, noise: sp.Noise | None = None, **options: object) -> sp.CertifiedElimination:
+    def policy(self, delta: float, noise: sp.Noise | None = None, **options: object) -> CertifiedElimination:
         """The policy, told the true noise unless another one is given."""
         world = self.environment
         noise = world.noise if noise is None else noise
@@ -88,7 +90,7 @@ class Outcome:
 
 def play(
     instance: Instance,
-    policy: sp.CertifiedElimination,
+    policy: CertifiedElimination,
     seed: int,
     *,
     ask: Ask | None = None,
@@ -103,13 +105,13 @@ def play(
         seen = instance.environment.pull(plan.counts, rng)
         after = policy.tell(state, plan, seen).state
         state = after if told is None else told(state, plan, seen, after)
-        if policy.stopped(state):
-            good = instance.environment.is_epsilon_best(policy.recommend(state), policy.epsilon)
+        if stopped(policy, state):
+            good = instance.environment.is_epsilon_best(policy.claim(state).leader, policy.problem.epsilon)
             return Outcome(True, not good, state)
     return Outcome(False, False, state)
 
 
-def wrong_answers(instance: Instance, policy: sp.CertifiedElimination, trials: int, **how: object) -> int:
+def wrong_answers(instance: Instance, policy: CertifiedElimination, trials: int, **how: object) -> int:
     """Studies out of `trials` that stop by themselves with an arm that is worse than epsilon."""
     first = policy.ask(policy.init())  # the same in all of them
     ask = how.pop("ask", lambda state: policy.ask(state) if state.round > 1 else first)
@@ -191,7 +193,7 @@ def bad_candidates_in_turn(counts: np.ndarray, *, most: int, wait: int = 1) -> A
     return ask
 
 
-def counting_from_the_start(policy: sp.CertifiedElimination) -> Told:
+def counting_from_the_start(policy: CertifiedElimination) -> Told:
     """The saboteur: a new epoch is given the evidence that it would have if opened at the start."""
     past: list[tuple[CertifiedState, Plan, Observations]] = []
 
@@ -265,15 +267,10 @@ class HiddenBest(Instance):
 
     gamma: float = 0.0
 
-    def policy(self, delta: float, noise: sp.Noise | None = None, **options: object) -> sp.CertifiedElimination:
-        return sp.CertifiedElimination(
-            embedding=GivenVectors(HIDING, self.gamma, norm_bound=1.0),
-            epsilon=self.epsilon,
-            delta=delta,
-            noise=self.environment.noise,
-            dim=2,
-            reserve=0.0,
-        )
+    def policy(self, delta: float, noise: sp.Noise | None = None, **options: object) -> CertifiedElimination:
+        problem = sp.Problem(len(HIDING), self.epsilon, delta, self.environment.noise)
+        embedding = GivenVectors(HIDING, self.gamma, norm_bound=1.0)
+        return CertifiedElimination(problem, embedding, dim=2, reserve=0.0)
 
 
 def hidden_best(gamma: float, sigma: float) -> HiddenBest:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import surepick as sp
+from surepick.policies.certificate import certificate_of
 from surepick.records import Observations, Plan
 from surepick.studies import MemoryLog
 
@@ -51,7 +52,7 @@ def story(plan: Plan, sigma: float, rng: np.random.Generator) -> Story:
     return Story(counts, sums)
 
 
-def two_arms(sigma: float) -> tuple[sp.Arms, sp.AdaptiveElimination]:
+def two_arms(sigma: float) -> tuple[sp.Arms, sp.Policy]:
     """One judgement a round, and the first is certain to be enough for an honest user."""
     arms = sp.Arms(np.eye(2), ids=["best", "other"])
     given = {"epsilon": EPSILON, "delta": DELTA, "noise": sp.SubGaussian(sigma), "norm_bound": 2.0, "looks": 1}
@@ -84,11 +85,11 @@ def peeking_user(study: sp.Study, told: Story) -> None:
     """Judges what came so far whenever the arms differ more than ever before, and closes the plan if it would do."""
     policy, plan = study.policy, study.ask()
     state = study.log.last_decision().state
-    seen = told.significance(policy.noise.sigma)
+    seen = told.significance(policy.problem.noise.sigma)
     records = np.flatnonzero((seen > np.maximum.accumulate(np.append(0.0, seen[:-1]))) & (seen > 2.0))
     for row in records.tolist():
         so_far = told.until(row)
-        if policy.certificate(policy.tell(state, plan, so_far).state).verdict == "certified":
+        if certificate_of(policy, policy.tell(state, plan, so_far).state).verdict == "certified":
             study.tell_sums(so_far.counts, so_far.sums)
             if study.missing.any():
                 study.abandon(INDEPENDENT)

@@ -7,6 +7,7 @@ from certified_studies import DELTAS, RIVALS, known_candidate
 
 import surepick as sp
 from surepick.policies import certification
+from surepick.policies.base import stopped
 from surepick.records import Observations, Plan
 
 
@@ -48,10 +49,12 @@ def test_half_the_noise_is_noticed():
 
 def test_bounds_without_the_weight_of_the_epoch_are_noticed(monkeypatch):
     """With delta near 1, where half of it is all that there is to notice."""
-    honest = certification._tried
+    honest, threshold_of = certification._tried, certification.threshold_of
 
-    def generous(epoch, trial, found, threshold, epsilon):
-        return honest(epoch, trial, found, threshold - 3.0, epsilon)
+    def generous(problem, trial, found):
+        with monkeypatch.context() as patch:
+            patch.setattr(certification, "threshold_of", lambda asked: threshold_of(asked) - 3.0)
+            return honest(problem, trial, found)
 
     monkeypatch.setattr(certification, "_tried", generous)
     assert bounds_passed(0.0, delta=0.05) > failures_allowed(RIVALS, 0.025)
@@ -65,12 +68,12 @@ def test_a_rival_is_settled_exactly_when_its_bound_is_at_most_epsilon(name):
     rng, settled = np.random.default_rng(5), 0
     for _ in range(20):
         state, intervals = policy.init(), None
-        while not policy.stopped(state):
+        while not stopped(policy, state):
             plan = policy.ask(state)
             sums = plan.counts * (features @ [0.9, 0.5]) + np.sqrt(plan.counts) * rng.normal(0.0, 0.5, 5)
             step = policy.tell(state, plan, Observations(plan.counts, sums))
             state, intervals = step.state, step.deciding(intervals)
             for epoch, trial in zip(state.epochs, intervals.trials, strict=True):
-                assert np.flatnonzero(trial.bounds <= policy.epsilon).tolist() == epoch.settled.tolist()
+                assert np.flatnonzero(trial.bounds <= policy.problem.epsilon).tolist() == epoch.settled.tolist()
                 settled += len(epoch.settled)
     assert settled > 100

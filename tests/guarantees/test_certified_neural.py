@@ -17,9 +17,11 @@ from scipy.optimize import linprog
 from test_neural_fact import one_among_a_hundred
 
 import surepick as sp
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.policies.certification import CertifiedState
 from surepick.policies.certified_neural import CertifiedNeural
-from surepick.policies.learning import learn
+from surepick.policies.learning import learn, remembered
 from surepick.records import Embedding, Observations, Plan
 
 DELTAS = [0.05, 0.3]
@@ -66,7 +68,7 @@ class Played:
 def play(policy: CertifiedNeural, world: World, seed: int, *, checked: bool = True) -> Played:
     rng, state = np.random.default_rng([seed, 20_260]), policy.init()
     misfits, own, through = [], 0, 0
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         plan = policy.ask(state)
         own += state.round > 1 and plan.dim < world.num_arms
         if plan.candidate is not None and plan.dim < world.num_arms:
@@ -74,8 +76,16 @@ def play(policy: CertifiedNeural, world: World, seed: int, *, checked: bool = Tr
             if checked:
                 misfits.append(misfit(learn(policy, state.seen).vectors, world.means))
         state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
-    good = world.is_epsilon_best(policy.recommend(state), policy.epsilon)
-    return Played(state, good, policy.certificate(state).verdict, tuple(misfits), own, through, state.round - 2)
+    good = world.is_epsilon_best(policy.claim(state).leader, policy.problem.epsilon)
+    return Played(
+        state,
+        good,
+        certificate_of(policy, state).verdict,
+        tuple(misfits),
+        own,
+        through,
+        state.round - 2,
+    )
 
 
 def make(world: World, **options: object) -> CertifiedNeural:
@@ -144,13 +154,13 @@ def crossings(world: World, policy: CertifiedNeural, counts: Callable[[int], np.
 
     Every batch goes through the network; the candidate is the bad arm that looks best after the first.
     """
-    best, bad, crossed = int(np.argmax(world.means)), world.means < world.means.max() - policy.epsilon, 0
+    best, bad, crossed = int(np.argmax(world.means)), world.means < world.means.max() - policy.problem.epsilon, 0
     for seed in range(trials):
         rng, state = np.random.default_rng([seed, 7]), policy.init()
         for batch in range(5):
             plan = Plan(round=state.round, counts=counts(batch), dim=5, value=0.0)
             if batch:
-                looks = np.where(bad, policy._learnt(state.seen).scores, -np.inf)
+                looks = np.where(bad, remembered(policy, state.seen).scores, -np.inf)
                 candidate = state.epochs[0].candidate if state.epochs else int(np.argmax(looks))
                 plan = Plan(round=state.round, counts=plan.counts, dim=5, value=0.0, candidate=candidate)
             state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
@@ -174,7 +184,7 @@ def test_an_embedding_that_has_seen_its_own_batch_is_noticed(monkeypatch):
 
     def spoilt(self, state: CertifiedState, learnt, used, seen: Observations):
         if isinstance(used, Embedding):
-            used = self._embedded(self._learnt(state.seen.plus(seen)), state.seen)
+            used = self._embedded(remembered(self, state.seen.plus(seen)), state.seen)
         return honest(self, state, learnt, used, seen)
 
     monkeypatch.setattr(CertifiedNeural, "_evidence", spoilt)

@@ -19,7 +19,10 @@ import surepick as sp
 from surepick.complexity import cheapest_dimension
 from surepick.designs import solve_design, solve_star_design, solve_target_design
 from surepick.errors import SurepickError
-from surepick.policies import make_policy, steering
+from surepick.policies import steering
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
+from surepick.policies.registry import make_policy
 from surepick.records import Design, Embedding, Observations
 
 TOLERANCE = 0.05
@@ -267,7 +270,7 @@ def rounds(drawn: Drawn, name: str) -> None:
         policy = make_policy(name, arms_of, epsilon=0.3, delta=0.1, noise="subgaussian:1", **POLICIES[name])
         state = policy.init()
         for _ in range(ROUNDS):
-            if policy.stopped(state):
+            if stopped(policy, state):
                 break
             plan = policy.ask(state)
             assert plan.counts.shape == (len(drawn.features),)
@@ -275,7 +278,7 @@ def rounds(drawn: Drawn, name: str) -> None:
             assert plan.counts.any()
             sums = plan.counts * 1.0 + np.sqrt(plan.counts) * drawn.rng.standard_normal(len(plan.counts))
             state = policy.tell(state, plan, Observations(plan.counts, sums)).state
-        policy.certificate(state)
+        certificate_of(policy, state)
     except SurepickError:
         return
 

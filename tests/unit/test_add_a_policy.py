@@ -17,7 +17,7 @@ NEW_FILE = re.compile(
     r"^`((?:src/surepick/)?[\w/]+\.(?:py|json))`:\n\n```(?:python|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 ENTRY = re.compile(
-    r"^Its entry in `ENTRIES` of `([\w/.]+)`, with `([^`]+)` at the top:\n\n```python\n(.*?)^```$",
+    r"^Its entry in `ENTRIES` of `([\w/.]+)`(?:, with `([^`]+)` at the top)?:\n\n```python\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 COMMANDS = re.compile(r"^\$ (.*)$", re.MULTILINE)
@@ -46,7 +46,7 @@ def copy(tmp_path_factory) -> Path:
     assert len(entries) == 2
     for name, line, entry in entries:
         registry = (folder / name).read_text()
-        changed = registry.replace("\nfrom surepick", f"\n{line}\nfrom surepick", 1)
+        changed = registry.replace("\nfrom surepick", f"\n{line}\nfrom surepick", 1) if line else registry
         changed, count = DICTIONARY.subn(lambda found, entry=entry: found[0] + entry, changed)
         assert count == 1
         (folder / name).write_text(changed)

@@ -15,8 +15,8 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TYPES_ONLY = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
 BREACHES = {  # contract -> (a file, an import that has no place in it)
     "the direction of dependence": [
-        ("designs/planar.py", "from surepick.policies import make_policy\n"),
-        ("designs/planar.py", TYPES_ONLY.format("from surepick.policies import Policy")),
+        ("designs/planar.py", "from surepick.policies.registry import make_policy\n"),
+        ("designs/planar.py", TYPES_ONLY.format("from surepick.policies.base import Policy")),
     ],
     "an algorithm cannot peek": [("policies/lucb.py", "from surepick.environments import Environment\n")],
     "tables are read and written by those named here only": [
@@ -81,6 +81,49 @@ def test_every_package_has_a_layer():
     places = (ROOT / "src/surepick").iterdir()
     there = {place.stem for place in places if place.suffix == ".py" or (place / "__init__.py").exists()}
     assert listed == {f"surepick.{name}" for name in there - {"__init__", "__main__"}}
+
+
+ASKS_WHICH = re.compile(
+    r"\b(?:getattr|hasattr|isinstance)\((?:\w+\.)*_?(?:policy|chosen)\b|(?<!cell\.)\b_?(?:policy|chosen)\.name [!=]="
+)  # the policy of an experiment's cell is a name and options, no algorithm
+IS_A_POLICY = "isinstance(policy, Policy)"  # of what a user passed
+
+
+def asking_which(folder: Path) -> set[str]:
+    """The lines outside `policies` that ask which algorithm they were given, rather than what it says of itself."""
+    return {
+        f"{path.relative_to(folder).as_posix()}: {line.strip()}"
+        for path in folder.rglob("*.py")
+        if path.relative_to(folder).parts[0] != "policies"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if ASKS_WHICH.search(line.replace(IS_A_POLICY, ""))
+    }
+
+
+def test_nobody_asks_which_algorithm_it_has():
+    assert not asking_which(ROOT / "src/surepick")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'depth = getattr(policy, "network_depth", 0)',
+        'if hasattr(self._policy, "rounds"):',
+        "if not isinstance(policy, LUCB):",
+        "return isinstance(chosen, (LUCB, ActionElimination))",
+        'if policy.name == "lucb":',
+        'return study.policy.name != "lucb"',
+    ],
+)
+def test_a_line_that_asks_which_algorithm_it_has_is_found(copy, line):
+    path = copy / "src/surepick/forecasts/asking.py"
+    try:
+        path.write_text(f"{line}\n", encoding="utf-8")
+        assert asking_which(copy / "src/surepick") - asking_which(ROOT / "src/surepick") == {
+            f"forecasts/asking.py: {line}"
+        }
+    finally:
+        path.unlink()
 
 
 def test_every_package_that_an_extra_brings_is_imported():

@@ -195,7 +195,7 @@ def test_every_policy_is_told_what_it_must_be_told(policies):
             continue
         options = policies.options_of(name, place, kernel)
         policy = sp.make_policy(name, world.arms, epsilon=0.1, delta=0.05, noise=world.noise, **options)
-        assert policy.epsilon == 0.1
+        assert policy.problem.epsilon == 0.1
 
 
 GENERATED = (

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.randomness import stream
 from surepick.studies import certificate, verify_facts, verify_plans
 from surepick.studies.certificate import certificate_document
@@ -403,7 +404,7 @@ def test_nothing_of_an_open_plan_is_in_it():
 def test_a_policy_without_a_name_must_be_given():
     arms = sp.Arms(FEATURES)
     embedding = sp.KernelEmbedding(FEATURES, kernel=lambda left, right: left @ right.T, norm_bound=2.0)
-    policy = sp.CertifiedElimination(embedding=embedding, epsilon=0.4, delta=0.1, noise=sp.SubGaussian(0.3))
+    policy = CertifiedElimination(sp.Problem(len(FEATURES), 0.4, 0.1, sp.SubGaussian(0.3)), embedding)
     assert policy.spec is None
     study = sp.Study(arms, policy)
     plan = study.ask()

@@ -24,6 +24,8 @@ from surepick.estimators.network import left_out, plausible_regularization, trai
 from surepick.estimators.steady_weights import steady_flows
 from surepick.noise import failure_probability
 from surepick.policies import learning, neural_steering
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.policies.certified_neural import UNDECLARED, CertifiedNeural
 from surepick.policies.epochs import epoch_of
 from surepick.policies.learning import learn
@@ -404,7 +406,7 @@ def test_too_few_arms_for_an_embedding():
     run = sp.simulate(policy, world)
     assert {row.dim for row in run.rounds} == {7}
     assert run.verdict == "certified"
-    assert policy.assumptions[0] not in run.certificate.assumptions
+    assert policy.traits.assumptions[0] not in run.certificate.assumptions
     assert learn(policy_of(world, dim=5), told_some(world)).vectors is None
     assert learn(policy_of(world, dim=4), told_some(world)).vectors.shape[1] < 7
 
@@ -412,7 +414,7 @@ def test_too_few_arms_for_an_embedding():
 def played(policy, world, *, seed: int = 0, forget: bool = False):
     """(states, plans) of a study; the memo of embeddings emptied before every call if asked for."""
     rng, states, plans = np.random.default_rng([seed, 3]), [policy.init()], []
-    while not policy.stopped(states[-1]):
+    while not stopped(policy, states[-1]):
         if forget:
             learning._recalled.cache_clear()
         plans.append(policy.ask(states[-1]))
@@ -459,11 +461,11 @@ def test_undeclared_misspecification_is_heuristic_where_the_network_was_used():
     world = smooth_world(num_arms=80)
     policy = policy_of(world)
     states, _ = played(policy, world)
-    answer = policy.certificate(states[-1])
+    answer = certificate_of(policy, states[-1])
     assert states[-1].compressed
     assert answer.verdict == "heuristic"
     assert UNDECLARED in answer.reason
-    assert policy.caveats
+    assert policy.traits.caveats
     assert "about as wrong as the measurements suggest" in " ".join(answer.assumptions)
 
 
@@ -472,7 +474,7 @@ def test_undeclared_misspecification_is_certified_where_it_was_not(monkeypatch):
     world = smooth_world()
     policy = policy_of(world)
     states, plans = played(policy, world)
-    answer = policy.certificate(states[-1])
+    answer = certificate_of(policy, states[-1])
     assert not states[-1].compressed
     assert all(plan.dim == 40 for plan in plans if plan.candidate is not None)
     assert answer.verdict == "certified"
@@ -484,12 +486,12 @@ def test_a_declared_misspecification_is_an_assumption_with_its_number():
     world = smooth_world()
     policy = policy_of(world, misspecification=0.0325)
     states, plans = played(policy, world)
-    answer = policy.certificate(states[-1])
+    answer = certificate_of(policy, states[-1])
     assert states[-1].compressed
     assert answer.verdict == "certified"
     assert any("within 0.0325 of the mean reward of every candidate" in sentence for sentence in answer.assumptions)
     assert {plan.misspecification for plan in plans} <= {0.0325, 0.0}
-    assert policy.caveats == ()
+    assert policy.traits.caveats == ()
 
 
 def test_a_declaration_that_the_batches_contradict_rings_an_alarm():
@@ -502,7 +504,7 @@ def test_a_declaration_that_the_batches_contradict_rings_an_alarm():
     plan = Plan(round=2, counts=np.full(60, 50), dim=5, value=0.0, candidate=state.leader)
     after = policy.tell(state, plan, world.pull(plan.counts, np.random.default_rng(1))).state
     assert after.alarms
-    assert policy.certificate(after).verdict != "certified"
+    assert certificate_of(policy, after).verdict != "certified"
 
 
 @pytest.mark.parametrize(
@@ -515,8 +517,8 @@ def test_the_size_of_the_means_is_bounded_by_the_range_or_a_million_scales(noise
     assert policy.size_bound == bound
     assert policy._norm_bound(Embedding(np.eye(40), 0.25)) == pytest.approx(bound + 0.25, rel=2e-6)
     assert policy._norm_bound(Embedding(np.eye(40), 0.25)) > bound + 0.25
-    assert policy.assumptions[1].startswith(f"No candidate's mean reward is farther than {bound:g} from ")
-    assert failure_probability(policy.noise) == 0.0
+    assert policy.traits.assumptions[1].startswith(f"No candidate's mean reward is farther than {bound:g} from ")
+    assert failure_probability(policy.problem.noise) == 0.0
 
 
 def test_settings_of_the_certified_network_without_meaning_are_refused():
@@ -554,7 +556,7 @@ def test_hedges_open_with_the_first_candidate_and_weights_stay_below_one(seed):
     assert math.fsum(epoch.weight for epoch in states[-1].epochs) < 1.0
     near = learn(policy, states[first].seen).scores
     for epoch in states[first + 1].epochs:
-        assert near[epoch.candidate] >= near[plans[first].candidate] - policy.epsilon
+        assert near[epoch.candidate] >= near[plans[first].candidate] - policy.problem.epsilon
 
 
 def test_searches_are_evidence_for_nobody():

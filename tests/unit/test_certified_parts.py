@@ -124,9 +124,11 @@ def test_batches_are_a_share_of_what_remains_within_limits():
 
 def test_the_first_batch_of_rewards_of_unknown_variance_is_small():
     arms = IndependentArms(10)
-    assert steering.opening_total(arms, 0.5, 0.01, known=True) == 6000
-    assert steering.opening_total(arms, 0.5, 0.01, known=False) == 100
-    assert steering.opening_total(Embedding(np.eye(3), 0.0), 0.01, 1.0, known=True) == 6
+    known, ranged = sp.SubGaussian(0.5), sp.Bernoulli()  # the same scale, declared or from the range
+    assert ranged.sigma == known.sigma
+    assert steering.opening_total(arms, sp.Problem(10, 0.01, 0.05, known)) == 6000
+    assert steering.opening_total(arms, sp.Problem(10, 0.01, 0.05, ranged)) == 100
+    assert steering.opening_total(Embedding(np.eye(3), 0.0), sp.Problem(3, 1.0, 0.05, sp.SubGaussian(0.01))) == 6
 
 
 def test_many_arms_are_compared_with_a_central_one_at_first(monkeypatch):

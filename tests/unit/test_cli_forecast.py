@@ -59,7 +59,7 @@ def test_a_table_with_rewards_has_a_guess(table):
         assert row["worst"]["rounds"][0].keys() == ROUND
         assert 0 < row["guess"]["total"] <= row["worst"]["total"]
         policy = sp.make_policy(arms=sp.read_arms(table, id=None, features="red,blue"), **row["spec"])
-        assert policy.epsilon == 0.2
+        assert policy.problem.epsilon == 0.2
     assert any(row["name"] in found["advice"] for row in found["rows"])
 
 

@@ -11,6 +11,8 @@ import surepick as sp
 from surepick.errors import ContractError
 from surepick.forecasts import ForecastRow, advice, compare, forecast
 from surepick.forecasts.rehearsal import NO_HELP
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
 
 DELTA = 0.05
@@ -91,9 +93,9 @@ def test_equal_rewards_alone_are_not_the_worst_case():
     """RAGE on two clusters: a round cut short by luck in its rounding is not what a round promises."""
     _, policy = rage()
     state, total = policy.init(), 0
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         plan = policy.ask(state)
-        zeros = np.zeros(policy.num_arms)
+        zeros = np.zeros(policy.problem.num_arms)
         state, total = policy.tell(state, plan, sp.Observations(plan.counts, zeros, zeros)).state, total + plan.total
     assert total <= forecast(policy).total
 
@@ -124,7 +126,7 @@ def test_rounds_add_up():
         assert all(
             before.reached >= after.reached for before, after in zip(found.rounds, found.rounds[1:], strict=False)
         )
-        assert all(row.accuracy == policy.settings.accuracy(row.round) for row in found.rounds)
+        assert all(row.accuracy == policy.rounds.accuracy(row.round) for row in found.rounds)
     assert {row.active for row in forecast(policy).rounds} == {30}
 
 
@@ -182,8 +184,8 @@ def test_predictions_are_not_taken_for_designs():
 def test_equal_arms_without_noise_are_far_from_the_worst(instance):
     """Without noise every bet is won: the forecast must not take that for the worst case."""
     _, policy = instance()
-    state, total, middle = policy.init(), 0, 0.0 if policy.noise.support is None else 0.5
-    while not policy.stopped(state):
+    state, total, middle = policy.init(), 0, 0.0 if policy.problem.noise.support is None else 0.5
+    while not stopped(policy, state):
         plan = policy.ask(state)
         seen = sp.Observations(plan.counts, middle * plan.counts, middle**2 * plan.counts)
         state, total = policy.tell(state, plan, seen).state, total + plan.total
@@ -213,7 +215,7 @@ def short_of_dimensions(dim, epsilon):
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_study_that_misspecification_keeps_from_ending_is_told_and_soon(dim):
     means, policy = short_of_dimensions(dim, 0.1)
-    assert 2 * policy.embedding.misspecification(dim) > policy.epsilon
+    assert 2 * policy.embedding.misspecification(dim) > policy.problem.epsilon
     for found in (forecast(policy), forecast(policy, means)):
         assert not found.believable
         assert said(found, "It may never stop, and was ended")
@@ -230,9 +232,9 @@ def test_the_certificate_says_itself_that_more_would_not_help():
     state = policy.init()
     for _ in range(4):
         plan = policy.ask(state)
-        nothing = np.zeros(policy.num_arms)
+        nothing = np.zeros(policy.problem.num_arms)
         state = policy.tell(state, plan, sp.Observations(plan.counts, nothing, nothing)).state
-    assert NO_HELP in policy.certificate(state).reason
+    assert NO_HELP in certificate_of(policy, state).reason
 
 
 def test_misspecification_that_eats_epsilon_is_told():
@@ -295,7 +297,7 @@ def test_good_settings_earn_no_warning_of_their_own():
     environment, policy = two_clusters()
     found = forecast(policy, environment.means)
     assert found.believable
-    assert found.warnings == policy.caveats
+    assert found.warnings == policy.traits.caveats
 
 
 def test_misspecification_that_eats_the_accuracy_is_told():
@@ -315,9 +317,7 @@ def test_misspecification_that_eats_the_accuracy_is_told():
 def test_a_policy_that_never_stops_ends_here():
     environment = sp.environments.sphere(20, 4, 2)
     embedding = sp.LinearEmbedding(environment.arms.features, norm_bound=1.0)
-    policy = UnknownMisspecificationElimination(
-        embedding=embedding, epsilon=0.2, delta=DELTA, noise=environment.noise, dim=4
-    )
+    policy = UnknownMisspecificationElimination(sp.Problem(20, 0.2, DELTA, environment.noise), embedding, dim=4)
     for found in (forecast(policy), forecast(policy, np.zeros(20)), forecast(policy, max_pulls=50_000)):
         assert 0 < found.total <= 10_000_000
         assert said(found, "never stops by itself")
@@ -337,7 +337,7 @@ def test_the_noisiest_arm_leads_the_worst_case():
     arms = sp.Arms(np.eye(3))
     policy = sp.make_policy("action-elimination", arms, epsilon=0.5, delta=DELTA, noise=sp.SubGaussian((0.1, 1.0, 0.9)))
     worst = forecast(policy)
-    world = sp.environments.Environment(arms=arms, means=np.zeros(3), noise=policy.noise)
+    world = sp.environments.Environment(arms=arms, means=np.zeros(3), noise=policy.problem.noise)
     assert all(sp.simulate(policy, world, seed=seed).pulls <= worst.total for seed in range(20))
 
 

@@ -10,6 +10,8 @@ from scipy.optimize import linprog
 
 import surepick as sp
 from surepick.estimators import regularised_least_squares, self_normalised_radius
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.policies.game import Learner, hedged, nearest_contradiction, taught, tracked
 from surepick.policies.peers import in_span, judge, next_batch, pieces, pulled_more
 from surepick.policies.xy_static import fixed_design_multiplier
@@ -167,7 +169,7 @@ def test_the_papers_width_is_the_formula():
 def played(policy, means, *, most=400):
     """The states of a study whose rewards are the means."""
     states = [policy.init()]
-    while not policy.stopped(states[-1]) and len(states) < most:
+    while not stopped(policy, states[-1]) and len(states) < most:
         plan = policy.ask(states[-1])
         states.append(policy.tell(states[-1], plan, Observations(plan.counts, plan.counts * means)).state)
     return states
@@ -191,7 +193,7 @@ def test_phases_get_more_exact_and_drop_arms():
     assert len(reached) >= 3
     assert all(late <= 0.1 * early * (1 + 1e-9) for early, late in pairwise(reached))
     assert [len(state.active) for state in states][-1] == 1
-    assert policy.certificate(states[-1]).verdict == "certified"
+    assert certificate_of(policy, states[-1]).verdict == "certified"
     assert all(state.seen.total == 0 for state in states if state.opened is None)  # each phase starts afresh
 
 
@@ -352,10 +354,10 @@ def test_phases_end_when_only_equal_features_are_left():
     features = np.vstack([np.eye(3), np.eye(3)[:1]])
     policy = make("xy-adaptive", features, stopping="phases")
     end = played(policy, features[:, 0])[-1]
-    answer = policy.certificate(end)
+    answer = certificate_of(policy, end)
     assert (answer.verdict, answer.certified_gap, end.active.tolist()) == ("certified", 0.0, [0, 3])
     alike = make("xy-adaptive", np.ones((3, 2)), stopping="phases")
-    assert alike.certificate(played(alike, np.zeros(3))[-1]).certified_gap == 0.0
+    assert certificate_of(alike, played(alike, np.zeros(3))[-1]).certified_gap == 0.0
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -363,7 +365,7 @@ def test_phases_end_when_only_equal_features_are_left():
 def test_arms_without_a_difference_are_all_best(name, features):
     policy = make(name, features)
     end = played(policy, features.sum(axis=1))[-1]
-    assert policy.certificate(end).verdict == "certified"
+    assert certificate_of(policy, end).verdict == "certified"
     assert end.gap == pytest.approx(0.0, abs=1e-6)
 
 
@@ -375,14 +377,14 @@ def test_means_that_are_not_linear_make_the_verdict_heuristic(name):
     policy = make(name, features, noise=sp.SubGaussian(0.05))
     end = played(policy, means, most=3000)[-1]
     assert end.alarms
-    assert policy.certificate(end).verdict == "heuristic"
+    assert certificate_of(policy, end).verdict == "heuristic"
 
 
 def test_the_stylised_threshold_needs_no_norm_bound_and_certifies_nothing():
     features = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
     policy = make("lingame", features, threshold="stylised", norm_bound=None)
     end = played(policy, features @ np.array([1.0, 0.0]))[-1]
-    answer = policy.certificate(end)
+    answer = certificate_of(policy, end)
     assert (answer.arm, answer.verdict) == (0, "heuristic")
     assert "not proved" in answer.reason
     assert "norm" not in " ".join(answer.assumptions)
@@ -392,7 +394,7 @@ def test_the_stylised_threshold_needs_no_norm_bound_and_certifies_nothing():
 def test_a_missing_norm_bound_is_refused(name):
     with pytest.raises(sp.InvalidInput, match=f"{name} needs norm_bound"):
         make(name, np.eye(3), norm_bound=None)
-    assert any("norm at most 2" in sentence for sentence in make(name, np.eye(3)).assumptions)
+    assert any("norm at most 2" in sentence for sentence in make(name, np.eye(3)).traits.assumptions)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.policies.lucb import K1, ZETA_3, lucb_radius
+from surepick.policies.action_elimination import ActionElimination
+from surepick.policies.certificate import certificate_of
+from surepick.policies.lucb import K1, LUCB, ZETA_3, lucb_radius
 from surepick.records import Observations
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
 
 
-def lucb(num_arms: int, **changes) -> sp.LUCB:
-    return sp.LUCB(num_arms=num_arms, **(USUAL | changes))
+def lucb(num_arms: int, growth: float = 0.1, **changes) -> LUCB:
+    return LUCB(sp.Problem(num_arms, **(USUAL | changes)), growth)
 
 
 def seen(counts, means) -> Observations:
@@ -21,7 +23,7 @@ def seen(counts, means) -> Observations:
     return Observations(counts, counts * np.array(means, np.float64))
 
 
-def after(policy: sp.LUCB, counts, means):
+def after(policy: LUCB, counts, means):
     """The state when this was seen at once."""
     state = policy.init()
     return policy.tell(state, policy.ask(state), seen(counts, means)).state
@@ -88,7 +90,7 @@ def test_it_stops_when_the_rival_cannot_be_better_by_epsilon(difference, finishe
     state = after(policy, counts, [0.6, 0.6 - difference])
     assert state.finished == finished
     assert state.gap == pytest.approx(max(0.0, 2 * beta - difference))
-    assert policy.certificate(state).verdict == ("certified" if finished else "not-yet")
+    assert certificate_of(policy, state).verdict == ("certified" if finished else "not-yet")
 
 
 def test_active_is_the_leader_and_the_rivals_not_yet_settled():
@@ -110,7 +112,7 @@ def test_no_result_at_all_is_no_answer():
     policy = lucb(3)
     state = after(policy, [0, 0, 0], [0, 0, 0])
     assert (state.leader, state.gap, state.finished, state.active.tolist()) == (0, None, "", [0, 1, 2])
-    assert policy.certificate(state).verdict == "not-yet"
+    assert certificate_of(policy, state).verdict == "not-yet"
 
 
 def test_batches_cost_little():
@@ -141,8 +143,8 @@ def test_settings_without_meaning_are_refused(changes, message):
 
 
 @pytest.mark.parametrize("growth", [1000.5, 1e300])
-@pytest.mark.parametrize("build", [sp.LUCB, sp.ActionElimination])
+@pytest.mark.parametrize("build", [LUCB, ActionElimination])
 def test_batches_that_nobody_could_measure_are_refused(build, growth):
     with pytest.raises(sp.InvalidInput, match="at most 1000"):
-        build(num_arms=3, growth=growth, **USUAL)
-    assert build(num_arms=3, growth=1000, **USUAL).growth == 1000
+        build(sp.Problem(3, **USUAL), growth=growth)
+    assert build(sp.Problem(3, **USUAL), growth=1000).growth == 1000

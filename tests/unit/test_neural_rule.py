@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 import surepick as sp
 from surepick.embeddings.neural import ArmNetwork
 from surepick.estimators.network import plausible_regularization, train
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
 from surepick.policies.means_neural_rule import MeansNeuralRule
 from surepick.policies.neural_elimination import NeuralElimination
 from surepick.policies.neural_rule import CONSTANTS, WHY_HEURISTIC, NeuralRule, conclude, initial_state
@@ -20,8 +23,10 @@ USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(1.0)}
 
 
 def rule(**changes) -> NeuralRule:
-    settings = {"num_arms": 250, "slack": 0.1, "gap_bound": None, "constants": "paper", "floor": "support"}
-    return NeuralRule(**(USUAL | settings | {"misspecification": 0.0} | changes))
+    usual = {"slack": 0.1, "constants": "paper", "floor": "support", "misspecification": 0.0}
+    chosen = {"num_arms": 250} | USUAL | usual | changes
+    asked = {each.name: chosen.pop(each.name) for each in fields(sp.Problem) if each.name in chosen}
+    return NeuralRule(sp.Problem(**asked), **chosen)
 
 
 def network(features, **changes) -> NeuralElimination:
@@ -160,7 +165,8 @@ def test_settings_without_meaning_are_refused(changes, message):
         ({"trainer": "sgd"}, "trainer is 'sgd'; choose one of"),
         ({"regularization": 0.0}, "regularization is 0.0; it must be positive"),
         ({"tolerance": 0.0}, "tolerance is 0.0; it must be positive"),
-        ({"schedule": "soon"}, "schedule is 'soon'"),
+        ({"schedule": "convergent"}, "neural-embedding has no option 'schedule'; it knows architecture, constants, "),
+        ({"union": "all"}, "neural-embedding has no option 'union'; it knows architecture, constants, "),
         ({"width": 15}, "width is 15; two equal halves need an even number"),
         ({"architecture": "round"}, "architecture is 'round'"),
     ],
@@ -357,9 +363,9 @@ def test_the_control_does_not_look_at_features():
 
 def finished(policy, means):
     state = policy.init()
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         state = told(policy, state, means)
-    return policy.certificate(state)
+    return certificate_of(policy, state)
 
 
 MAKERS = {
@@ -372,7 +378,7 @@ MAKERS = {
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_verdict_is_heuristic_and_the_reason_names_the_constants(kind, constants):
     policy = MAKERS[kind](constants=constants)
-    assert policy.certificate(policy.init()).verdict == "not-yet"
+    assert certificate_of(policy, policy.init()).verdict == "not-yet"
     answer = finished(policy, [0.9, 0.2, 0.1, 0.0])
     assert (answer.arm, answer.verdict, answer.certified_gap) == (0, "heuristic", None)
     assert answer.reason.startswith(f"{WHY_HEURISTIC[constants]}; ")
@@ -391,7 +397,7 @@ def test_the_verdict_is_heuristic_and_the_reason_names_the_constants(kind, const
 def test_an_unfinished_study_says_so(kind):
     policy = MAKERS[kind]()
     state = told(policy, policy.init(), [0.9, 0.88, 0.1, 0.0])
-    answer = policy.certificate(state)
+    answer = certificate_of(policy, state)
     assert (answer.verdict, answer.certified_gap, answer.pulls) == ("not-yet", None, state.pulls)
     assert "more are needed" in answer.reason
 
@@ -406,19 +412,19 @@ def test_several_arms_left_are_counted(kind):
 @pytest.mark.parametrize("kind", MAKERS)
 def test_only_what_needed_no_pull_is_certified(kind):
     policy = MAKERS[kind](gap_bound=0.05)
-    answer = policy.certificate(policy.init())
+    answer = certificate_of(policy, policy.init())
     assert (answer.verdict, answer.pulls, answer.certified_gap) == ("certified", 0, 0.05)
     assert "every arm is epsilon-best" in answer.reason
 
 
 def test_the_caveats_promise_nothing():
     for policy in (network(np.eye(3)), means_rule(3)):
-        assert "the verdict will be heuristic" in policy.caveats[0]
-        assert len(policy.caveats) == 1
-    assert network(np.eye(3)).assumptions == (
+        assert "the verdict will be heuristic" in policy.traits.caveats[0]
+        assert len(policy.traits.caveats) == 1
+    assert network(np.eye(3)).traits.assumptions == (
         "A network of this kind, trained on the measurements, predicts the mean reward of every candidate.",
     )
-    assert means_rule(3).assumptions == ()
+    assert means_rule(3).traits.assumptions == ()
 
 
 # --- ways to a wrong arm
@@ -471,13 +477,13 @@ def test_two_distinct_arms_need_one_dimension():
 def test_arms_with_equal_features_stay_together_and_the_caveat_says_so(architecture):
     features = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     policy = network(features, architecture=architecture)
-    assert policy.caveats[1:] == ("3 arms have the features of another: no network tells them apart.",)
+    assert policy.traits.caveats[1:] == ("3 arms have the features of another: no network tells them apart.",)
     state = policy.init()
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         state = told(policy, state, [0.9, 0.5, 0.1, 0.7, 0.0])
         assert state.active.tolist() == [0, 1, 3]
     assert state.finished == "rounds"
-    assert policy.certificate(state).reason.endswith("3 arms are left; this one has the highest score of them.")
+    assert certificate_of(policy, state).reason.endswith("3 arms are left; this one has the highest score of them.")
 
 
 def test_equal_arms_only_are_one_point():

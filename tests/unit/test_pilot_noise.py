@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 import surepick as sp
 from surepick.noise import failure_probability
-from surepick.policies.answers import noise_assumption
+from surepick.policies.certificate import noise_assumption
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 positive = st.floats(min_value=1e-300, max_value=1e300)
@@ -193,6 +193,6 @@ def test_policies_that_would_not_pay_for_the_pilot_refuse_it(name):
 def test_certified_policies_take_it_and_say_so(name):
     noise = sp.PilotGaussian(0.5, 0.005, 20)
     policy = sp.make_policy(name, ARMS, epsilon=0.1, delta=0.05, noise=noise, **options_of(name))
-    assert sp.make_policy(arms=ARMS, **policy.spec).noise == noise
+    assert sp.make_policy(arms=ARMS, **policy.spec).problem.noise == noise
     world = sp.environments.Environment(arms=ARMS, means=[0.1, 0.2, 0.3], noise=sp.SubGaussian(0.5))
     assert noise.assumption in sp.simulate(policy, world).certificate.assumptions

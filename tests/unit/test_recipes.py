@@ -63,7 +63,7 @@ def test_no_recipe_escapes():
 def test_a_recipe_gives_what_it_promises(recipe):
     env, policy = recipe.run
     arms, features, good, pulls = recipe.promised
-    assert (*env.arms.features.shape, int(env.epsilon_best(policy.epsilon).sum())) == (arms, features, good)
+    assert (*env.arms.features.shape, int(env.epsilon_best(policy.problem.epsilon).sum())) == (arms, features, good)
     run = sp.simulate(policy, env, seed=0)
     assert (run.verdict, run.success) == ("certified", True)
     assert pulls / 3 < run.pulls < 3 * pulls
@@ -73,7 +73,7 @@ def test_a_recipe_gives_what_it_promises(recipe):
 @pytest.mark.parametrize("recipe", list(recipes()), ids=lambda recipe: recipe.title)
 def test_the_noise_scale_of_a_recipe_is_valid(recipe):
     env, policy = recipe.run
-    assert policy.noise == env.noise
+    assert policy.problem.noise == env.noise
     if isinstance(env.law, RecordedRewards):
         assert np.all(env.law.half_ranges <= env.noise.sigma)
     else:

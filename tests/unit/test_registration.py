@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from test_certificate import FIXTURES, POLICIES, cli, resealed, study_of
 
 import surepick as sp
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.studies import durable, registration
 from surepick.studies.certificate import certificate_document
 from surepick.studies.registration import read_code, registration_code
@@ -194,11 +195,9 @@ def test_a_file_that_cannot_be_computed_has_no_code(linear):
 
 
 def test_a_policy_with_parts_without_a_name_has_none():
-    nameless = sp.CertifiedElimination(
-        embedding=sp.KernelEmbedding(ARMS.features, kernel=lambda left, right: left @ right.T, norm_bound=2.0),
-        epsilon=0.3,
-        delta=0.1,
-        noise=sp.Bernoulli(),
+    nameless = CertifiedElimination(
+        sp.Problem(ARMS.num_arms, epsilon=0.3, delta=0.1, noise=sp.Bernoulli()),
+        sp.KernelEmbedding(ARMS.features, kernel=lambda left, right: left @ right.T, norm_bound=2.0),
     )
     study = sp.Study(ARMS, nameless)
     assert study.registration is None

@@ -6,11 +6,23 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.policies import policy_summary
+from surepick.policies.action_elimination import ActionElimination
+from surepick.policies.arm_elimination import ArmElimination
+from surepick.policies.certified_elimination import CertifiedElimination
+from surepick.policies.certified_neural import CertifiedNeural
+from surepick.policies.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
+from surepick.policies.lingame import LinGame
+from surepick.policies.lingape import LinGapE
+from surepick.policies.lucb import LUCB
 from surepick.policies.means_neural_rule import MeansNeuralRule
-from surepick.policies.registry import ENTRIES, IDLE
+from surepick.policies.neural_elimination import NeuralElimination
+from surepick.policies.registry import ENTRIES, policy_options, policy_summary
 from surepick.policies.rounds import FLOORS, STOPPINGS
 from surepick.policies.schedules import SCHEDULES, UNIONS
+from surepick.policies.successive_halving import SuccessiveHalving
+from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
+from surepick.policies.xy_adaptive import XYAdaptive
+from surepick.policies.xy_static import XYStatic
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
 REQUIRED = {
@@ -34,30 +46,49 @@ def make(name, **changes):
 
 def test_the_names():
     kinds = {
-        "action-elimination": sp.ActionElimination,
-        "certified-independent": sp.CertifiedElimination,
-        "certified-kernel": sp.CertifiedElimination,
-        "certified-linear": sp.CertifiedElimination,
-        "certified-neural": sp.CertifiedNeural,
-        "fixed-kernel": sp.FixedElimination,
-        "fixed-linear": sp.FixedElimination,
-        "kernel-embedding": sp.AdaptiveElimination,
-        "linear-embedding": sp.AdaptiveElimination,
-        "lingame": sp.LinGame,
-        "lingape": sp.LinGapE,
-        "lucb": sp.LUCB,
+        "action-elimination": ActionElimination,
+        "certified-independent": CertifiedElimination,
+        "certified-kernel": CertifiedElimination,
+        "certified-linear": CertifiedElimination,
+        "certified-neural": CertifiedNeural,
+        "fixed-kernel": ArmElimination,
+        "fixed-linear": ArmElimination,
+        "kernel-embedding": ArmElimination,
+        "linear-embedding": ArmElimination,
+        "lingame": LinGame,
+        "lingape": LinGapE,
+        "lucb": LUCB,
         "means-neural-rule": MeansNeuralRule,
-        "neural-embedding": sp.NeuralElimination,
-        "rage": sp.RAGE,
-        "successive-halving": sp.SuccessiveHalving,
-        "unknown-misspecification": sp.UnknownMisspecificationElimination,
-        "xy-adaptive": sp.XYAdaptive,
-        "xy-static": sp.XYStatic,
+        "neural-embedding": NeuralElimination,
+        "rage": ArmElimination,
+        "successive-halving": SuccessiveHalving,
+        "unknown-misspecification": UnknownMisspecificationElimination,
+        "xy-adaptive": XYAdaptive,
+        "xy-static": XYStatic,
     }
     assert sp.policy_names() == tuple(kinds)
     for name, kind in kinds.items():
         assert type(make(name)) is kind
         assert policy_summary(name)
+
+
+def test_the_names_of_one_algorithm_differ_in_their_rule_and_their_embedding():
+    parts = {
+        "fixed-kernel": (FixedDimension, "kernel"),
+        "fixed-linear": (FixedDimension, "linear"),
+        "kernel-embedding": (AdaptiveDimension, "kernel"),
+        "linear-embedding": (AdaptiveDimension, "linear"),
+        "rage": (WholeSpace, "exact"),
+    }
+    policies = {name: make(name) for name in sp.policy_names()}
+    assert {name for name, policy in policies.items() if type(policy) is ArmElimination} == set(parts)
+    for name, (rule, family) in parts.items():
+        assert (type(policies[name].rule), policies[name].embedding.family) == (rule, family)
+    assert {name: policies[f"certified-{name}"].embedding.family for name in ("independent", "kernel", "linear")} == {
+        "independent": "independent",
+        "kernel": "kernel",
+        "linear": "linear",
+    }
 
 
 @pytest.mark.parametrize("call", [policy_summary, sp.paper_settings, make])
@@ -76,7 +107,7 @@ def test_a_linear_embedding_needs_its_norm_bound(name, options):
 @pytest.mark.parametrize("name", sp.policy_names())
 def test_the_noise_may_be_a_text(name):
     assert make(name, noise="subgaussian:0.5") == make(name)
-    assert make(name, noise="bounded:0:2").noise == sp.Bounded(0, 2)
+    assert make(name, noise="bounded:0:2").problem.noise == sp.Bounded(0, 2)
     with pytest.raises(sp.InvalidInput, match="not understood"):
         make(name, noise="loud")
 
@@ -112,14 +143,41 @@ def test_the_spec_is_plain_and_rebuilds_an_equal_policy(name, changes):
 
 @pytest.mark.parametrize("name", sp.policy_names())
 def test_the_spec_lists_every_option_that_has_an_effect(name):
-    idle = (
-        set(IDLE) if name.startswith(("action-", "certified-", "ling", "lucb", "successive-", "xy-static")) else set()
-    )
-    idle |= {"schedule", "union"} if "neural" in name or name == "xy-adaptive" else set()
-    idle |= {"gamma"}  # becomes the kernel
-    idle |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
-    idle |= {"boundary"}  # unless it is not the published one
-    assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *ENTRIES[name].options} - idle
+    unsaid = {"gamma"}  # becomes the kernel
+    unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
+    unsaid |= {"boundary"}  # unless it is not the published one
+    assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
+
+
+def idle_options() -> list[tuple[str, str]]:
+    """(policy, option that others know and that would do nothing here)."""
+    found = [("rage", option) for option in ("reserve", "dim", "dimension", "norm_bound", "bound")]
+    found += [("unknown-misspecification", option) for option in ("looks", "stopping", "norm_bound", "reserve")]
+    for name in sp.policy_names():
+        if name.startswith(("action-", "certified-", "ling", "lucb", "successive-", "xy-static")):
+            found.append((name, "slack"))
+        if name.startswith(("action-", "certified-", "ling", "lucb", "successive-", "xy-")) or "neural" in name:
+            found += [(name, "schedule"), (name, "union")]
+    return found
+
+
+@pytest.mark.parametrize(("name", "option"), idle_options())
+def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
+    values = {"slack": 0.1, "schedule": "convergent", "union": "best-pairs", "dimension": "cheapest", "dim": 2}
+    with pytest.raises(sp.InvalidInput) as refusal:
+        make(name, **{option: values.get(option, 1)})
+    known = policy_options(name)
+    assert option not in known
+    assert str(refusal.value) == f"{name} has no option '{option}'; it knows {', '.join(known)}."
+
+
+@pytest.mark.parametrize("name", ["neural-embedding", "certified-neural"])
+def test_the_options_that_are_known_without_torch_are_those_of_the_record(name):
+    assert ENTRIES[name].listed == ENTRIES[name]._fields()
+    assert [other for other, entry in ENTRIES.items() if entry.listed is not None] == [
+        "neural-embedding",
+        "certified-neural",
+    ]
 
 
 @pytest.mark.parametrize("name", sp.policy_names())
@@ -187,7 +245,7 @@ def test_looks_are_whole(looks):
 def test_features_are_needed_where_they_are_used():
     bare = sp.Arms(ids=["a", "b"])
     usual = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bernoulli()}
-    assert sp.make_policy("action-elimination", bare, **usual).num_arms == 2
+    assert sp.make_policy("action-elimination", bare, **usual).problem.num_arms == 2
     with pytest.raises(sp.InvalidInput, match="RAGE needs features"):
         sp.make_policy("rage", bare, **usual)
     with pytest.raises(sp.InvalidInput, match="no feature column"):

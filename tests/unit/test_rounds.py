@@ -1,12 +1,17 @@
 """Rounds: their number, accuracy and size, the looks inside them, and how they end."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import surepick as sp
 from surepick.complexity import bias, worst_gap
+from surepick.policies.arm_elimination import ArmElimination
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
+from surepick.policies.dimension_rules import AdaptiveDimension, FixedDimension
 from surepick.policies.rounds import EliminationState, RoundSettings, initial_state, next_look, open_round, round_size
 from surepick.records import Design, IndependentArms
 
@@ -14,17 +19,29 @@ FEATURES = np.random.default_rng(1).normal(size=(7, 3))
 MEANS = FEATURES @ (np.array([0.6, -0.3, 0.5]) / np.linalg.norm([0.6, -0.3, 0.5]))
 
 
+ASKED = tuple(each.name for each in fields(sp.Problem))
+
+
 def settings(**changes):
     usual = {
         "num_arms": 5, "epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(1.0), "slack": 0.1, "gap_bound": None,
         "schedule": "convergent", "union": "best-pairs", "looks": 8, "floor": "support", "stopping": "certified",
     }  # fmt: skip
-    return RoundSettings(**(usual | changes))
+    chosen = usual | changes
+    problem = sp.Problem(**{name: chosen.pop(name) for name in ASKED})
+    return RoundSettings(problem, **chosen)
 
 
-def adaptive(**changes):
-    usual = {"epsilon": 0.2, "delta": 0.1, "noise": sp.SubGaussian(1.0)}
-    return sp.AdaptiveElimination(sp.LinearEmbedding(FEATURES, norm_bound=1.0), **(usual | changes))
+def elimination(embedding, rule, **changes):
+    """The policy with these parts; changes are those of its problem and of its rounds."""
+    usual = {"num_arms": embedding.num_arms, "epsilon": 0.2, "delta": 0.1, "noise": sp.SubGaussian(1.0)}
+    chosen = usual | changes
+    problem = sp.Problem(**{name: chosen.pop(name) for name in ASKED if name in chosen})
+    return ArmElimination(problem, embedding, rule, **chosen)
+
+
+def adaptive(dim=None, **changes):
+    return elimination(sp.LinearEmbedding(FEATURES, norm_bound=1.0), AdaptiveDimension(dim=dim), **changes)
 
 
 def noiseless(plan, means=MEANS):
@@ -34,7 +51,7 @@ def noiseless(plan, means=MEANS):
 def play(policy, answers=noiseless, most=500):
     """Plans, states after them and records of a whole run."""
     state, plans, rows = policy.init(), [], []
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         assert len(plans) < most
         plans.append(policy.ask(state))
         step = policy.tell(state, plans[-1], answers(plans[-1]))
@@ -96,7 +113,7 @@ def test_a_round_brings_every_width_to_its_accuracy():
     rng = np.random.default_rng(0)
     features = np.hstack([rng.normal(size=(9, 2)), 0.01 * rng.normal(size=(9, 3))])
     embedding = sp.LinearEmbedding(features, norm_bound=1.0)
-    policy = sp.AdaptiveElimination(embedding, epsilon=0.2, delta=0.1, noise=sp.SubGaussian(1.0), stopping="rounds")
+    policy = elimination(embedding, AdaptiveDimension(), stopping="rounds")
     plans, _, _ = play(policy, lambda plan: noiseless(plan, features @ np.full(5, 0.4)))
     assert any(plan.misspecification > 0 for plan in plans)
     active = np.arange(9)
@@ -105,9 +122,9 @@ def test_a_round_brings_every_width_to_its_accuracy():
     inverse = np.linalg.inv(embedded.features.T @ (first.allocation[:, None] * embedded.features))
     pairs = embedded.features[:, None] - embedded.features[None]
     longest = math.sqrt(np.einsum("abi,ij,abj->ab", pairs, inverse, pairs).max())
-    log_term = policy.settings.log_term(1, len(active))
+    log_term = policy.rounds.log_term(1, len(active))
     spread = embedded.misspecification * math.sqrt(first.allocation.sum()) + math.sqrt(2 * log_term)
-    assert 2 * embedded.misspecification + spread * longest <= policy.settings.accuracy(1)
+    assert 2 * embedded.misspecification + spread * longest <= policy.rounds.accuracy(1)
 
 
 @pytest.mark.parametrize("looks", [1, 3, 8, 50])
@@ -134,13 +151,11 @@ def test_every_supported_arm_is_in_the_first_look():
     assert first.counts[2] == 1
 
 
-@pytest.mark.parametrize("kind", ["adaptive", "fixed"])
-def test_the_widths_hold_the_bias_of_misspecification(kind):
+@pytest.mark.parametrize("rule", [AdaptiveDimension(dim=2), FixedDimension(dim=2)])
+def test_the_widths_hold_the_bias_of_misspecification(rule):
     """2 gamma + ||y|| (gamma sqrt N + sigma sqrt(2 L)) on the pulls of the first look, by hand."""
     embedding = sp.LinearEmbedding(FEATURES * [1.0, 1.0, 0.01], norm_bound=1.0)
-    policy = {"adaptive": sp.AdaptiveElimination, "fixed": sp.FixedElimination}[kind](
-        embedding, epsilon=0.3, delta=0.1, noise=sp.SubGaussian(0.5), dim=2
-    )
+    policy = elimination(embedding, rule, epsilon=0.3, noise=sp.SubGaussian(0.5))
     state = policy.init()
     plan = policy.ask(state)
     assert plan.looks > 1
@@ -151,7 +166,7 @@ def test_the_widths_hold_the_bias_of_misspecification(kind):
     inverse = np.linalg.inv(embedded.features.T @ (plan.counts[:, None] * embedded.features))
     pairs = embedded.features - embedded.features[0]  # all scores are 0: arm 0 leads
     distance = math.sqrt(np.einsum("ai,ij,aj->a", pairs, inverse, pairs).max())
-    spread = gamma * math.sqrt(plan.total) + 0.5 * math.sqrt(2 * policy.settings.log_term(1, 7))
+    spread = gamma * math.sqrt(plan.total) + 0.5 * math.sqrt(2 * policy.rounds.log_term(1, 7))
     assert gap == pytest.approx(2 * gamma + spread * distance, rel=1e-6)
 
 
@@ -184,19 +199,19 @@ def test_rounds_run_to_their_end_without_the_epsilon_stop():
     equal = np.zeros(7)
     plans, _, state = play(policy, lambda plan: noiseless(plan, equal))
     assert {plan.round for plan in plans} == {1, 2, 3}
-    assert policy.settings.num_rounds == 3
+    assert policy.rounds.num_rounds == 3
     assert state.finished == "rounds"
-    assert policy.certificate(state).verdict == "certified"
-    stopped, _, early = play(adaptive(epsilon=0.4), lambda plan: noiseless(plan, equal))
+    assert certificate_of(policy, state).verdict == "certified"
+    fewer, _, early = play(adaptive(epsilon=0.4), lambda plan: noiseless(plan, equal))
     assert early.finished == "certified"
-    assert len(stopped) < len(plans)
+    assert len(fewer) < len(plans)
 
 
 def test_rounds_stop_when_one_arm_is_left():
     policy = adaptive(stopping="rounds", epsilon=1e-3)
     plans, _, state = play(policy)
     assert (state.finished, state.active.tolist(), state.gap) == ("single", [int(np.argmax(MEANS))], 0.0)
-    assert plans[-1].round < policy.settings.num_rounds
+    assert plans[-1].round < policy.rounds.num_rounds
     assert plans[-1].look == plans[-1].looks
 
 
@@ -241,20 +256,20 @@ def test_the_support_floor_keeps_the_rounding_promise_for_independent_arms():
 def test_a_uniform_schedule_ends_with_not_yet_when_results_are_missing(stopping):
     policy = adaptive(schedule="uniform", stopping=stopping)
     plans, _, state = play(policy, lambda plan: sp.Observations.nothing(7))
-    assert plans[-1].round == policy.settings.num_rounds
-    answer = policy.certificate(state)
+    assert plans[-1].round == policy.rounds.num_rounds
+    answer = certificate_of(policy, state)
     assert (state.finished, answer.verdict, answer.certified_gap) == ("rounds", "not-yet", None)
     assert "The planned rounds are over" in answer.reason
 
 
 def test_a_convergent_schedule_asks_again_when_results_are_missing():
     policy = adaptive(epsilon=0.4)
-    planned = policy.settings.num_rounds
+    planned = policy.rounds.num_rounds
     plans, _, state = play(
         policy, lambda plan: noiseless(plan) if plan.round > planned + 1 else sp.Observations.nothing(7)
     )
     assert plans[-1].round > planned + 1
-    assert policy.certificate(state).verdict == "certified"
+    assert certificate_of(policy, state).verdict == "certified"
 
 
 def test_missing_results_widen_the_widths():
@@ -269,7 +284,7 @@ def test_missing_results_widen_the_widths():
     best = int(np.argmax(MEANS))
     pairs = embedded.features - embedded.features[best]
     distances = np.sqrt(np.einsum("ai,ij,aj->a", pairs, inverse, pairs))
-    gaps = MEANS - MEANS[best] + math.sqrt(2 * policy.settings.log_term(1, 7)) * distances
+    gaps = MEANS - MEANS[best] + math.sqrt(2 * policy.rounds.log_term(1, 7)) * distances
     assert step.record.certified_gap == pytest.approx(np.delete(gaps, best).max(), rel=1e-6)
 
 
@@ -278,38 +293,39 @@ def test_a_study_that_needs_no_pull():
     given = initial_state(settings(gap_bound=0.1))
     assert (given.finished, given.gap) == ("given", 0.1)
     assert initial_state(settings(gap_bound=0.11)).finished == ""
-    bounded = sp.AdaptiveElimination(sp.IndependentEmbedding(3), epsilon=1.0, delta=0.1, noise=sp.Bounded(2.0, 3.0))
-    answer = bounded.certificate(bounded.init())
+    bounded = elimination(sp.IndependentEmbedding(3), AdaptiveDimension(), epsilon=1.0, noise=sp.Bounded(2.0, 3.0))
+    answer = certificate_of(bounded, bounded.init())
     assert (answer.verdict, answer.pulls, answer.certified_gap) == ("certified", 0, 1.0)
     assert answer.assumptions == ("No two arms differ by more than 1 in mean reward.",)
 
 
-def fixed(**changes):
+def fixed(dim=None, **changes):
     """Rewards of norm 1 on directions of length 1, .9 and .01: gamma-tilde is 0 at d = 3 and about .01 at d = 2."""
     features = np.vstack([np.diag([1.0, 0.9, 0.01]), [0.5, 0.5, 0.0]])
-    usual = {"epsilon": 0.1, "delta": 0.1, "noise": sp.SubGaussian(1.0)}
-    return sp.FixedElimination(sp.LinearEmbedding(features, norm_bound=1.0), **(usual | changes))
+    return elimination(
+        sp.LinearEmbedding(features, norm_bound=1.0), FixedDimension(dim=dim), **({"epsilon": 0.1} | changes)
+    )
 
 
 def test_a_fixed_dimension_promises_what_misspecification_allows():
     policy = fixed(dim=2)
     embedded = policy.embedding.at(2)
     tau = sp.solve_design(embedded.features, tolerance=1e-3).value
-    assert policy.certified_epsilon == pytest.approx(worst_gap(embedded.misspecification, tau, 0.1), rel=0.01)
-    assert policy.certified_epsilon > 0.2
-    assert policy.settings.epsilon == policy.certified_epsilon
-    assert f"a shortfall of {policy.certified_epsilon:g}" in policy.caveats[-1]
-    answer = policy.certificate(policy.init())
-    assert answer.epsilon == policy.certified_epsilon
+    assert policy.rule.certified == pytest.approx(worst_gap(embedded.misspecification, tau, 0.1), rel=0.01)
+    assert policy.rule.certified > 0.2
+    assert policy.rounds.epsilon == policy.rule.certified
+    assert f"a shortfall of {policy.rule.certified:g}" in policy.traits.caveats[-1]
+    answer = certificate_of(policy, policy.init())
+    assert answer.epsilon == policy.rule.certified
 
 
 def test_a_fixed_dimension_that_is_exact_promises_epsilon():
     for policy in (fixed(), fixed(dim=3), fixed(dim=2, epsilon=0.5)):
-        assert policy.certified_epsilon == policy.epsilon
-        assert not any("shortfall" in caveat for caveat in policy.caveats)
-        assert policy.certificate(policy.init()).epsilon == policy.epsilon
-    assert fixed().chosen_dim == 3
-    assert fixed(epsilon=0.5).chosen_dim == 2
+        assert policy.rule.certified == policy.problem.epsilon
+        assert not any("shortfall" in caveat for caveat in policy.traits.caveats)
+        assert certificate_of(policy, policy.init()).epsilon == policy.problem.epsilon
+    assert fixed().rule.chosen == 3
+    assert fixed(epsilon=0.5).rule.chosen == 2
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -320,7 +336,7 @@ def test_a_fixed_dimension_always_has_room(dim, epsilon):
     embedded = policy.embedding.at(dim)
     for active in ([0, 1], [0, 1, 2, 3], [1, 3]):
         tau = sp.solve_design(embedded.features, active).value
-        last = policy.settings.accuracy(policy.settings.num_rounds)
+        last = policy.rounds.accuracy(policy.rounds.num_rounds)
         assert bias(embedded.misspecification, tau, 0.1) < last
 
 
@@ -328,7 +344,7 @@ def test_a_fixed_dimension_runs_to_its_promise():
     policy = fixed(dim=2)
     means = np.array([0.7, 0.3, 0.0, 0.5])
     plans, _, state = play(policy, lambda plan: noiseless(plan, means))
-    answer = policy.certificate(state)
+    answer = certificate_of(policy, state)
     assert {plan.dim for plan in plans} == {2}
-    assert (answer.verdict, answer.arm, answer.epsilon) == ("certified", 0, policy.certified_epsilon)
-    assert answer.certified_gap <= policy.certified_epsilon
+    assert (answer.verdict, answer.arm, answer.epsilon) == ("certified", 0, policy.rule.certified)
+    assert answer.certified_gap <= policy.rule.certified

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.embeddings import LinearEmbedding
 from surepick.linalg import whitened
-from surepick.policies import CertifiedElimination, farthest_first
+from surepick.policies import farthest_first
+from surepick.policies.certified_elimination import CertifiedElimination
 from surepick.policies.prepared import MOST_DIMENSIONS, Prepared
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
@@ -117,8 +118,8 @@ def test_a_guess_is_kept_for_equal_observations_only():
 
 
 def test_a_policy_that_was_used_equals_and_pickles_as_one_that_was_not():
-    embedding = linear()
-    fresh, used = (CertifiedElimination(embedding, 0.1, 0.05, sp.SubGaussian(0.5)) for _ in range(2))
+    embedding, problem = linear(), sp.Problem(40, 0.1, 0.05, sp.SubGaussian(0.5))
+    fresh, used = (CertifiedElimination(problem, embedding) for _ in range(2))
     plans = [used.ask(used.init()) for _ in range(2)]
     seen = sp.Observations(plans[0].counts, plans[0].counts * 0.3)
     steps = [policy.tell(policy.init(), plan, seen) for policy, plan in zip((used, fresh), plans, strict=True)]

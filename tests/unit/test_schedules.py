@@ -59,10 +59,10 @@ def test_the_largest_spending_is_the_largest_sum(schedule, union, num_arms):
 
 def settings(**changes):
     usual = {
-        "num_arms": 5, "epsilon": 0.1, "delta": DELTA, "noise": sp.SubGaussian(1.0), "slack": 0.1, "gap_bound": None,
-        "schedule": "convergent", "union": "best-pairs", "looks": 8, "floor": "support", "stopping": "certified",
+        "slack": 0.1, "schedule": "convergent", "union": "best-pairs", "looks": 8, "floor": "support",
+        "stopping": "certified",
     }  # fmt: skip
-    return RoundSettings(**(usual | changes))
+    return RoundSettings(sp.Problem(5, 0.1, DELTA, sp.SubGaussian(1.0)), **(usual | changes))
 
 
 @pytest.mark.parametrize("union", UNIONS)

@@ -88,7 +88,7 @@ def test_a_budget_that_is_just_enough_changes_nothing():
 def test_an_exhausted_budget_is_no_success_even_with_the_right_arm():
     world, policy = environment(), make_policy()
     run = sp.simulate(policy, world, max_pulls=sp.simulate(policy, world).pulls - 1)
-    assert world.is_epsilon_best(run.arm, policy.epsilon)
+    assert world.is_epsilon_best(run.arm, policy.problem.epsilon)
     assert not run.success
     assert run.best_arm == "abcd"[run.arm]
 
@@ -162,7 +162,7 @@ def test_oracle_pulls_are_none_when_a_bad_arm_stays():
 class Undecided:
     """A policy that does not eliminate."""
 
-    eliminates = False
+    traits = sp.Traits(eliminates=False)
 
     def __init__(self, policy):
         self._policy = policy

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.policies.successive_halving import halving_error_bound
+from surepick.policies.base import stopped
+from surepick.policies.certificate import certificate_of
+from surepick.policies.successive_halving import SuccessiveHalving, halving_error_bound
 from surepick.records import Observations
 
-USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bounded(0, 1), "budget": 1000}
+USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bounded(0, 1)}
 
 
-def halving(num_arms: int, **changes) -> sp.SuccessiveHalving:
-    return sp.SuccessiveHalving(num_arms=num_arms, **(USUAL | changes))
+def halving(num_arms: int, budget: float = 1000, **changes) -> SuccessiveHalving:
+    return SuccessiveHalving(sp.Problem(num_arms, **(USUAL | changes)), budget)
 
 
 def exact(plan: sp.Plan, means) -> Observations:
@@ -35,7 +37,7 @@ def test_the_shares_and_the_survivors_by_hand():
     policy, means = halving(5), [0.1, 0.9, 0.5, 0.7, 0.3]
     state = policy.init()
     shares = []
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         shares.append((policy.ask(state).counts.max(), state.active.tolist()))
         state = told(policy, state, means)
     assert shares == [(66, [0, 1, 2, 3, 4]), (111, [1, 2, 3]), (166, [1, 3])]
@@ -47,7 +49,7 @@ def test_the_shares_and_the_survivors_by_hand():
 def test_the_budget_is_never_passed_and_nearly_spent(num_arms, budget):
     policy = halving(num_arms, budget=budget)
     state = policy.init()
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         state = told(policy, state, np.linspace(0, 1, num_arms))
     assert budget - 2 * num_arms - policy.num_rounds < state.pulls <= budget  # what rounding down can leave
     assert state.leader == num_arms - 1
@@ -74,7 +76,7 @@ def test_what_did_not_come_is_asked_for_again():
     came = np.array([125, 0, 100, 125])
     step = policy.tell(state, plan, Observations(came, came * np.array([0.2, 0.0, 0.9, 0.3])))
     assert (step.state.active.tolist(), step.state.round, step.state.leader) == ([0, 1, 2, 3], 1, 2)
-    assert policy.certificate(step.state).verdict == "not-yet"
+    assert certificate_of(policy, step.state).verdict == "not-yet"
     again = policy.ask(step.state)
     assert again.counts.tolist() == [0, 125, 25, 0]
     step = policy.tell(step.state, again, exact(again, [0.2, 0.8, 0.9, 0.3]))
@@ -85,16 +87,16 @@ def test_what_did_not_come_is_asked_for_again():
 def test_the_verdict_is_heuristic_and_says_why_with_numbers():
     policy = halving(4, budget=20_000)
     state = policy.init()
-    while not policy.stopped(state):
+    while not stopped(policy, state):
         state = told(policy, state, [0.9, 0.8, 0.1, 0.0])
-    answer = policy.certificate(state)
+    answer = certificate_of(policy, state)
     bound = 3 * 2 * math.exp(-20_000 / (8 * 4 / 0.1**2 * 2))
     assert (answer.verdict, answer.certified_gap) == ("heuristic", None)
     assert f"at most {bound:.3g}" in answer.reason
     assert "better than each of the 3 others by 0.1" in answer.reason
     small = halving(4, budget=100)
     state = told(small, told(small, small.init(), [0.9, 0.8, 0.1, 0.0]), [0.9, 0.8, 0.1, 0.0])
-    assert "anything, because the bound is above 1" in small.certificate(state).reason
+    assert "anything, because the bound is above 1" in certificate_of(small, state).reason
 
 
 def test_the_bound_by_hand():

@@ -91,7 +91,7 @@ def test_the_network_is_refused_with_what_to_install():
 def test_settings_are_still_known_and_refused_without_it():
     printed = run(
         USUAL + "print(sp.paper_settings('neural-embedding')['error_tolerance'])\n"
-        "for bad in ({'colour': 'red'}, {'schedule': 'soon'}):\n"
+        "for bad in ({'colour': 'red'}, {'schedule': 'soon'}, {'norm_bound': 1.0}):\n"
         "    try:\n"
         "        sp.make_policy('neural-embedding', arms, **usual, **bad)\n"
         "    except sp.InvalidInput as error:\n"
@@ -100,7 +100,8 @@ def test_settings_are_still_known_and_refused_without_it():
     assert printed.splitlines() == [
         "0.0001",
         "neural-embedding has no option 'colour';",
-        "schedule is 'soon'; choose one of 'conve",
+        "neural-embedding has no option 'schedule",
+        "neural-embedding has no option 'norm_bou",
     ]
 
 

@@ -13,8 +13,7 @@ from rich.table import Table
 from surepick.cli.output import Text
 from surepick.experiments import Run
 from surepick.noise import Noise, informative
-from surepick.policies import Policy
-from surepick.policies.protocol import traits_of
+from surepick.policies.base import Policy
 from surepick.records import Certificate, RoundRecord
 
 MOST_ROWS = 20
@@ -78,10 +77,10 @@ def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     if not rounds:
         return
     console = Console(highlight=False)
-    predicts = traits_of(policy).certifies == "candidate"
-    columns = _candidate_columns(rounds, policy) if predicts else _plain_columns(rounds, policy.noise)
+    predicts = policy.traits.certifies == "candidate"
+    columns = _candidate_columns(rounds, policy) if predicts else _plain_columns(rounds, policy.problem.noise)
     table = Table(
-        title=f"{policy.num_arms:,} candidates, round by round",
+        title=f"{policy.problem.num_arms:,} candidates, round by round",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -123,7 +122,7 @@ def _plain_columns(rounds: tuple[RoundRecord, ...], noise: Noise) -> Columns:
 
 def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> Columns:
     """Rounds that each predict, in `value`, what certifying a candidate will still take."""
-    compressed = any(row.dim < policy.num_arms for row in rounds)
+    compressed = any(row.dim < policy.problem.num_arms for row in rounds)
 
     def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
         row = rounds[position]
@@ -134,7 +133,7 @@ def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> 
     return Columns(
         ("round", *(["dims"] if compressed else []), "measured", "total", "still possible", "to come"),
         cells,
-        f"still possible: the best so far, and all that may yet be better by more than {policy.epsilon:g}; "
+        f"still possible: the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}; "
         "to come: a rough prediction",
     )
 

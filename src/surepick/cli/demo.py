@@ -13,7 +13,8 @@ from surepick.cli.run import print_truth
 from surepick.complexity import uniform_pulls
 from surepick.environments import digits
 from surepick.experiments import simulate
-from surepick.policies import make_policy
+from surepick.policies.base import spec_of
+from surepick.policies.registry import make_policy
 from surepick.threads import one_thread
 
 NORM_BOUND = 2.0
@@ -41,10 +42,10 @@ def demo(
         run = simulate(policy, environment, seed=seed, on_plan=show)
     uniform = uniform_pulls(environment.num_arms, sigma=1.0, epsilon=epsilon, delta=delta)
     if output is options.Format.json:
-        print_json({**run_json(run), "uniform_pulls": uniform, "policy": policy.spec})
+        print_json({**run_json(run), "uniform_pulls": uniform, "policy": spec_of(policy)})
     else:
         print_rounds(run.rounds, policy)
-        print_certificate(run.certificate, policy.noise)
+        print_certificate(run.certificate, policy.problem.noise)
         Console(highlight=False, soft_wrap=True).print(Text(_against_uniform(run.pulls, uniform)))
         print_truth(run, environment, policy)
     if run.verdict != "certified":

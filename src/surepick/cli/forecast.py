@@ -25,7 +25,8 @@ from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
 from surepick.noise import Noise, largest_scale, parse_noise, scales
 from surepick.paths import is_file
-from surepick.policies import make_policy
+from surepick.policies.base import Spec, spec_of
+from surepick.policies.registry import make_policy
 from surepick.records import Arms, FloatArray
 from surepick.reports import forecast_figure
 from surepick.tables import ReadOptions, read_arms
@@ -229,7 +230,7 @@ def _row(
     delta: float,
     seed: int,
     rehearsals: int,
-) -> tuple[ForecastRow, dict[str, Any] | None]:
+) -> tuple[ForecastRow, Spec | None]:
     """One line of the comparison; a policy that cannot reach epsilon says so in its row."""
     try:
         built = make_policy(chosen, subject.arms, epsilon=epsilon, delta=delta, noise=subject.noise, **settings)
@@ -237,7 +238,7 @@ def _row(
         return ForecastRow(label, None, None, str(refusal)), None
     with one_thread():
         (row,) = compare({label: built}, subject.means, minimize=subject.minimize, seed=seed, rehearsals=rehearsals)
-    return row, built.spec
+    return row, spec_of(built)
 
 
 def _words(text: str | None) -> list[str]:
@@ -259,7 +260,7 @@ def _numbers(flag: str, text: str | None) -> list[float]:
         raise InvalidInput(f'{flag} is {text!r}; give a number, or several with commas between: "1,2".') from error
 
 
-def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: dict[str, Any] | None) -> dict[str, Any]:
+def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: Spec | None) -> dict[str, Any]:
     return {
         "name": row.name,
         "policy": policy,

@@ -9,7 +9,8 @@ from typing import Any
 from surepick.embeddings.norm_source import ESTIMATED
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.policies import Policy, make_policy, policy_options
+from surepick.policies.base import Policy
+from surepick.policies.registry import make_policy, policy_options
 from surepick.records import Arms
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"

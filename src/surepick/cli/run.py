@@ -23,7 +23,7 @@ from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput
 from surepick.experiments import Run, simulate
 from surepick.noise import PilotGaussian, parse_noise, scales
-from surepick.policies import Policy
+from surepick.policies.base import Policy, spec_of
 from surepick.records import Plan
 from surepick.studies import Study
 from surepick.studies.certificate import write_certificate
@@ -103,7 +103,7 @@ def run(
         gamma=gamma,
         kernel=kernel,
     )
-    warn((*chosen.caveats, *_doubts(environment)))
+    warn((*chosen.traits.caveats, *_doubts(environment)))
     rehearsed = [Study(environment.arms, chosen, minimize=environment.minimize)]
     with one_thread(), round_bars() as show:
 
@@ -131,12 +131,12 @@ def _print(
     code = registration_code(environment.arms, chosen, minimize=environment.minimize)
     if output is options.Format.json:
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
-        print_json({**run_json(finished), **spent, "policy": chosen.spec, "registration": code})
+        print_json({**run_json(finished), **spent, "policy": spec_of(chosen), "registration": code})
         return
     if pilot is not None:
         Console(highlight=False, soft_wrap=True).print(Text(pilot.sentence))
     print_rounds(finished.rounds, chosen)
-    print_certificate(finished.certificate, chosen.noise)
+    print_certificate(finished.certificate, chosen.problem.noise)
     print_registration(code)
     print_truth(finished, environment, chosen)
 
@@ -168,7 +168,7 @@ def warn(sentences: Iterable[str]) -> None:
 
 def print_truth(run: Run, environment: Environment, policy: Policy[Any]) -> None:
     """What a rehearsal can say and a real study cannot: whether the answer is right."""
-    right = environment.is_epsilon_best(run.arm, policy.epsilon)
+    right = environment.is_epsilon_best(run.arm, policy.problem.epsilon)
     best = environment.arms.ids[environment.best]
     sentence = (
         f"The truth is known here: the best is {best} with mean {environment.means[environment.best]:.6g}; "

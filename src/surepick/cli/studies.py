@@ -22,7 +22,7 @@ from surepick.studies.leases import format_utc
 from surepick.tables.reading import ReadOptions
 
 if TYPE_CHECKING:
-    from surepick.policies import Policy
+    from surepick.policies.base import Policy
     from surepick.records import Arms
 
 VARIABLE = "SUREPICK_URL"
@@ -128,7 +128,8 @@ def create(
     """
     from surepick.cli.policies import chosen_policy, fitting_policy, norm_options  # noqa: PLC0415 (only here: ask and tell stay quick)
     from surepick.noise import parse_noise  # noqa: PLC0415
-    from surepick.policies import policy_options  # noqa: PLC0415
+    from surepick.policies.base import spec_of  # noqa: PLC0415
+    from surepick.policies.registry import policy_options  # noqa: PLC0415
 
     check_extra()
     from surepick.studies.durable import create_study  # noqa: PLC0415
@@ -151,10 +152,10 @@ def create(
     if seed is not None and "seed" in policy_options(policy or fitting_policy(given)):
         given["seed"] = seed
     chosen = chosen_policy(candidates, parse_noise(noise), policy, epsilon=epsilon, delta=delta, **given)
-    note(*chosen.caveats, *_unused(candidates, chosen))
+    note(*chosen.traits.caveats, *_unused(candidates, chosen))
     with noted():
         study = create_study(url, name, candidates, chosen, minimize=minimize)
-    spec = chosen.spec or {}
+    spec = spec_of(chosen) or {}
     if output is options.Format.json:
         plan = study.progress()
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": plan.asked}
@@ -183,9 +184,10 @@ def create(
 def _unused(candidates: Arms, chosen: Policy[Any]) -> list[str]:
     """That the features are not used, if they are not."""
     columns = candidates.features.shape[1]
+    from surepick.policies.base import spec_of  # noqa: PLC0415
     from surepick.studies.progress import times  # noqa: PLC0415
 
-    spec = chosen.spec or {}
+    spec = spec_of(chosen) or {}
     if columns == 0 or spec.get("name") != "certified-independent":
         return []
     return [

@@ -15,7 +15,7 @@ from typing import Any
 from surepick.errors import InvalidInput
 from surepick.experiments.files import experiment_of_file
 from surepick.experiments.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed
-from surepick.policies import paper_settings
+from surepick.policies.registry import paper_settings
 
 UNIT_NOISE = "subgaussian:1"  # what the published code assumes, whatever the rewards
 NEVER_STOPS = 200_000  # pulls after which a policy without a stopping rule is told to stop

@@ -10,7 +10,7 @@ from typing import Any
 from surepick.environments import environment_names
 from surepick.errors import InvalidInput
 from surepick.experiments.spec import EnvironmentSpec, Experiment, PolicySpec, crossed
-from surepick.policies import policy_names
+from surepick.policies.registry import policy_names
 
 SETTINGS = ("epsilon", "delta", "max_pulls")
 KEYS = ("name", "title", "environments", "policies", "note", *SETTINGS)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from surepick.errors import InvalidInput
 from surepick.experiments.spec import Cell, Experiment
 from surepick.experiments.summary import CellSummary
-from surepick.policies import policy_options
+from surepick.policies.registry import policy_options
 
 DECADES = tuple(10.0**power for power in range(-5, 4))  # of C and gamma
 TOLERANCES = tuple(10.0**power for power in range(-5, 0))  # of eps-bar

@@ -17,7 +17,8 @@ from surepick.experiments.rows import Replicate, Round
 from surepick.experiments.simulation import Run, simulate
 from surepick.experiments.spec import Cell, EnvironmentSpec
 from surepick.noise import largest_scale
-from surepick.policies import Policy, make_policy
+from surepick.policies.base import Policy
+from surepick.policies.registry import make_policy
 from surepick.records import Embedding, IndependentArms, record
 from surepick.threads import one_thread
 
@@ -148,11 +149,11 @@ def _replicate(
         verdict=run.verdict,
         true_gap=run.true_gap,
         oracle_pulls=run.oracle_pulls,
-        best_eliminated=environment.best not in last if policy.eliminates else None,
-        all_best_eliminated=not bool(tied.any()) if policy.eliminates else None,
+        best_eliminated=environment.best not in last if policy.traits.eliminates else None,
+        all_best_eliminated=not bool(tied.any()) if policy.traits.eliminates else None,
         num_rounds=run.rounds[-1].round if run.rounds else 0,
-        stops=policy.stops,
-        eliminates=policy.eliminates,
+        stops=policy.traits.stops,
+        eliminates=policy.traits.eliminates,
         reference_pulls=reference,
         seconds=run.seconds,
     )

@@ -18,7 +18,7 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.experiments.replicate import Played, play
 from surepick.experiments.results import Place, Results, finished
 from surepick.experiments.spec import Cell, Experiment
-from surepick.policies import needs_torch
+from surepick.policies.registry import needs_torch
 from surepick.records import record
 from surepick.settings import whole_number
 

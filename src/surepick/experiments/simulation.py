@@ -9,7 +9,7 @@ from typing import Any
 
 from surepick.environments import Environment
 from surepick.errors import InvalidInput
-from surepick.policies import Policy
+from surepick.policies.base import Policy
 from surepick.randomness import stream
 from surepick.records import Certificate, Plan, RoundRecord, record
 from surepick.studies import Study
@@ -97,8 +97,8 @@ def simulate(
         best_arm=answer.best_arm,
         arm=answer.arm,
         pulls=pulls,
-        success=not exhausted and environment.is_epsilon_best(answer.arm, policy.epsilon),
-        oracle_pulls=oracle_pulls(study.trace, environment, policy) if policy.eliminates else None,
+        success=not exhausted and environment.is_epsilon_best(answer.arm, policy.problem.epsilon),
+        oracle_pulls=oracle_pulls(study.trace, environment, policy) if policy.traits.eliminates else None,
         verdict=answer.verdict,
         true_gap=float(environment.gaps[answer.arm]),
         rounds=study.trace,
@@ -109,7 +109,7 @@ def simulate(
 
 def oracle_pulls(trace: tuple[RoundRecord, ...], environment: Environment, policy: Policy[Any]) -> int | None:
     """Pulls when the active set first held only epsilon-best arms; 0 if all arms are, None if never."""
-    good = environment.epsilon_best(policy.epsilon)
+    good = environment.epsilon_best(policy.problem.epsilon)
     if good.all():
         return 0
     return next((row.total_pulls for row in trace if good[row.active].all()), None)

@@ -12,9 +12,8 @@ from surepick.embeddings import ArmEmbedding
 from surepick.forecasts.rehearsal import EQUAL_STUDIES, Rehearsal
 from surepick.forecasts.result import ForecastRound
 from surepick.linalg import thin_svd
-from surepick.policies import Policy
+from surepick.policies.base import Policy
 from surepick.policies.belief import reach, vacuous
-from surepick.policies.protocol import traits_of
 from surepick.records import Embedding, FloatArray
 
 KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
@@ -27,8 +26,8 @@ def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | 
 
     The largest error of any reward in the embedding is at least that root mean square.
     """
-    embedding = getattr(policy, "embedding", None)
-    if not isinstance(embedding, ArmEmbedding):
+    embedding = policy.traits.embedding
+    if embedding is None:
         return None, 0.0
     whole = embedding.at(embedding.max_dim)
     if not isinstance(whole, Embedding):
@@ -53,9 +52,8 @@ class Doubts:
 
     @property
     def embedding(self) -> ArmEmbedding | None:
-        found = getattr(self.policy, "embedding", None)
-        doubtful = self.policy.stops != "never" and traits_of(self.policy).uses_features
-        return found if isinstance(found, ArmEmbedding) and doubtful else None
+        traits = self.policy.traits
+        return traits.embedding if traits.stops != "never" and traits.uses_features else None
 
     @property
     def norm_matters(self) -> bool:
@@ -73,11 +71,11 @@ class Doubts:
 
     def mild(self, total: int, uniform: int) -> list[str]:
         """What makes it dear, or rests on more than the table."""
-        found = [*self.policy.caveats, *self._network_dimension()]
+        found = [*self.policy.traits.caveats, *self._network_dimension()]
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
             found += [] if self.norm_matters else self._no_gap(self.embedding)
-        if not self.policy.eliminates and self.guess is None:
+        if not self.policy.traits.eliminates and self.guess is None:
             found.append(
                 "This policy steers by what it sees, so no rewards are proved to be its worst: the worst case is the "
                 f"dearest of {EQUAL_STUDIES} simulated studies in which all candidates are equal."
@@ -89,12 +87,12 @@ class Doubts:
 
     def _network_dimension(self) -> list[str]:
         """How much a wide network could compress these arms, for policies that use one."""
-        features, network = getattr(self.policy, "features", None), getattr(self.policy, "network", None)
-        if network is None or not isinstance(features, np.ndarray):
+        features, depth = self.policy.traits.features, self.policy.traits.network_depth
+        if features is None or depth == 0:
             return []
         if len(features) > MOST_IN_KERNEL or not features.any(axis=1).all():
             return []
-        gram = neural_gram(features, depth=network.depth, inputs="normalized")
+        gram = neural_gram(features, depth=depth, inputs="normalized")
         dim = spectrum_effective_dimension(gram, KERNEL_SHARE * float(np.trace(gram)))
         return [
             f"Neural effective dimension: {dim} of {len(features)}. So many directions hold all but a thousandth of "
@@ -102,7 +100,7 @@ class Doubts:
         ]
 
     def _endless(self) -> list[str]:
-        if self.policy.stops == "never":
+        if self.policy.traits.stops == "never":
             return ["It never stops by itself and never certifies: the forecast only shows what its first rounds take."]
         found = []
         hopeless = [run for run in self.runs if run.hopeless]
@@ -119,7 +117,7 @@ class Doubts:
     def _not_certified(self) -> list[str]:
         ended = [run for run in self.runs if not run.cut and not run.hopeless]
         doubtful = [run for run in ended if run.verdict != "certified"]
-        if self.policy.stops == "never" or not doubtful:
+        if self.policy.traits.stops == "never" or not doubtful:
             return []
         times = "" if len(self.runs) == 1 else f" in {len(doubtful)} of {len(self.runs)} rehearsals"
         alarms = [alarm for _, row in doubtful[0].rounds for alarm in row.alarms]
@@ -141,7 +139,7 @@ class Doubts:
 
     def _no_gap(self, embedding: ArmEmbedding) -> list[str]:
         """The norm bound alone says that nearly any arm will do."""
-        if embedding.num_distinct < 2 or not vacuous(embedding, self.policy.epsilon):
+        if embedding.num_distinct < 2 or not vacuous(embedding, self.policy.problem.epsilon):
             return []
         largest = f"no two candidates differ by more than {reach(embedding):.3g}"
         return [
@@ -152,7 +150,7 @@ class Doubts:
     def _guess_contradicts(self, embedding: ArmEmbedding) -> list[str]:
         if self.guess is None or self.guess_norm is None:
             return []
-        allowed = embedding.misspecification(embedding.max_dim) + 0.1 * self.policy.epsilon
+        allowed = embedding.misspecification(embedding.max_dim) + 0.1 * self.policy.problem.epsilon
         if self.misfit > allowed:
             return [
                 f"No reward of the declared kind comes closer to the guessed means than {self.misfit:.3g} (root mean "
@@ -167,11 +165,11 @@ class Doubts:
         ]
 
     def _wrong(self) -> list[str]:
-        if self.guess is None or self.policy.stops == "never":
+        if self.guess is None or self.policy.traits.stops == "never":
             return []
-        best, epsilon = self.guess.max(), self.policy.epsilon + 1e-9 * np.max(np.abs(self.guess))
+        best, epsilon = self.guess.max(), self.policy.problem.epsilon + 1e-9 * np.max(np.abs(self.guess))
         wrong = sum(bool(best - self.guess[run.recommended] > epsilon) for run in self.runs)
-        if wrong <= max(0.25, 3.0 * self.policy.delta) * len(self.runs):
+        if wrong <= max(0.25, 3.0 * self.policy.problem.delta) * len(self.runs):
             return []
         return [f"The answer was wrong in {wrong} of {len(self.runs)} rehearsals under the guess."]
 
@@ -189,7 +187,7 @@ class Doubts:
         if not self.rounds:
             return []
         last = self.rounds[-1]
-        share = last.bias / (self.policy.epsilon if last.accuracy is None else last.accuracy)
+        share = last.bias / (self.policy.problem.epsilon if last.accuracy is None else last.accuracy)
         if share <= BIAS_SHARE or any(run.hopeless for run in self.runs):
             return []
         dearer = 1.0 / (1.0 - min(share, 0.999)) ** 2

@@ -14,9 +14,7 @@ from surepick.forecasts.doubts import Doubts, guess_in_embedding
 from surepick.forecasts.rehearsal import MOST_REHEARSALS, Rehearsal, rehearse, worst_case
 from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
 from surepick.noise import Noise, largest_scale
-from surepick.policies import Policy
-from surepick.policies.protocol import traits_of
-from surepick.policies.rounds import RoundSettings
+from surepick.policies.base import Policy, Traits
 from surepick.records import FloatArray, Plan
 from surepick.settings import whole_number
 
@@ -73,10 +71,10 @@ def forecast(
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
     whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
-    limit = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.stops == "never" else MOST_PULLS
+    limit = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
     if means is None:
         return _summary(policy, [worst_case(policy, limit, seed=seed)], None)
-    guess = _checked_guess(means, policy.noise, policy.num_arms)
+    guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     runs = rehearse(policy, guess, limit, most=rehearsals, seed=seed, sign=-1.0 if minimize else 1.0)
     return _summary(policy, runs, -guess if minimize else guess)
 
@@ -165,7 +163,10 @@ def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | Non
     totals = np.array([run.total for run in runs], dtype=np.float64)
     rounds = _mean_rounds(policy, runs)
     uniform = uniform_pulls(
-        policy.num_arms, sigma=largest_scale(policy.noise), epsilon=policy.epsilon, delta=policy.delta
+        policy.problem.num_arms,
+        sigma=largest_scale(policy.problem.noise),
+        epsilon=policy.problem.epsilon,
+        delta=policy.problem.delta,
     )
     norm, misfit = (None, 0.0) if guess is None else guess_in_embedding(policy, guess)
     doubts = Doubts(policy, tuple(runs), rounds, guess, norm, misfit)
@@ -177,8 +178,8 @@ def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | Non
         highest=int(totals.max()),
         rehearsals=len(runs),
         guess=guess is not None,
-        epsilon=policy.epsilon,
-        delta=policy.delta,
+        epsilon=policy.problem.epsilon,
+        delta=policy.problem.delta,
         uniform=uniform,
         guess_norm=norm,
         warnings=(*fatal, *mild),
@@ -188,8 +189,7 @@ def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | Non
 
 def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRound, ...]:
     """The rounds of all rehearsals as one list; a rehearsal that has ended keeps its total and its active arms."""
-    settings = getattr(policy, "settings", None)
-    featured = traits_of(policy).uses_features
+    traits = policy.traits
     longest = max(len(run.rounds) for run in runs)
     before, result = 0, []
     for k in range(longest):
@@ -201,11 +201,11 @@ def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRo
         result.append(
             ForecastRound(
                 round=plans[0].round,
-                dim=int(np.median([plan.dim for plan in plans])) if featured else 0,
+                dim=int(np.median([plan.dim for plan in plans])) if traits.uses_features else 0,
                 value=float(np.mean(values)) if values else None,
                 misspecification=float(np.mean([plan.misspecification for plan in plans])),
-                bias=float(np.mean([_bias(policy, plan) for plan in plans])),
-                accuracy=settings.accuracy(plans[0].round) if isinstance(settings, RoundSettings) else None,
+                bias=float(np.mean([_bias(traits, plan) for plan in plans])),
+                accuracy=None if traits.rounds is None else traits.rounds.accuracy(plans[0].round),
                 pulls=total - before,
                 total=total,
                 active=sum(len(row.active) for row in ended) / len(ended),
@@ -221,8 +221,8 @@ def _design_value(plan: Plan) -> float | None:
     return None if plan.candidate is not None else plan.value
 
 
-def _bias(policy: Policy[Any], plan: Plan) -> float:
+def _bias(traits: Traits, plan: Plan) -> float:
     tau = _design_value(plan)
-    if tau is None or not policy.eliminates:
+    if tau is None or not traits.eliminates:
         return 2.0 * plan.misspecification
-    return bias(plan.misspecification, tau, float(getattr(policy, "slack", 0.1)))
+    return bias(plan.misspecification, tau, traits.slack)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from surepick.noise import Noise, scales
-from surepick.policies import Policy
-from surepick.policies.rounds import RoundSettings
+from surepick.policies.base import Policy, Rounds, stopped
+from surepick.policies.certificate import certificate_of
 from surepick.randomness import stream
 from surepick.records import FloatArray, IntArray, Observations, Plan, RoundRecord
 
@@ -51,11 +51,11 @@ def rehearse(
 ) -> list[Rehearsal]:
     """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
     start = policy.init()
-    opening = () if policy.stopped(start) else (policy.ask(start),)
+    opening = () if stopped(policy, start) else (policy.ask(start),)
     runs: list[Rehearsal] = []
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
-        runs.append(_fold(policy, limit, opening, _Rewards(means, policy.noise, sign, rng)))
+        runs.append(_fold(policy, limit, opening, _Rewards(means, policy.problem.noise, sign, rng)))
         if sum(bool(run.hopeless) for run in runs) == 2:
             break
         totals = np.array([run.total for run in runs], dtype=np.float64)
@@ -104,15 +104,15 @@ class _Equal:
 
 def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> Rehearsal:
     """The dearest study that is known of, by what the policy's rounds promise or by what equal arms cost it."""
-    settings = getattr(policy, "settings", None)
-    equal = _Equal(scales(policy.noise, policy.num_arms))
-    if not policy.eliminates:
+    planned = policy.traits.rounds
+    equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
+    if not policy.traits.eliminates:
         return _dearest_of_equals(policy, limit, _fold(policy, limit, (), equal), seed)
-    if not isinstance(settings, RoundSettings) or policy.stops != "own" or settings.stopping != "certified":
+    if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
         return _fold(policy, limit, (), equal)
     enduring: Policy[Any] = replace(policy, stopping="rounds")  # type: ignore[type-var]
-    run = _fold(enduring, limit, (), equal, settings)
-    if run.cut or settings.accuracy(settings.num_rounds) > settings.epsilon:
+    run = _fold(enduring, limit, (), equal, planned)
+    if run.cut or planned.accuracy(planned.num_rounds) > planned.epsilon:
         return run
     last = _fold(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
     return replace(run, verdict=last.verdict, reason=last.reason)
@@ -128,11 +128,16 @@ def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: 
     """
     if quiet.cut or quiet.hopeless:
         return quiet
-    middle = 0.0 if policy.noise.support is None else 0.5 * sum(policy.noise.support)
-    means = np.full(policy.num_arms, middle)
+    middle = 0.0 if policy.problem.noise.support is None else 0.5 * sum(policy.problem.noise.support)
+    means = np.full(policy.problem.num_arms, middle)
     opening = quiet.plans[:1]
     runs = [
-        _fold(policy, limit, opening, _Rewards(means, policy.noise, 1.0, stream(seed, "forecast", "equal", number)))
+        _fold(
+            policy,
+            limit,
+            opening,
+            _Rewards(means, policy.problem.noise, 1.0, stream(seed, "forecast", "equal", number)),
+        )
         for number in range(EQUAL_STUDIES if quiet.plans else 1)
     ]
     dearest = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
@@ -144,7 +149,7 @@ def _fold(
     limit: int,
     known: tuple[Plan, ...],
     rewards: _Rewards | _Equal,
-    certain: RoundSettings | None = None,
+    certain: Rounds | None = None,
 ) -> Rehearsal:
     """One study; with `certain` it ends after the look at which the promise of the rounds alone certifies."""
     state = policy.init()
@@ -152,10 +157,10 @@ def _fold(
     asked: list[Plan] = []
     total, cut, ended, doubted, hopeless = 0, "", False, False, ""
     for number in range(MOST_PLANS + 1):
-        if ended or policy.stopped(state):
+        if ended or stopped(policy, state):
             break
         if number >= FIRST_DOUBT and number.bit_count() == 1:  # 16, 32, 64, ...: seldom, as it costs as much as a plan
-            _, _, why = policy.certificate(state).reason.partition(NO_HELP)
+            _, _, why = certificate_of(policy, state).reason.partition(NO_HELP)
             if why and doubted:
                 hopeless = why
                 break
@@ -170,12 +175,12 @@ def _fold(
         asked.append(plan)
         if certain is not None:
             ended = certain.accuracy(plan.round) * math.sqrt(plan.looks / plan.look) <= certain.epsilon
-    answer = policy.certificate(state)
+    answer = certificate_of(policy, state)
     return Rehearsal(
         rounds=tuple(last.values()),
         plans=tuple(asked),
         total=total,
-        recommended=policy.recommend(state),
+        recommended=answer.arm,
         verdict=answer.verdict,
         reason=answer.reason,
         cut=cut,

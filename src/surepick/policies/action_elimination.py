@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 
+from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
 from surepick.intervals import Intervals, against
-from surepick.noise import Noise, scales
-from surepick.policies.answers import (
-    GROWTH,
-    answer_without_pulls,
-    assumptions_for,
-    check_common,
-    check_growth,
-    known_gap_bound,
-    verdict,
-)
-from surepick.policies.protocol import plain_options, trace_row
-from surepick.records import (
-    Certificate,
-    FloatArray,
-    IntArray,
-    Observations,
-    Plan,
-    RoundRecord,
-    Step,
-    freeze,
-    record,
-)
-from surepick.settings import check_choice, positive_number, whole_number
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.records import FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
+from surepick.settings import as_number, check_choice, positive_number
+from surepick.text import quoted
 
-OPTIONS = ("gap_bound", "growth", "boundary")
 BOUNDARIES = ("union", "mixture")
+MOST_GROWTH = 1000.0
+GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
 
 
 @record
@@ -75,11 +59,8 @@ class ActionElimination:
     is epsilon-best.
 
     Args:
-        num_arms: K.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; one scale per arm is used as such.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
+        problem: what is asked. One scale per arm is used as such, the gap bound only to answer at once when it is at
+            most epsilon.
         growth: a batch adds ceil(growth * n) pulls, at least 1, to each active arm with n pulls; at most 1000.
         boundary: which intervals: "union", as published, or "mixture", tuned to widths of epsilon / 2.
 
@@ -92,54 +73,23 @@ class ActionElimination:
     Cost: O(K) a batch.
     """
 
-    name: ClassVar[str] = "action-elimination"
-    state_type: ClassVar[type[Any]] = MeansState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(eliminates=True)
 
-    num_arms: int
-    epsilon: float
-    delta: float
-    noise: Noise
-    gap_bound: float | None = None
+    problem: Problem
     growth: float = 0.02
     boundary: str = "union"
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
-        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
         positive_number("growth", self.growth, GROWTH)
         check_growth(self.growth)
         check_choice("boundary", self.boundary, BOUNDARIES)
-        scales(self.noise, self.num_arms)
-
-    @property
-    def _gap_bound(self) -> float | None:
-        return known_gap_bound(self.noise, self.gap_bound)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        # Without the default, so that studies and certificates from before there was a choice stay what they are.
-        named = OPTIONS if self.boundary != "union" else tuple(name for name in OPTIONS if name != "boundary")
-        return {"name": self.name, **plain_options(self, named)}
 
     def init(self) -> MeansState:
-        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, self._gap_bound)
-        return MeansState(1, np.arange(self.num_arms), Observations.nothing(self.num_arms), 0, gap, finished)
-
-    def stopped(self, state: MeansState) -> bool:
-        return state.finished != ""
+        return initial_means(self.problem)
 
     def ask(self, state: MeansState) -> Plan:
-        counts = np.zeros(self.num_arms, np.int64)
+        counts = np.zeros(self.problem.num_arms, np.int64)
         counts[state.active] = np.maximum(1, np.ceil(self.growth * state.seen.counts[state.active]))
         return Plan(round=state.round, counts=counts)
 
@@ -152,49 +102,48 @@ class ActionElimination:
         survivors = active[(upper[active] >= lower[leader]) | (active == leader)]
         others = survivors[survivors != leader]
         gap = max(0.0, float(np.max(upper[others] - lower[leader]))) if len(others) else 0.0
-        finished = "single" if len(others) == 0 else "certified" if gap <= self.epsilon else ""
+        finished = "single" if len(others) == 0 else "certified" if gap <= self.problem.epsilon else ""
         after = MeansState(state.round + 1, survivors, pooled, leader, gap if math.isfinite(gap) else None, finished)
 
         def deciding(_: Intervals | None) -> Intervals:
             rivals = active[active != leader]
             leads, widths = pooled.means[leader] - pooled.means[rivals], radius[leader] + radius[rivals]
-            allowed = np.where(np.isin(rivals, survivors), self.epsilon, 0.0)
+            allowed = np.where(np.isin(rivals, survivors), self.problem.epsilon, 0.0)
             return against(leader, rivals, leads=leads, widths=widths, allowed=allowed)
 
-        return Step(after, _row(plan, seen, after), deciding)
+        return Step(after, means_row(plan, seen, after), deciding)
+
+    def claim(self, state: MeansState) -> Claim:
+        spent = self.problem.delta * (math.pi**2 / 12.0 if self.boundary == "union" else 1.0)
+        return Claim(state.leader, state.finished, state.seen.total, state.gap, spent)
 
     def _radius(self, counts: IntArray) -> FloatArray:
-        sigma = scales(self.noise, self.num_arms)
+        sigma, delta, num_arms = self.problem.scales, self.problem.delta, self.problem.num_arms
         if self.boundary == "union":
-            return anytime_radius(counts, sigma, delta=self.delta, num_arms=self.num_arms)
-        return mixture_radius(counts, sigma, delta=self.delta, num_arms=self.num_arms, accuracy=0.5 * self.epsilon)
+            return anytime_radius(counts, sigma, delta=delta, num_arms=num_arms)
+        return mixture_radius(counts, sigma, delta=delta, num_arms=num_arms, accuracy=0.5 * self.problem.epsilon)
 
-    def recommend(self, state: MeansState) -> int:
-        return state.leader
 
-    def certificate(self, state: MeansState) -> Certificate:
-        claim, reason = verdict(
-            finished=state.finished,
-            pulls=state.seen.total,
-            gap=state.gap,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            spent=self.delta * (math.pi**2 / 12.0 if self.boundary == "union" else 1.0),
-        )
-        return Certificate(
-            best_arm=str(state.leader),
-            arm=state.leader,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            pulls=state.seen.total,
-            verdict=claim,
-            reason=reason,
-            assumptions=assumptions_for(state.finished, self.num_arms, self._gap_bound, self.noise, ()),
-            certified_gap=state.gap,
+def check_growth(growth: object) -> None:
+    """Refuse batches that grow beyond what anybody could measure.
+
+    Raises:
+        InvalidInput: growth is not a number, or above 1000.
+    """
+    if as_number("growth", growth) > MOST_GROWTH:
+        raise InvalidInput(
+            f"growth is {quoted(growth)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
         )
 
 
-def _row(plan: Plan, seen: Observations, after: MeansState) -> RoundRecord:
+def initial_means(problem: Problem) -> MeansState:
+    """All arms active; finished at once where the answer needs no pull."""
+    finished, gap = problem.answer_without_pulls()
+    return MeansState(1, np.arange(problem.num_arms), Observations.nothing(problem.num_arms), 0, gap, finished)
+
+
+def means_row(plan: Plan, seen: Observations, after: MeansState) -> RoundRecord:
+    """The row of the trace: what the plan said, and what came of it."""
     return trace_row(
         plan,
         pulls=seen.total,

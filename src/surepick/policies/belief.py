@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from surepick.embeddings.norm_source import ESTIMATED_NORM
 from surepick.equal_rows import equal_rows
 from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
 from surepick.policies.farthest_first import ROWS, farthest_first
-from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan
+from surepick.records import Embedding, FloatArray, IntArray, Observations, Plan
 
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
@@ -225,11 +224,10 @@ def unbacked(embedding: ArmEmbedding, compressed: bool) -> str:
     return embedding.heuristic
 
 
-def believed(answer: Certificate, alarms: Sequence[str], *, heuristic: str) -> Certificate:
-    """The certificate after the checks: an alarm, or a bound that no theorem backs, makes it heuristic.
+def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:
+    """Why an answer is not certified after the checks, in sentences; "" if they found nothing and a theorem backs it.
 
     Args:
-        answer: what the widths say.
         alarms: what the checks found in any round.
         heuristic: why no theorem backs the embedding's bound, "" if one does.
     """
@@ -239,8 +237,4 @@ def believed(answer: Certificate, alarms: Sequence[str], *, heuristic: str) -> C
             "Start anew, with fresh measurements, with a larger norm bound or a policy that ignores the features "
             "(certified-independent)."
         )
-    if heuristic:
-        reasons.append(heuristic)
-    if answer.verdict != "certified" or not reasons:
-        return answer
-    return replace(answer, verdict="heuristic", reason=" ".join([*reasons, answer.reason]))
+    return " ".join([*reasons, heuristic] if heuristic else reasons)

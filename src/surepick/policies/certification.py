@@ -1,4 +1,4 @@
-"""What the certifying policies share: their state, how a batch moves it, and the words of the certificate.
+"""What the certifying policies share: their state, how a batch moves it, and what it entitles them to claim.
 
 A candidate is certified by one e-process for each rival (docs/certified-elimination.md; the lines named here are its).
 """
@@ -14,13 +14,12 @@ import numpy as np
 from surepick.errors import InvalidInput
 from surepick.estimators import Evidence
 from surepick.intervals import Intervals, Trial
-from surepick.noise import Noise, failure_probability
+from surepick.noise import failure_probability
 from surepick.policies import steering
-from surepick.policies.answers import answer_without_pulls, assumptions_for, verdict
+from surepick.policies.base import Claim, Problem, trace_row
 from surepick.policies.belief import with_alarms
 from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened, start_of
-from surepick.policies.protocol import trace_row
-from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
+from surepick.records import FloatArray, IntArray, Observations, Plan, Step, freeze, record
 
 FEW = 4096  # arms on which all bets go on: it costs little
 
@@ -57,19 +56,24 @@ class CertifiedState:
         freeze(self, active=np.int64)
 
 
-def delta_for_test(delta: float, noise: Noise) -> float:
+def delta_for_test(problem: Problem) -> float:
     """delta, less what a pilot of the noise may fail with (line 9).
 
     Raises:
         InvalidInput: nothing is left.
     """
-    left = delta - failure_probability(noise)
-    if left <= 0.0:
+    failure = failure_probability(problem.noise)
+    if problem.delta <= failure:
         raise InvalidInput(
-            f"the noise's pilot may fail with probability {failure_probability(noise):g}, and delta is {delta:g}: "
-            "nothing is left for the test. Raise delta, or repeat the pilot with a smaller one."
+            f"the noise's pilot may fail with probability {failure:g}, and delta is {problem.delta:g}: nothing is left "
+            "for the test. Raise delta, or repeat the pilot with a smaller one."
         )
-    return left
+    return problem.delta - failure
+
+
+def threshold_of(problem: Problem) -> float:
+    """log(1/delta), with the delta that is left for the test."""
+    return -math.log(delta_for_test(problem))
 
 
 def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
@@ -78,11 +82,11 @@ def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserv
     return max(min(total, limit), int(np.count_nonzero(weights)))
 
 
-def initial_state(num_arms: int, epsilon: float, gap_bound: float | None) -> CertifiedState:
+def initial_state(problem: Problem) -> CertifiedState:
     """Nothing seen; finished at once where the answer needs no pull."""
-    finished, _ = answer_without_pulls(num_arms, epsilon, gap_bound)
-    nothing = Observations.nothing(num_arms)
-    return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(num_arms), finished)
+    finished, _ = problem.answer_without_pulls()
+    nothing = Observations.nothing(problem.num_arms)
+    return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(problem.num_arms), finished)
 
 
 def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
@@ -95,27 +99,25 @@ def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
     return enough and epoch_of(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
 
 
-def epoch_ahead(state: CertifiedState, candidate: int, num_arms: int) -> Epoch:
+def epoch_ahead(state: CertifiedState, candidate: int) -> Epoch:
     """The candidate's epoch, or the one that would be opened for it."""
     epoch = epoch_of(state.epochs, candidate)
     if epoch is not None:
         return epoch
     start = math.log(max(next_weight(state.epochs), sys.float_info.min))
-    return Epoch(candidate, 0.0, np.full(num_arms, start), np.empty(0, np.int64))
+    return Epoch(candidate, 0.0, np.full(len(state.seen.counts), start), np.empty(0, np.int64))
 
 
 def concluded(
+    problem: Problem,
     state: CertifiedState,
     plan: Plan,
     seen: Observations,
     *,
     evidence: Callable[[int, IntArray], Evidence],
-    threshold: float,
-    epsilon: float,
     leader: int,
     compressed: bool,
     alarms: tuple[str, ...],
-    gap: Callable[[str], float | None],
     also: tuple[int, ...] = (),
 ) -> Step[CertifiedState]:
     """The state after a batch, and its row of the trace.
@@ -126,12 +128,9 @@ def concluded(
     Args:
         also: further candidates whose epochs open with that of the plan's, chosen from the past.
         evidence: (candidate, rivals) -> what the batch says for it against these (lines 2 to 4), and nothing of others.
-        threshold: log(1/delta).
-        epsilon: the shortfall that is tolerated, in reward units.
         leader: the arm of highest score now.
         compressed: the batch used the features.
         alarms: what the checks found in it.
-        gap: why it stopped -> certified shortfall of the leader.
     """
     epochs, num_arms = state.epochs, len(seen.counts)
     if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
@@ -141,7 +140,7 @@ def concluded(
     few = num_arms <= FEW
     found = {one.candidate: evidence(one.candidate, everybody if few else one.unsettled()) for one in epochs}
     past = {one.candidate: nobody if few else one.settled for one in epochs}
-    epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold)
+    epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold_of(problem))
     candidate = -1 if plan.candidate is None else plan.candidate
     certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
     if certified is not None:
@@ -161,9 +160,18 @@ def concluded(
 
     def deciding(before: Intervals | None) -> Intervals:
         whole = {candidate: one.plus(evidence(candidate, past[candidate])) for candidate, one in found.items()}
-        return intervals_of(after, whole, before, threshold=threshold, epsilon=epsilon)
+        return intervals_of(problem, after, whole, before)
 
-    return Step(after, _row(plan, seen, after, gap(after.finished)), deciding)
+    row = trace_row(
+        plan,
+        pulls=seen.total,
+        total_pulls=after.seen.total,
+        active=after.active,
+        leader=leader,
+        certified_gap=certified_gap(problem, after.finished),
+        alarms=after.alarms,
+    )
+    return Step(after, row, deciding)
 
 
 def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
@@ -177,12 +185,7 @@ def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: in
 
 
 def intervals_of(
-    after: CertifiedState,
-    found: Mapping[int, Evidence],
-    before: Intervals | None,
-    *,
-    threshold: float,
-    epsilon: float,
+    problem: Problem, after: CertifiedState, found: Mapping[int, Evidence], before: Intervals | None
 ) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 10).
 
@@ -192,14 +195,12 @@ def intervals_of(
         after: the state after the batch.
         found: candidate -> what the batch says for it against everybody.
         before: the intervals of the batch before, with the trials of all candidates.
-        threshold: log(1/delta).
-        epsilon: the shortfall that is tolerated, in reward units.
     """
     known = {} if before is None else {trial.candidate: trial for trial in before.trials}
-    num_arms = len(after.seen.counts)
+    num_arms, epsilon = problem.num_arms, problem.epsilon
     trials = tuple(
-        _tried(epoch, known.get(epoch.candidate) or _untried(epoch, num_arms), found, threshold, epsilon)
-        for epoch in after.epochs
+        _tried(problem, known.get(one.candidate) or _untried(one, num_arms), found[one.candidate])
+        for one in after.epochs
     )
     trial = next((one for one in trials if one.candidate == after.candidate), None)
     if trial is None:
@@ -224,73 +225,45 @@ def _untried(epoch: Epoch, num_arms: int) -> Trial:
     return Trial(epoch.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start_of(epoch.weight, num_arms))
 
 
-def _tried(epoch: Epoch, trial: Trial, found: Mapping[int, Evidence], threshold: float, epsilon: float) -> Trial:
-    """The trial of an epoch's candidate after one more batch."""
-    batch = found[epoch.candidate]
+def _tried(problem: Problem, trial: Trial, batch: Evidence) -> Trial:
+    """The trial of a candidate after one more batch."""
     bets, drawn, evidence = trial.bets + batch.bets, trial.drawn + batch.drawn, trial.evidence + batch.gains
     told = bets > 0.0
     share = np.where(told, bets, 1.0)
-    bounds = np.where(told, epsilon + (threshold - evidence) / share, np.inf)
+    bounds = np.where(told, problem.epsilon + (threshold_of(problem) - evidence) / share, np.inf)
     better = bounds < trial.bounds
     leads = np.where(better, -drawn / share, trial.leads)
-    return Trial(epoch.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads, evidence)
+    return Trial(trial.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads, evidence)
 
 
-def _row(plan: Plan, seen: Observations, after: CertifiedState, gap: float | None) -> RoundRecord:
-    return trace_row(
-        plan,
-        pulls=seen.total,
-        total_pulls=after.seen.total,
-        active=after.active,
-        leader=after.leader,
-        certified_gap=gap,
-        alarms=after.alarms,
-    )
-
-
-def certified_gap(finished: str, epsilon: float, gap_bound: float | None) -> float | None:
+def certified_gap(problem: Problem, finished: str) -> float | None:
     """The certified shortfall of the leader, None if nothing can be said."""
-    return {"single": 0.0, "certified": epsilon}.get(finished, gap_bound)
+    return {"single": 0.0, "certified": problem.epsilon}.get(finished, problem.largest_gap)
 
 
-def certificate(
+def claim(
+    problem: Problem,
     state: CertifiedState,
     *,
-    epsilon: float,
-    delta: float,
-    test_delta: float,
-    noise: Noise,
-    gap_bound: float | None,
     needed: tuple[str, ...],
-    obstacle: Callable[[CertifiedState], str],
-) -> Certificate:
-    """The answer before the checks of the embedding have their say.
+    why_heuristic: str,
+    remark: Callable[[], str] = str,
+) -> Claim:
+    """What a state entitles to say.
 
     Args:
-        test_delta: delta less what a pilot of the noise may fail with.
         needed: what is assumed of the arms.
-        obstacle: why more pulls would not help, in words, if they would not.
+        why_heuristic: why no theorem backs it, "" if one does.
+        remark: gives why more pulls would not help, in words, "" if they may or nothing more is asked.
     """
-    gap = certified_gap(state.finished, epsilon, gap_bound)
-    claim, reason = verdict(
+    weights = math.fsum(epoch.weight for epoch in state.epochs)
+    return Claim(
+        leader=state.leader,
         finished=state.finished,
         pulls=state.seen.total,
-        gap=gap,
-        epsilon=epsilon,
-        delta=test_delta,
-        spent=test_delta * math.fsum(epoch.weight for epoch in state.epochs),
-    )
-    if claim == "not-yet":
-        reason += obstacle(state)
-    num_arms = len(state.seen.counts)
-    return Certificate(
-        best_arm=str(state.leader),
-        arm=state.leader,
-        epsilon=epsilon,
-        delta=delta,
-        pulls=state.seen.total,
-        verdict=claim,
-        reason=reason,
-        assumptions=assumptions_for(state.finished, num_arms, gap_bound, noise, needed),
-        certified_gap=gap,
+        gap=certified_gap(problem, state.finished),
+        spent=failure_probability(problem.noise) + delta_for_test(problem) * weights,
+        assumptions=needed,
+        why_heuristic=why_heuristic,
+        remark=remark,
     )

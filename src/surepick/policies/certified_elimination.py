@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,25 +14,22 @@ from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_allowance, only, with_squares
 from surepick.linalg import Whitened
-from surepick.noise import Noise, largest_scale, scales
 from surepick.policies import certification, steering
-from surepick.policies.answers import check_common, known_gap_bound
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
 from surepick.policies.belief import (
     assumed,
-    believed,
     checkable_counts,
     checks_of,
     representable,
     suspicions,
     unbacked,
     vacuous,
+    why_heuristic,
 )
-from surepick.policies.certification import CertifiedState, certified_gap, epoch_ahead, opens
+from surepick.policies.certification import CertifiedState, epoch_ahead, opens, threshold_of
 from surepick.policies.prepared import Prepared, white_for
-from surepick.policies.protocol import Traits, plain_options
 from surepick.policies.steering import Guess, Remaining
 from surepick.records import (
-    Certificate,
     Design,
     Embedding,
     FloatArray,
@@ -46,9 +42,6 @@ from surepick.records import (
 )
 from surepick.settings import positive_number, share_of_pulls, whole_number
 
-CERTIFIED_FAMILIES = ("linear", "kernel", "independent")
-OPTIONS = ("gap_bound", "dim", "tolerance", "reserve", "largest_batch")
-
 
 @record
 class CertifiedElimination:
@@ -60,18 +53,14 @@ class CertifiedElimination:
     A wrong recommendation needs the process of one single rival, the best arm, to exceed 1/delta; so there is no union
     over rivals, and candidates pay through their weights p_c, which sum to 1. With probability at least 1 - delta the
     answer is epsilon-best, for any rule that chooses arms, batch sizes, dimensions and candidates from earlier batches
-    (docs/certified-elimination.md has the proof). These rules are `policies/steering.py`: the candidate has the highest
-    score, and each batch is the design that is predicted to settle its unsettled rivals first.
+    (docs/certified-elimination.md has the proof). These rules are in `policies/steering.py`: the candidate has the
+    highest score, and each batch is the design that is predicted to settle its unsettled rivals first.
 
     Results may be judged after each batch and nowhere else; a batch may be as small as one likes.
 
     Args:
+        problem: what is asked. Scales per arm, and the variance of rewards that have a range, are used.
         embedding: the family psi_d with its misspecification bound.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; scales per arm, and the variance of rewards that have a range, are used.
-        gap_bound: an upper bound on the largest gap between two arms; only used to answer at once when it is at most
-            epsilon.
         dim: fixes d; None: chosen, and chosen anew for a new candidate.
         tolerance: relative gap of the designs.
         reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
@@ -86,27 +75,19 @@ class CertifiedElimination:
     eliminate in the paper's sense.
     """
 
-    name: ClassVar[str] = "certified-elimination"
-    state_type: ClassVar[type[Any]] = CertifiedState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = False
-
+    problem: Problem
     embedding: ArmEmbedding
-    epsilon: float
-    delta: float
-    noise: Noise
-    gap_bound: float | None = None
     dim: int | None = None
     tolerance: float = 0.05
     reserve: float = 0.05
     largest_batch: int | None = None
     _prepared: Prepared = field(default_factory=Prepared, init=False, compare=False, repr=False)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
+        check_arms(self.problem, self.embedding.num_arms)
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
         share_of_pulls("reserve", self.reserve)
-        scales(self.noise, self.num_arms)
         if self.largest_batch is not None:
             whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
         if self.dim is not None:
@@ -116,55 +97,22 @@ class CertifiedElimination:
                 "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
                 "norm_bound, or IndependentEmbedding."
             )
-        _ = self.test_delta
-
-    @property
-    def num_arms(self) -> int:
-        return self.embedding.num_arms
+        certification.delta_for_test(self.problem)
 
     @property
     def traits(self) -> Traits:
-        return Traits(uses_features=self.embedding.family != "independent", certifies="candidate")
-
-    @property
-    def known_gap(self) -> float | None:
-        """An upper bound on the largest gap to rely upon, or None."""
-        return known_gap_bound(self.noise, self.gap_bound)
-
-    @property
-    def test_delta(self) -> float:
-        """delta, less what a pilot of the noise may fail with."""
-        return certification.delta_for_test(self.delta, self.noise)
-
-    @property
-    def threshold(self) -> float:
-        """log(1/delta)."""
-        return -math.log(self.test_delta)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return self.embedding.assumptions
-
-    @property
-    def checks(self) -> tuple[str, ...]:
-        return checks_of(self.embedding)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return self.embedding.caveats
-
-    @property
-    def spec(self) -> dict[str, Any] | None:
-        family = self.embedding.family
-        if family not in CERTIFIED_FAMILIES or (self.embedding.spec is None and family != "independent"):
-            return None
-        return {"name": f"certified-{family}", **plain_options(self, OPTIONS), **(self.embedding.spec or {})}
+        return Traits(
+            uses_features=self.embedding.family != "independent",
+            certifies="candidate",
+            assumptions=self.embedding.assumptions,
+            checks=checks_of(self.embedding),
+            caveats=self.embedding.caveats,
+            embedding=self.embedding,
+            misspecification=self.embedding.misspecification,
+        )
 
     def init(self) -> CertifiedState:
-        return certification.initial_state(self.num_arms, self.epsilon, self.known_gap)
-
-    def stopped(self, state: CertifiedState) -> bool:
-        return state.finished != ""
+        return certification.initial_state(self.problem)
 
     def ask(self, state: CertifiedState) -> Plan:
         if state.seen.total == 0:
@@ -185,47 +133,36 @@ class CertifiedElimination:
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
         return certification.concluded(
+            self.problem,
             state,
             plan,
             seen,
             evidence=self._evidence(state, plan, seen),
-            threshold=self.threshold,
-            epsilon=self.epsilon,
             leader=int(np.argmax(self._guess(plan.dim, state.seen.plus(seen)).scores)),
             compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
             alarms=self._suspicions(plan, seen),
-            gap=self._gap,
         )
 
-    def recommend(self, state: CertifiedState) -> int:
-        return state.leader
-
-    def certificate(self, state: CertifiedState) -> Certificate:
-        answer = certification.certificate(
+    def claim(self, state: CertifiedState) -> Claim:
+        return certification.claim(
+            self.problem,
             state,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            test_delta=self.test_delta,
-            noise=self.noise,
-            gap_bound=self.known_gap,
             needed=assumed(self.embedding, state.seen.total, state.compressed),
-            obstacle=self._obstacle,
+            why_heuristic=why_heuristic(state.alarms, unbacked(self.embedding, state.compressed)),
+            remark=lambda: self._obstacle(state),
         )
-        return believed(answer, state.alarms, heuristic=unbacked(self.embedding, state.compressed))
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        if self.embedding.num_distinct == self.num_arms and representable(self.embedding, dim):
-            return IndependentArms(self.num_arms)
+        if self.embedding.num_distinct == self.problem.num_arms and representable(self.embedding, dim):
+            return IndependentArms(self.problem.num_arms)
         return self.embedding.at(dim)
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
         dim, design = self._first_dimension()
         embedded = self.embedded(dim)
-        total = steering.opening_total(
-            embedded, largest_scale(self.noise), self.epsilon, known=self.noise.support is None
-        )
+        total = steering.opening_total(embedded, self.problem)
         counts = round_design(design.weights, self._capped(total, design.weights))
         return Plan(
             round=round_number,
@@ -238,8 +175,8 @@ class CertifiedElimination:
 
     def _first_dimension(self) -> tuple[int, Design]:
         """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
-        everybody = np.arange(self.num_arms)
-        if self.dim is not None or vacuous(self.embedding, self.epsilon):
+        everybody = np.arange(self.problem.num_arms)
+        if self.dim is not None or vacuous(self.embedding, self.problem.epsilon):
             dim = self.embedding.max_dim if self.dim is None else self.dim
         else:
             distinct = self.embedding.num_distinct > 2
@@ -247,7 +184,7 @@ class CertifiedElimination:
                 choice = cheapest_dimension(
                     self.embedding,
                     everybody,
-                    self.epsilon,
+                    self.problem.epsilon,
                     tolerance=self.tolerance,
                     least_dim=2 if distinct else 1,
                     least_value=1.0 if distinct else 0.0,
@@ -280,7 +217,7 @@ class CertifiedElimination:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best, dim = aim, state.dim
         while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
-            if 2.0 * self.embedding.misspecification(dim) < steering.NEGLIGIBLE_BIAS * self.epsilon / 2.0:
+            if 2.0 * self.embedding.misspecification(dim) < steering.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
             other = self._remaining(state, aim.candidate, dim, guess)
@@ -290,22 +227,23 @@ class CertifiedElimination:
         return best
 
     def _remaining(self, state: CertifiedState, candidate: int, dim: int, guess: Guess) -> Remaining:
-        epoch = epoch_ahead(state, candidate, self.num_arms)
+        epoch = epoch_ahead(state, candidate)
         return steering.remaining(
             self.embedded(dim),
             candidate,
             rivals=epoch.unsettled(),
             evidence=epoch.evidence,
-            threshold=self.threshold,
+            threshold=threshold_of(self.problem),
             guess=guess,
-            noise_scales=noise_allowance(self.noise, state.seen).noise_scales(self.epsilon),
-            epsilon=self.epsilon,
+            noise_scales=noise_allowance(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
+            epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
         )
 
     def _guess(self, dim: int, seen: Observations) -> Guess:
         def form() -> Guess:
-            used, noise_scales = self.embedded(dim), noise_allowance(self.noise, seen).noise_scales(self.epsilon)
+            used, allowance = self.embedded(dim), noise_allowance(self.problem.noise, seen)
+            noise_scales = allowance.noise_scales(self.problem.epsilon)
             return steering.guess_of(used, seen, noise_scales, white=self._white(used, dim))
 
         return self._prepared.guess(dim, seen, form)
@@ -315,21 +253,21 @@ class CertifiedElimination:
 
     def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""
-        allowance = noise_allowance(self.noise, state.seen)
-        noise_scales = allowance.noise_scales(self.epsilon)
-        batch = with_squares(self.noise, seen)
+        allowance = noise_allowance(self.problem.noise, state.seen)
+        noise_scales = allowance.noise_scales(self.problem.epsilon)
+        batch = with_squares(self.problem.noise, seen)
         guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
+        few = self.problem.num_arms <= certification.FEW  # one product for all: its size may decide a row's last bit
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
             if guess is None or len(rivals) == 0:
-                return Evidence.nothing(self.num_arms)
-            used, margins = self.embedded(plan.dim), guess.margins(centre, self.epsilon)
-            few = self.num_arms <= certification.FEW  # one product for all: its size may decide the last bit of a row
+                return Evidence.nothing(self.problem.num_arms)
+            used, margins = self.embedded(plan.dim), guess.margins(centre, self.problem.epsilon)
             found = batch_evidence(
                 used,
                 batch,
                 centre=centre,
-                epsilon=self.epsilon,
+                epsilon=self.problem.epsilon,
                 margins=margins if few else only(margins, rivals),
                 allowance=allowance,
                 noise_scales=noise_scales,
@@ -353,20 +291,18 @@ class CertifiedElimination:
         if isinstance(embedded, IndependentArms) or seen.total == 0:
             return ()
         fitted = estimate(embedded, seen, white=self._white(embedded, plan.dim))
-        return suspicions(self.embedding, plan, seen, fitted, sigma=largest_scale(self.noise), epsilon=self.epsilon)
-
-    def _gap(self, finished: str) -> float | None:
-        return certified_gap(finished, self.epsilon, self.known_gap)
+        problem = self.problem
+        return suspicions(self.embedding, plan, seen, fitted, sigma=problem.sigma, epsilon=problem.epsilon)
 
     def _obstacle(self, state: CertifiedState) -> str:
-        """Why more pulls would not help, if misspecification leaves no room."""
-        if state.seen.total == 0:
+        """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
+        if state.finished or state.seen.total == 0:
             return ""
         aim = self._aim(state)
         if len(aim.cramped) == 0:
             return ""
         return (
-            f" More of them may not help: what {aim.dim} dimensions leave out can move a difference of two arms by as "
+            f"More of them may not help: what {aim.dim} dimensions leave out can move a difference of two arms by as "
             f"much as must be told apart for {len(aim.cramped)} rivals. Raise epsilon, use a larger dimension, or a "
             "smaller valid norm bound."
         )

@@ -17,7 +17,7 @@ from surepick.embeddings.neural import ArmNetwork, Network
 from surepick.estimators import estimate, noise_allowance
 from surepick.estimators.network import left_out, plausible_regularization, train
 from surepick.linalg import thin_svd, whitened
-from surepick.noise import Noise, largest_scale
+from surepick.policies.base import Problem
 from surepick.policies.steering import guess_of
 from surepick.records import Embedding, FloatArray, IndependentArms, Observations, record
 
@@ -33,13 +33,11 @@ class Learner(Protocol):
     """The settings that an embedding is a function of; their meaning is in `CertifiedNeural`."""
 
     @property
+    def problem(self) -> Problem: ...
+    @property
     def features(self) -> FloatArray: ...
     @property
     def network(self) -> Network: ...
-    @property
-    def noise(self) -> Noise: ...
-    @property
-    def epsilon(self) -> float: ...
     @property
     def dim(self) -> int | None: ...
     @property
@@ -78,7 +76,7 @@ class _Request:
     @staticmethod
     def of(learner: Learner, seen: Observations) -> _Request:
         settings = (learner.network, learner.dim, learner.vectors, learner.regularization, learner.uses_network)
-        assumed = (learner.noise, learner.epsilon, learner.features.shape)
+        assumed = (learner.problem.noise, learner.problem.epsilon, learner.features.shape)
         digest = hashlib.sha256(repr((*settings, *assumed)).encode())
         for array in (learner.features, seen.counts, seen.sums, seen.squares):
             digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
@@ -110,7 +108,7 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
         return Learnt(
             _vectors(learner, arms, arms.start, nothing), nothing, np.inf, np.full(len(learner.features), np.inf)
         )
-    sigma, offset = largest_scale(learner.noise), float(seen.sums.sum()) / seen.total
+    sigma, offset = learner.problem.sigma, float(seen.sums.sum()) / seen.total
     centred = Observations(seen.counts, seen.sums - offset * seen.counts)
     alpha = learner.regularization or plausible_regularization(arms, centred, sigma=sigma)
     trained = train(arms, centred, regularization=alpha)
@@ -118,7 +116,7 @@ def learn(learner: Learner, seen: Observations) -> Learnt:
     pulled = np.flatnonzero(seen.counts)
     noise = sigma**2 / seen.counts[pulled]
     error = float(np.mean((centred.means[pulled] - others[pulled]) ** 2 - noise))
-    doubt = max(math.sqrt(max(error, 0.0)), HEURISTIC_LEAST_DOUBT * learner.epsilon)
+    doubt = max(math.sqrt(max(error, 0.0)), HEURISTIC_LEAST_DOUBT * learner.problem.epsilon)
     own, prior = seen.counts / sigma**2, doubt**-2
     scores = offset + (prior * others + own * centred.means) / (prior + own)
     return Learnt(_vectors(learner, arms, trained.weights, trained.scores), scores, doubt, (prior + own) ** -0.5)
@@ -131,22 +129,22 @@ def estimated_misspecification(learner: Learner, vectors: FloatArray, seen: Obse
     anything is seen: epsilon, for a batch that is evidence for nothing.
     """
     if seen.total == 0:
-        return learner.epsilon
+        return learner.problem.epsilon
     pulled = np.flatnonzero(seen.counts)
     fitted = estimate(Embedding(vectors, 0.0), seen)
     freedom = max(len(pulled) - vectors.shape[1], 1)
     misfit = seen.means[pulled] - fitted.scores[pulled]
     misfit -= np.average(misfit, weights=seen.counts[pulled])
-    noise = largest_scale(learner.noise) ** 2
+    noise = learner.problem.sigma**2
     excess = max(float(seen.counts[pulled] @ misfit**2) - freedom * noise, 0.0)
     hidden = 2.0 * noise * math.sqrt(2.0 * freedom)
-    return max(learner.epsilon / 20.0, 3.0 * math.sqrt((excess + hidden) / seen.total))
+    return max(learner.problem.epsilon / 20.0, 3.0 * math.sqrt((excess + hidden) / seen.total))
 
 
 def _unlearnt(learner: Learner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
-    num_arms = len(learner.features)
-    noise_scales = noise_allowance(learner.noise, seen).noise_scales(learner.epsilon)
+    problem, num_arms = learner.problem, len(learner.features)
+    noise_scales = noise_allowance(problem.noise, seen).noise_scales(problem.epsilon)
     guess = guess_of(IndependentArms(num_arms), seen, noise_scales)
     return Learnt(None, guess.scores, np.inf, np.full(num_arms, np.inf))
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 
 from surepick.designs import solve_star_design
 from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
-from surepick.noise import Noise, largest_scale
-from surepick.policies.answers import answer_without_pulls
-from surepick.policies.belief import believed
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.game import Learner, hedged, nearest_contradiction, taught, tracked
 from surepick.policies.peers import (
     check_norm_bound,
@@ -20,17 +18,13 @@ from surepick.policies.peers import (
     in_span,
     judge,
     linear_assumption,
-    linear_caveat,
+    linear_traits,
     next_batch,
-    peer_certificate,
     pieces,
-    plain_gap_bound,
 )
-from surepick.policies.protocol import Traits, plain_options, trace_row
-from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, freeze, record
+from surepick.records import FloatArray, IntArray, Observations, Plan, Step, freeze, record
 from surepick.settings import check_choice, positive_number
 
-OPTIONS = ("norm_bound", "regularization", "play", "threshold", "gap_bound", "growth")
 PLAYS = ("solved", "learner")
 THRESHOLDS = ("proved", "stylised")
 MOST_TURNS = 16
@@ -85,16 +79,14 @@ class LinGame:
     answer after any batch is epsilon-best with probability at least 1 - delta.
 
     Args:
+        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
+            at most epsilon.
         features: X, shape (K, D). The rewards are taken to be exactly linear in them.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; the largest scale is used for all arms.
         norm_bound: C >= ||theta||; needed by the proved threshold, not used by the other.
         regularization: eta > 0, in squared feature units.
         play: "solved": w is the saddle point of the game at theta-hat, to 5 %, which the learner would approach;
             "learner": w is AdaHedge's, as published.
         threshold: "proved", or "stylised", for which the verdict is heuristic.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         growth: a batch has ceil(growth * t) pulls after t; at most 1000.
 
     Raises:
@@ -111,56 +103,37 @@ class LinGame:
     Cost: a design a batch; with the learner O(16 (K r^2 + r^3)), twice.
     """
 
-    name: ClassVar[str] = "lingame"
-    state_type: ClassVar[type[Any]] = GameState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = False
-    traits: ClassVar[Traits] = Traits(uses_features=True)
-
+    problem: Problem
     features: FloatArray
-    epsilon: float
-    delta: float
-    noise: Noise
     norm_bound: float | None = None
     regularization: float = 1.0
     play: str = "solved"
     threshold: str = "proved"
-    gap_bound: float | None = None
     growth: float = 0.1
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self, self.features))
+        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
         check_choice("play", self.play, PLAYS)
         check_choice("threshold", self.threshold, THRESHOLDS)
         if self.threshold == "proved" or self.norm_bound is not None:
-            norm_bound = check_norm_bound(self.name, self.norm_bound)
-            check_span(self.features, norm_bound=norm_bound, epsilon=self.epsilon)
+            norm_bound = check_norm_bound("lingame", self.norm_bound)
+            check_span(self.features, norm_bound=norm_bound, epsilon=self.problem.epsilon)
         positive_number("regularization", self.regularization, "what is added to the information of every direction.")
 
     @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
+    def traits(self) -> Traits:
+        return linear_traits(self.features, self._assumed_norm)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        return linear_assumption(self.features, self.norm_bound if self.threshold == "proved" else None)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return linear_caveat(self.features)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
+    def _assumed_norm(self) -> float | None:
+        return self.norm_bound if self.threshold == "proved" else None
 
     def init(self) -> GameState:
-        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, plain_gap_bound(self))
-        learner = Learner(np.zeros(self.num_arms), np.zeros(self.num_arms), 0.0)
-        everybody = np.arange(self.num_arms)
-        return GameState(1, everybody, Observations.nothing(self.num_arms), learner, 0, gap, finished)
-
-    def stopped(self, state: GameState) -> bool:
-        return state.finished != ""
+        finished, gap = self.problem.answer_without_pulls()
+        num_arms = self.problem.num_arms
+        learner = Learner(np.zeros(num_arms), np.zeros(num_arms), 0.0)
+        return GameState(1, np.arange(num_arms), Observations.nothing(num_arms), learner, 0, gap, finished)
 
     def ask(self, state: GameState) -> Plan:
         rows = in_span(self.features).rows
@@ -179,7 +152,7 @@ class LinGame:
         found = judge(
             estimate.fitted,
             multiplier=self._multiplier(pooled.total, estimate),
-            epsilon=self.epsilon,
+            epsilon=self.problem.epsilon,
             misspecification=0.0 if self.norm_bound is None else self.norm_bound * span.lost,
         )
         after = GameState(
@@ -201,25 +174,22 @@ class LinGame:
         )
         return Step(after, row, found.deciding)
 
-    def recommend(self, state: GameState) -> int:
-        return state.leader
-
-    def certificate(self, state: GameState) -> Certificate:
-        answer = peer_certificate(self, state, pulls=state.seen.total, assumptions=self.assumptions)
-        unproved = self.threshold == "stylised" and state.seen.total > 0
-        return believed(answer, (), heuristic=STYLISED if unproved else "")
+    def claim(self, state: GameState) -> Claim:
+        pulls, assumptions = state.seen.total, linear_assumption(self.features, self._assumed_norm)
+        unproved = STYLISED if self.threshold == "stylised" and pulls > 0 else ""
+        return Claim(state.leader, state.finished, pulls, state.gap, self.problem.delta, assumptions, unproved)
 
     def _multiplier(self, total: int, estimate: RegularisedEstimate) -> float:
         """sqrt(2 beta(t)) after `total` pulls."""
-        sigma = largest_scale(self.noise)
+        sigma = self.problem.sigma
         if self.threshold == "stylised":
-            return sigma * math.sqrt(2.0 * math.log((1.0 + math.log(max(total, 1))) / self.delta))
+            return sigma * math.sqrt(2.0 * math.log((1.0 + math.log(max(total, 1))) / self.problem.delta))
         return self_normalised_radius(
             sigma,
             estimate.log_growth,
-            log_inverse_delta=-math.log(self.delta),
+            log_inverse_delta=-math.log(self.problem.delta),
             regularization=self.regularization,
-            norm_bound=check_norm_bound(self.name, self.norm_bound),
+            norm_bound=check_norm_bound("lingame", self.norm_bound),
         )
 
     def _saddle_point(self, rows: FloatArray, state: GameState) -> FloatArray:
@@ -227,19 +197,19 @@ class LinGame:
         estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
         scores = estimate.fitted.scores
         leader = int(np.argmax(scores))
-        scales = scores[leader] - scores + self.epsilon
+        scales = scores[leader] - scores + self.problem.epsilon
         return solve_star_design(self.features, leader, scales, tolerance=SADDLE_TOLERANCE).weights
 
     def _played(self, rows: FloatArray, state: GameState, total: int) -> Learner:
         """The learner after the turns of a batch of `total` pulls, at the estimate before it."""
-        sigma, pulls_before = largest_scale(self.noise), state.seen.total
+        sigma, pulls_before = self.problem.sigma, state.seen.total
         estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
         most = math.log(max(pulls_before, 1))
         bonus = sigma * np.sqrt(2.0 * most * np.sum(estimate.fitted.coordinates**2, axis=1))
         learner = state.learner
         for pulls in pieces(total, MOST_TURNS).tolist():
             weights = hedged(learner)
-            answer = nearest_contradiction(rows, estimate.fitted.scores, weights, epsilon=self.epsilon)
+            answer = nearest_contradiction(rows, estimate.fitted.scores, weights, epsilon=self.problem.epsilon)
             gains = np.minimum((np.abs(answer) + bonus) ** 2 / (2.0 * sigma**2), most)
             learner = taught(learner, weights, pulls * -gains, pulls)
         return learner

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 
 from surepick.designs import solve_star_design
 from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
-from surepick.noise import Noise, largest_scale
-from surepick.policies.action_elimination import MeansState
-from surepick.policies.answers import answer_without_pulls
+from surepick.policies.action_elimination import MeansState, initial_means, means_row
+from surepick.policies.base import Claim, Problem, Spec, Traits
 from surepick.policies.peers import (
     check_norm_bound,
     check_span,
@@ -19,18 +18,14 @@ from surepick.policies.peers import (
     in_span,
     judge,
     linear_assumption,
-    linear_caveat,
+    linear_traits,
     next_batch,
-    peer_certificate,
     pieces,
-    plain_gap_bound,
     pulled_more,
 )
-from surepick.policies.protocol import Traits, plain_options, trace_row
-from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, record
+from surepick.records import FloatArray, IntArray, Observations, Plan, Step, record
 from surepick.settings import check_choice, positive_number
 
-OPTIONS = ("norm_bound", "regularization", "selection", "radius", "gap_bound", "growth")
 SELECTIONS = ("greedy", "ratio")
 RADII = ("determinant", "dimension")
 MOST_PIECES = 64
@@ -50,16 +45,14 @@ class LinGapE:
     probability at least 1 - delta; that needs one event, not the K^2 that the constants pay for.
 
     Args:
+        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
+            at most epsilon.
         features: X, shape (K, D). The rewards are taken to be exactly linear in them.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; the largest scale is used for all arms.
         norm_bound: C >= ||theta||, needed: reward units per feature unit.
         regularization: eta > 0, in squared feature units.
         selection: "greedy": the pull that leaves the smallest ||i - j||; "ratio": the arm that lacks most of the best
             proportions for i - j, to which the paper's sample complexity refers.
         radius: which C_t; "dimension" is what the paper's experiments used, and never smaller than the other.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         growth: a batch has ceil(growth * t) pulls after t; at most 1000.
 
     Raises:
@@ -74,57 +67,33 @@ class LinGapE:
     Cost: O(K r^2 + 64 K r) a batch; a design for each pair in question with "ratio".
     """
 
-    name: ClassVar[str] = "lingape"
-    state_type: ClassVar[type[Any]] = MeansState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = False
-    traits: ClassVar[Traits] = Traits(uses_features=True)
-
+    problem: Problem
     features: FloatArray
-    epsilon: float
-    delta: float
-    noise: Noise
     norm_bound: float | None = None
     regularization: float = 1.0
     selection: str = "greedy"
     radius: str = "determinant"
-    gap_bound: float | None = None
     growth: float = 0.1
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self, self.features))
-        norm_bound = check_norm_bound(self.name, self.norm_bound)
-        check_span(self.features, norm_bound=norm_bound, epsilon=self.epsilon)
+        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
+        norm_bound = check_norm_bound("lingape", self.norm_bound)
+        check_span(self.features, norm_bound=norm_bound, epsilon=self.problem.epsilon)
         positive_number("regularization", self.regularization, "what is added to the information of every direction.")
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("radius", self.radius, RADII)
 
     @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return linear_assumption(self.features, self.norm_bound)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return linear_caveat(self.features)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
+    def traits(self) -> Traits:
+        return linear_traits(self.features, self.norm_bound)
 
     def init(self) -> MeansState:
-        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, plain_gap_bound(self))
-        return MeansState(1, np.arange(self.num_arms), Observations.nothing(self.num_arms), 0, gap, finished)
-
-    def stopped(self, state: MeansState) -> bool:
-        return state.finished != ""
+        return initial_means(self.problem)
 
     def ask(self, state: MeansState) -> Plan:
         if state.seen.total == 0:
-            return Plan(round=state.round, counts=np.ones(self.num_arms, np.int64))  # Alg. 1, line 2
+            return Plan(round=state.round, counts=np.ones(self.problem.num_arms, np.int64))  # Alg. 1, line 2
         rows = in_span(self.features).rows
         estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
         return Plan(round=state.round, counts=self._chosen(rows, estimate, state.seen), dim=rows.shape[1])
@@ -136,31 +105,21 @@ class LinGapE:
         found = judge(
             estimate.fitted,
             multiplier=self._multiplier(span.rows, pooled.total, estimate.log_growth),
-            epsilon=self.epsilon,
-            misspecification=check_norm_bound(self.name, self.norm_bound) * span.lost,
+            epsilon=self.problem.epsilon,
+            misspecification=check_norm_bound("lingape", self.norm_bound) * span.lost,
         )
         finished = "certified" if found.settled else ""
         after = MeansState(state.round + 1, found.unsettled, pooled, found.leader, found.gap, finished)
-        row = trace_row(
-            plan,
-            pulls=seen.total,
-            total_pulls=pooled.total,
-            active=found.unsettled,
-            leader=found.leader,
-            certified_gap=found.gap,
-        )
-        return Step(after, row, found.deciding)
+        return Step(after, means_row(plan, seen, after), found.deciding)
 
-    def recommend(self, state: MeansState) -> int:
-        return state.leader
-
-    def certificate(self, state: MeansState) -> Certificate:
-        return peer_certificate(self, state, pulls=state.seen.total, assumptions=self.assumptions)
+    def claim(self, state: MeansState) -> Claim:
+        assumptions = linear_assumption(self.features, self.norm_bound)
+        return Claim(state.leader, state.finished, state.seen.total, state.gap, self.problem.delta, assumptions)
 
     def _multiplier(self, rows: FloatArray, total: int, log_growth: float) -> float:
         """C_t after `total` pulls."""
-        sigma, eta, norm = largest_scale(self.noise), self.regularization, check_norm_bound(self.name, self.norm_bound)
-        log_pairs = 2.0 * math.log(self.num_arms) - math.log(self.delta)  # log(K^2 / delta)
+        sigma, eta, norm = self.problem.sigma, self.regularization, check_norm_bound("lingape", self.norm_bound)
+        log_pairs = 2.0 * math.log(self.problem.num_arms) - math.log(self.problem.delta)  # log(K^2 / delta)
         if self.radius == "dimension":
             longest = float(np.max(np.sum(rows**2, axis=1)))
             dim = max(rows.shape[1], 2)
@@ -172,7 +131,7 @@ class LinGapE:
     def _chosen(self, rows: FloatArray, estimate: RegularisedEstimate, seen: Observations) -> IntArray:
         """The pulls of the next batch (Alg. 1, lines 4 and 8), as if their rewards changed no score."""
         coordinates, scores, log_growth = estimate.fitted.coordinates, estimate.fitted.scores, estimate.log_growth
-        leader, counts = int(np.argmax(scores)), np.zeros(self.num_arms, np.int64)
+        leader, counts = int(np.argmax(scores)), np.zeros(self.problem.num_arms, np.int64)
         shares: dict[int, FloatArray] = {}
         for pulls in pieces(next_batch(seen.total, self.growth), MOST_PIECES).tolist():
             away = coordinates - coordinates[leader]
@@ -195,8 +154,8 @@ class LinGapE:
     def _proportions(self, leader: int, rival: int) -> FloatArray:
         """|w| / |w|_1 of the w with X'w = i - j of smallest 1-norm: the best design for that one difference."""
         if np.array_equal(self.features[leader], self.features[rival]):
-            return np.full(self.num_arms, 1.0 / self.num_arms)
-        design = solve_star_design(self.features, leader, np.ones(self.num_arms), rivals=np.array([rival]))
+            return np.full(self.problem.num_arms, 1.0 / self.problem.num_arms)
+        design = solve_star_design(self.features, leader, np.ones(self.problem.num_arms), rivals=np.array([rival]))
         return design.weights
 
 

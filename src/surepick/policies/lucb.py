@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.intervals import Intervals, against
-from surepick.noise import Noise, scales
-from surepick.policies.action_elimination import MeansState
-from surepick.policies.answers import (
-    GROWTH,
-    answer_without_pulls,
-    assumptions_for,
-    check_common,
-    check_growth,
-    known_gap_bound,
-    verdict,
-)
-from surepick.policies.protocol import plain_options, trace_row
-from surepick.records import Certificate, FloatArray, IntArray, Observations, Plan, Step, record
-from surepick.settings import not_negative, whole_number
+from surepick.policies.action_elimination import GROWTH, MeansState, check_growth, initial_means, means_row
+from surepick.policies.base import Claim, Problem, Spec, Traits
+from surepick.records import FloatArray, IntArray, Observations, Plan, Step, record
+from surepick.settings import not_negative
 
-OPTIONS = ("gap_bound", "growth")
 K1 = 5.0 / 4.0
 ZETA_3 = 1.2020569031595942  # sum of 1/t^3
 
@@ -48,11 +38,8 @@ class LUCB:
     h_b - h_h < epsilon. Only one side of each arm harms: the upper one of b, the lower one of all others.
 
     Args:
-        num_arms: K.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; one scale per arm is used as such.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
+        problem: what is asked. One scale per arm is used as such, the gap bound only to answer at once when it is at
+            most epsilon.
         growth: both arms get ceil(growth * u) pulls, at least 1, where u counts the pulls of the one that has fewer; 0
             pulls one of each, as in the paper. Were the leader's batch a share of its own pulls, it would grow without
             end beside rivals that have few. At most 1000.
@@ -65,51 +52,22 @@ class LUCB:
     Cost: O(K) a batch.
     """
 
-    name: ClassVar[str] = "lucb"
-    state_type: ClassVar[type[Any]] = MeansState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits()
 
-    num_arms: int
-    epsilon: float
-    delta: float
-    noise: Noise
-    gap_bound: float | None = None
+    problem: Problem
     growth: float = 0.1
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
-        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
         not_negative("growth", self.growth, GROWTH)
         check_growth(self.growth)
-        scales(self.noise, self.num_arms)
-
-    @property
-    def _gap_bound(self) -> float | None:
-        return known_gap_bound(self.noise, self.gap_bound)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
 
     def init(self) -> MeansState:
-        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, self._gap_bound)
-        return MeansState(1, np.arange(self.num_arms), Observations.nothing(self.num_arms), 0, gap, finished)
-
-    def stopped(self, state: MeansState) -> bool:
-        return state.finished != ""
+        return initial_means(self.problem)
 
     def ask(self, state: MeansState) -> Plan:
         pulls = state.seen.counts
-        counts = np.zeros(self.num_arms, np.int64)
+        counts = np.zeros(self.problem.num_arms, np.int64)
         if np.any(pulls == 0):
             counts[pulls == 0] = 1
         else:
@@ -125,53 +83,24 @@ class LUCB:
         ahead = pooled.means + radius - (pooled.means[leader] - radius[leader])  # how much better each could be
         ahead[leader] = -np.inf
         gap = max(0.0, float(np.max(ahead)))
-        settled = gap < self.epsilon
-        active = np.flatnonzero((ahead >= self.epsilon) | (np.arange(self.num_arms) == leader))
+        active = np.flatnonzero((ahead >= self.problem.epsilon) | (np.arange(self.problem.num_arms) == leader))
         certified_gap = gap if math.isfinite(gap) else None
-        after = MeansState(state.round + 1, active, pooled, leader, certified_gap, "certified" if settled else "")
-        row = trace_row(
-            plan,
-            pulls=seen.total,
-            total_pulls=pooled.total,
-            active=active,
-            leader=leader,
-            certified_gap=certified_gap,
-        )
+        finished = "certified" if gap < self.problem.epsilon else ""
+        after = MeansState(state.round + 1, active, pooled, leader, certified_gap, finished)
 
         def deciding(_: Intervals | None) -> Intervals:
-            rivals = np.flatnonzero(np.arange(self.num_arms) != leader)
+            rivals = np.flatnonzero(np.arange(self.problem.num_arms) != leader)
             leads, widths = pooled.means[leader] - pooled.means[rivals], radius[leader] + radius[rivals]
-            return against(leader, rivals, leads=leads, widths=widths, allowed=self.epsilon)
+            return against(leader, rivals, leads=leads, widths=widths, allowed=self.problem.epsilon)
 
-        return Step(after, row, deciding)
+        return Step(after, means_row(plan, seen, after), deciding)
 
-    def recommend(self, state: MeansState) -> int:
-        return state.leader
-
-    def certificate(self, state: MeansState) -> Certificate:
-        claim, reason = verdict(
-            finished=state.finished,
-            pulls=state.seen.total,
-            gap=state.gap,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            spent=self.delta * ZETA_3 / K1,
-        )
-        return Certificate(
-            best_arm=str(state.leader),
-            arm=state.leader,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            pulls=state.seen.total,
-            verdict=claim,
-            reason=reason,
-            assumptions=assumptions_for(state.finished, self.num_arms, self._gap_bound, self.noise, ()),
-            certified_gap=state.gap,
-        )
+    def claim(self, state: MeansState) -> Claim:
+        return Claim(state.leader, state.finished, state.seen.total, state.gap, self.problem.delta * ZETA_3 / K1)
 
     def _radius(self, counts: IntArray) -> FloatArray:
         """beta(u, t) of each arm, shape (K,); infinite for an arm that was never pulled."""
-        return lucb_radius(counts, scales(self.noise, self.num_arms), delta=self.delta)
+        return lucb_radius(counts, self.problem.scales, delta=self.problem.delta)
 
     def _rival(self, seen: Observations, leader: int) -> int:
         upper = seen.means + self._radius(seen.counts)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 
 from surepick.designs import independent_design
-from surepick.errors import InvalidInput
-from surepick.noise import Noise
 from surepick.policies import neural_rule
+from surepick.policies.base import Claim, Problem, Spec, Traits
 from surepick.policies.neural_rule import NeuralRule, NeuralState
-from surepick.policies.protocol import Traits, plain_options
-from surepick.records import Certificate, Observations, Plan, Step, record
+from surepick.records import Observations, Plan, Step, record
 
-OPTIONS = ("slack", "gap_bound", "constants")
+CAVEAT = (
+    "Its counts do not come with a guarantee: the verdict will be heuristic. It is a control for neural-embedding; "
+    "certified-independent gives a certificate without features."
+)
 
 
 @record
@@ -28,8 +29,8 @@ class MeansNeuralRule:
     its constants, and how much of the network.
 
     Args:
-        num_arms: K.
-        epsilon, delta, noise, constants, slack, gap_bound: as in `NeuralElimination`.
+        problem: what is asked.
+        constants, slack: as in `NeuralElimination`.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -37,61 +38,33 @@ class MeansNeuralRule:
     Source: ours (a control); counts and threshold of Algorithm 2.
     """
 
-    name: ClassVar[str] = "means-neural-rule"
-    state_type: ClassVar[type[Any]] = NeuralState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = True
-    traits: ClassVar[Traits] = Traits(certifies="nothing")
-
-    num_arms: int
-    epsilon: float
-    delta: float
-    noise: Noise
+    problem: Problem
     constants: str = "paper"
     slack: float = 0.1
-    gap_bound: float | None = None
-    floor: ClassVar[str] = "support"
-    misspecification: ClassVar[float] = 0.0
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.num_arms < 1:
-            raise InvalidInput(f"num_arms is {self.num_arms}; something must be chosen among.")
         _ = self.rule
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(eliminates=True, certifies="nothing", caveats=(CAVEAT,), slack=self.slack)
 
     @property
     def rule(self) -> NeuralRule:
         """Counts, threshold and rounds, checked."""
-        return neural_rule.rule_of(self)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return (
-            "Its counts do not come with a guarantee: the verdict will be heuristic. It is a control for "
-            "neural-embedding; certified-independent gives a certificate without features.",
-        )
-
-    @property
-    def spec(self) -> dict[str, Any] | None:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
+        return NeuralRule(self.problem, self.slack, self.constants, floor="support", misspecification=0.0)
 
     def init(self) -> NeuralState:
         return neural_rule.initial_state(self.rule)
 
-    def stopped(self, state: NeuralState) -> bool:
-        return state.finished != ""
-
     def ask(self, state: NeuralState) -> Plan:
-        design = independent_design(self.num_arms, state.active)
-        total = self.rule.pulls(state.round, dim=len(state.active), value=design.value)
-        counts = np.zeros(self.num_arms, np.int64)
-        counts[state.active] = math.ceil(total / len(state.active))
-        return Plan(
-            round=state.round, counts=counts, dim=len(state.active), value=design.value, lower_bound=design.lower_bound
-        )
+        num_arms, dim = self.problem.num_arms, len(state.active)
+        design = independent_design(num_arms, state.active)
+        total = self.rule.pulls(state.round, dim=dim, value=design.value)
+        counts = np.zeros(num_arms, np.int64)
+        counts[state.active] = math.ceil(total / dim)
+        return Plan(round=state.round, counts=counts, dim=dim, value=design.value, lower_bound=design.lower_bound)
 
     def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
         means, measured = seen.means, seen.counts > 0
@@ -99,9 +72,6 @@ class MeansNeuralRule:
             means = np.where(measured, means, means[measured].max() - self.rule.threshold(plan.round) / 2.0)
         return neural_rule.conclude(self.rule, state, plan, seen, means)
 
-    def recommend(self, state: NeuralState) -> int:
-        return state.leader
-
-    def certificate(self, state: NeuralState) -> Certificate:
+    def claim(self, state: NeuralState) -> Claim:
         scores = "here the scores are plain means, and the policy is a control that certifies nothing"
-        return neural_rule.certificate(self.rule, state, self.assumptions, scores)
+        return neural_rule.claim(self.rule, state, (), scores)

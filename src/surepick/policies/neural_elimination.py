@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 
 from surepick.complexity import embedding_design
 from surepick.designs import allocate, round_design
 from surepick.embeddings.neural import SCALES, ArmNetwork, GradientSpectrum, Network
+from surepick.equal_rows import equal_rows
 from surepick.errors import NotConverged
 from surepick.estimators.network import TRAINERS, Trained, plausible_regularization, train
-from surepick.noise import Noise, largest_scale
 from surepick.policies import neural_rule
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
 from surepick.policies.neural_rule import NeuralRule, NeuralState
-from surepick.policies.protocol import NETWORK_OPTIONS, NEURAL_OPTIONS, Traits, plain_options
-from surepick.records import (
-    Certificate,
-    Design,
-    Embedding,
-    FloatArray,
-    IntArray,
-    Observations,
-    Plan,
-    Step,
-    freeze,
-    record,
-)
+from surepick.records import Design, Embedding, FloatArray, IntArray, Observations, Plan, Step, freeze, record
 from surepick.settings import check_choice, positive_number
 
 LEAST_VALUE = 1.0  # of the first design; two arms that are measured equally often have 4
+ASSUMPTIONS = ("A network of this kind, trained on the measurements, predicts the mean reward of every candidate.",)
+CAVEAT = (
+    "Its counts do not come with a guarantee: the verdict will be heuristic. means-neural-rule takes the same counts "
+    "without a network; certified-neural gives a certificate."
+)
 
 
 @record
@@ -40,11 +34,9 @@ class NeuralElimination:
     The counts N_k, the threshold t_k and the number of rounds are those of `neural_rule.py`.
 
     Args:
+        problem: what is asked. The rule takes rewards to be of order 1, and no theorem keeps delta.
         features: X, shape (K, D), finite.
         network: its kind and start, theta_0.
-        epsilon: the shortfall that is tolerated, in reward units, > 0. The rule takes rewards to be of order 1.
-        delta: error probability, in (0, 1); no theorem keeps it.
-        noise: what is assumed of a reward.
         constants: "box", "paper", "proof" or "derived" (`neural_rule.py`).
         error_tolerance: eps-bar, what the singular values beyond d_k may add up to.
         tolerance_scale: its unit: "paper", "published" or "relative" (`GradientSpectrum.dimension`).
@@ -52,7 +44,6 @@ class NeuralElimination:
         regularization: alpha, in pulls; None: the most plausible one for the round's rewards
             (`plausible_regularization`). The published runs took 1 for Bernoulli rewards and 10 for noise of scale 1.
         slack: zeta, what rounding to whole pulls may cost, in (0, 1].
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         floor: "support" or "published" (`NeuralRule`).
         misspecification: gamma, for "derived" alone; None: 0.
         tolerance: relative gap of the designs.
@@ -68,30 +59,23 @@ class NeuralElimination:
     least 2 where there are more than two distinct arms (with d_k = 1 any two clusters look alike).
     """
 
-    name: ClassVar[str] = "neural-embedding"
-    state_type: ClassVar[type[Any]] = NeuralState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = True
-    traits: ClassVar[Traits] = Traits(uses_features=True, certifies="nothing")
-
+    problem: Problem
     features: FloatArray
     network: Network
-    epsilon: float
-    delta: float
-    noise: Noise
     constants: str = "derived"
     error_tolerance: float = 1e-3
     tolerance_scale: str = "relative"
     trainer: str = "gauss-newton"
     regularization: float | None = None
     slack: float = 0.1
-    gap_bound: float | None = None
     floor: str = "support"
     misspecification: float | None = None
     tolerance: float = 0.02
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         freeze(self, features=np.float64)
+        check_arms(self.problem, len(self.features))
         ArmNetwork(self.features, self.network).check_size()
         _ = self.rule
         check_choice("tolerance_scale", self.tolerance_scale, SCALES)
@@ -102,39 +86,28 @@ class NeuralElimination:
             positive_number("regularization", self.regularization, "what holds the weights near their start.")
 
     @property
-    def num_arms(self) -> int:
-        return len(self.features)
+    def traits(self) -> Traits:
+        equal = len(self.features) - len(equal_rows(self.features).first)
+        told = (f"{equal} arms have the features of another: no network tells them apart.",) if equal else ()
+        return Traits(
+            eliminates=True,
+            uses_features=True,
+            certifies="nothing",
+            assumptions=ASSUMPTIONS,
+            caveats=(CAVEAT, *told),
+            features=self.features,
+            network_depth=self.network.depth,
+            slack=self.slack,
+            misspecification=lambda _: self.misspecification or 0.0,
+        )
 
     @property
     def rule(self) -> NeuralRule:
         """Counts, threshold and rounds, checked."""
-        return neural_rule.rule_of(self)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return ("A network of this kind, trained on the measurements, predicts the mean reward of every candidate.",)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        sentence = (
-            "Its counts do not come with a guarantee: the verdict will be heuristic. means-neural-rule takes the same "
-            "counts without a network; certified-neural gives a certificate."
-        )
-        distinct = len(np.unique(self.features, axis=0))
-        if distinct == self.num_arms:
-            return (sentence,)
-        return (sentence, f"{self.num_arms - distinct} arms have the features of another: no network tells them apart.")
-
-    @property
-    def spec(self) -> dict[str, Any] | None:
-        network = {name: getattr(self.network, name) for name in NETWORK_OPTIONS}
-        return {"name": self.name, **plain_options(self, NEURAL_OPTIONS), **network}
+        return NeuralRule(self.problem, self.slack, self.constants, self.floor, self.misspecification or 0.0)
 
     def init(self) -> NeuralState:
         return neural_rule.initial_state(self.rule)  # Alg. 2, line 1
-
-    def stopped(self, state: NeuralState) -> bool:
-        return state.finished != ""
 
     def ask(self, state: NeuralState) -> Plan:
         rule, k, active = self.rule, state.round, state.active
@@ -159,17 +132,14 @@ class NeuralElimination:
         alarms = self._collapsed(plan, arms, state) if plan.round == 1 else ()
         return neural_rule.conclude(self.rule, state, plan, seen, scores, alarms=alarms)  # Alg. 2, line 9
 
-    def recommend(self, state: NeuralState) -> int:
-        return state.leader
-
-    def certificate(self, state: NeuralState) -> Certificate:
+    def claim(self, state: NeuralState) -> Claim:
         scores = "here the scores are those of a trained network, whose error nothing bounds"
-        return neural_rule.certificate(self.rule, state, self.assumptions, scores)
+        return neural_rule.claim(self.rule, state, ASSUMPTIONS, scores)
 
     def _trained(self, arms: ArmNetwork, seen: Observations) -> Trained:
         if seen.total == 0:
             return train(arms, seen)
-        alpha = self.regularization or plausible_regularization(arms, seen, sigma=largest_scale(self.noise))
+        alpha = self.regularization or plausible_regularization(arms, seen, sigma=self.problem.sigma)
         return train(arms, seen, trainer=self.trainer, regularization=alpha, seed=self.network.seed)
 
     def _dimension(self, spectrum: GradientSpectrum) -> int:

@@ -15,29 +15,17 @@ reaches a trained network.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from surepick.complexity import bias
 from surepick.errors import ContractError
 from surepick.intervals import Intervals, against
-from surepick.noise import Noise, largest_scale, scales
-from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
+from surepick.policies.base import Claim, Problem, trace_row
 from surepick.policies.belief import with_alarms
-from surepick.policies.protocol import trace_row
 from surepick.policies.rounds import FLOORS, whole_pulls
-from surepick.records import (
-    Certificate,
-    FloatArray,
-    IntArray,
-    Observations,
-    Plan,
-    Step,
-    freeze,
-    record,
-)
-from surepick.settings import check_choice, not_negative
+from surepick.records import FloatArray, IntArray, Observations, Plan, Step, freeze, record
+from surepick.settings import check_choice, check_slack, not_negative
 
 CONSTANTS = ("box", "paper", "proof", "derived")
 WHY_HEURISTIC = {
@@ -81,8 +69,8 @@ class NeuralRule:
     """The settings of the rule; their meaning is at the top of this file.
 
     Args:
-        num_arms: K.
-        epsilon, delta, noise, slack, gap_bound: as for every policy.
+        problem: what is asked.
+        slack: zeta, what rounding to whole pulls may cost, in (0, 1].
         constants: which counts.
         floor: "support": the rounding promise holds for the arms in the design's support; "published": at least
             2 p / zeta pulls for p arms in it.
@@ -92,35 +80,30 @@ class NeuralRule:
         InvalidInput: a setting has no meaning.
     """
 
-    num_arms: int
-    epsilon: float
-    delta: float
-    noise: Noise
+    problem: Problem
     slack: float
-    gap_bound: float | None
     constants: str
     floor: str
     misspecification: float
 
     def __post_init__(self) -> None:
-        check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self.gap_bound)
+        check_slack(self.slack)
         check_choice("constants", self.constants, CONSTANTS)
         check_choice("floor", self.floor, FLOORS)
         not_negative("misspecification", self.misspecification, "how far the means may be from the embedding.")
-        scales(self.noise, self.num_arms)
 
     @property
     def num_rounds(self) -> int:
         """n = max(1, ceil(log2(1/epsilon))).  Differs from the paper: base 2, and never 0."""
-        return max(1, math.ceil(math.log2(1.0 / self.epsilon)))
+        return max(1, math.ceil(math.log2(1.0 / self.problem.epsilon)))
 
     def round_delta(self, round_number: int) -> float:
         """delta_k; all of them together are less than .21 delta."""
-        return self.delta / (8.0 * round_number**2)
+        return self.problem.delta / (8.0 * round_number**2)
 
     def threshold(self, round_number: int) -> float:
         """t_k, in reward units (Algorithm 2, line 9)."""
-        return 2.0**-round_number / 8.0 + 3.0 * self.epsilon / 8.0
+        return 2.0**-round_number / 8.0 + 3.0 * self.problem.epsilon / 8.0
 
     def pulls(self, round_number: int, *, dim: int, value: float) -> int:
         """N_k.
@@ -137,11 +120,11 @@ class NeuralRule:
         k, slack = round_number, self.slack
         if self.constants == "derived":
             return self._derived(round_number, value)
-        scaled = 4.0**k * (1.0 + slack) * math.log(self.num_arms**2 / self.round_delta(k))
+        scaled = 4.0**k * (1.0 + slack) * math.log(self.problem.num_arms**2 / self.round_delta(k))
         if self.constants == "box":
             return whole_pulls(scaled * dim)
         if self.constants == "proof":
-            return whole_pulls(scaled * 256.0 * largest_scale(self.noise) ** 2 * value)
+            return whole_pulls(scaled * 256.0 * self.problem.sigma**2 * value)
         return whole_pulls(scaled * value)
 
     def _derived(self, round_number: int, value: float) -> int:
@@ -152,31 +135,16 @@ class NeuralRule:
                 f"resolve {threshold:g}: no number of pulls would help. Raise epsilon, lower error_tolerance, or "
                 "declare a smaller valid misspecification."
             )
-        log_term = math.log((self.num_arms - 1) / self.round_delta(round_number))
-        numerator = 2.0 * largest_scale(self.noise) ** 2 * (1.0 + self.slack) * value * log_term
+        log_term = math.log((self.problem.num_arms - 1) / self.round_delta(round_number))
+        numerator = 2.0 * self.problem.sigma**2 * (1.0 + self.slack) * value * log_term
         return whole_pulls(numerator / (threshold - shift) ** 2)
-
-
-def rule_of(policy: Any) -> NeuralRule:
-    """The rule of a policy, from its fields of the same names."""
-    return NeuralRule(
-        num_arms=policy.num_arms,
-        epsilon=policy.epsilon,
-        delta=policy.delta,
-        noise=policy.noise,
-        slack=policy.slack,
-        gap_bound=known_gap_bound(policy.noise, policy.gap_bound),
-        constants=policy.constants,
-        floor=policy.floor,
-        misspecification=policy.misspecification or 0.0,
-    )
 
 
 def initial_state(rule: NeuralRule) -> NeuralState:
     """All arms active; finished at once where the answer needs no pull."""
-    finished, _ = answer_without_pulls(rule.num_arms, rule.epsilon, rule.gap_bound)
-    nothing = Observations.nothing(rule.num_arms)
-    return NeuralState(1, np.arange(rule.num_arms), nothing, 0, 0, finished)
+    finished, _ = rule.problem.answer_without_pulls()
+    num_arms = rule.problem.num_arms
+    return NeuralState(1, np.arange(num_arms), Observations.nothing(num_arms), 0, 0, finished)
 
 
 def conclude(
@@ -233,35 +201,24 @@ def conclude(
     return Step(after, row, deciding)
 
 
-def certificate(rule: NeuralRule, state: NeuralState, assumptions: tuple[str, ...], scores: str) -> Certificate:
-    """The answer: certified only where nothing had to be measured, else heuristic, with the reason in words.
+def claim(rule: NeuralRule, state: NeuralState, assumptions: tuple[str, ...], scores: str) -> Claim:
+    """What the state entitles to say: something is certain only where nothing had to be measured.
 
     Args:
         scores: what the scores are, to end the sentence on the constants: "; here the scores are ...".
     """
-    gap = {"single": 0.0, "given": rule.gap_bound}.get(state.finished) if state.pulls == 0 else None
-    if state.pulls == 0 or not state.finished:
-        claim, reason = verdict(
-            finished=state.finished, pulls=state.pulls, gap=gap, epsilon=rule.epsilon, delta=rule.delta, spent=0.0
-        )
-    else:
-        left = len(state.active)
-        claim = "heuristic"
-        reason = " ".join(
-            [
-                f"{WHY_HEURISTIC[rule.constants]}; {scores}.",
-                *(f"The data speak against the embedding: {alarm}." for alarm in state.alarms),
-                "One arm is left." if left == 1 else f"{left} arms are left; this one has the highest score of them.",
-            ]
-        )
-    return Certificate(
-        best_arm=str(state.leader),
-        arm=state.leader,
-        epsilon=rule.epsilon,
-        delta=rule.delta,
+    reason, left = [], len(state.active)
+    if state.finished and state.pulls > 0:
+        reason = [
+            f"{WHY_HEURISTIC[rule.constants]}; {scores}.",
+            *(f"The data speak against the embedding: {alarm}." for alarm in state.alarms),
+            "One arm is left." if left == 1 else f"{left} arms are left; this one has the highest score of them.",
+        ]
+    return Claim(
+        leader=state.leader,
+        finished=state.finished,
         pulls=state.pulls,
-        verdict=claim,
-        reason=reason,
-        assumptions=assumptions_for(state.finished, rule.num_arms, rule.gap_bound, rule.noise, assumptions),
-        certified_gap=gap,
+        gap=rule.problem.answer_without_pulls()[1] if state.finished and state.pulls == 0 else None,
+        assumptions=assumptions,
+        reason=" ".join(reason),
     )

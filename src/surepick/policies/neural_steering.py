@@ -13,7 +13,8 @@ from scipy.special import ndtr
 from surepick.designs import round_design
 from surepick.estimators import bias_ahead, estimate
 from surepick.policies import steering
-from surepick.policies.certification import CertifiedState, epoch_ahead
+from surepick.policies.base import Problem
+from surepick.policies.certification import CertifiedState, epoch_ahead, threshold_of
 from surepick.policies.learning import Learnt
 from surepick.policies.steering import Guess
 from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
@@ -56,21 +57,21 @@ class Steering:
     """What a batch is steered by.
 
     Args:
+        problem: what is asked.
         state: where the study stands.
         embedded: psi_b with its bound, or arms without structure where the network is not used.
         guess: of the means.
         noise_scales: s, shape (K,), in reward units.
         norm_bound: C of psi_b.
-        epsilon, threshold, tolerance: of the policy.
+        tolerance: relative gap of the designs.
     """
 
+    problem: Problem
     state: CertifiedState
     embedded: Embedding | IndependentArms
     guess: Guess
     noise_scales: FloatArray
     norm_bound: float
-    epsilon: float
-    threshold: float
     tolerance: float
 
     def aim(self) -> Aim:
@@ -87,7 +88,7 @@ class Steering:
     def towards(self, candidate: int) -> Aim:
         """Arm by arm, or the far rivals through the embedding first: whichever is predicted to take fewer pulls."""
         num_arms = len(self.noise_scales)
-        rivals = epoch_ahead(self.state, candidate, num_arms).unsettled()
+        rivals = epoch_ahead(self.state, candidate).unsettled()
         independent = IndependentArms(num_arms)
         plain = self._settled(independent, candidate, rivals)
         batch = steering.batch_total(plain.value, self.state.seen.total)
@@ -101,9 +102,9 @@ class Steering:
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> Aim | None:
         """The batch that settles the rivals for which the embedding is cheap, the others to follow arm by arm; None if
         both together are predicted to take at least `limit` pulls."""
-        margins = self.guess.margins(candidate, self.epsilon)[rivals]
-        evidence = epoch_ahead(self.state, candidate, len(self.noise_scales)).evidence[rivals]
-        need = steering.efforts(evidence, self.threshold) * float(self.noise_scales.max())
+        margins = self.guess.margins(candidate, self.problem.epsilon)[rivals]
+        evidence = epoch_ahead(self.state, candidate).evidence[rivals]
+        need = steering.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
         first = self._settled(embedded, candidate, rivals, np.zeros(len(rivals)))
         counts = np.ceil(thinned(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
         beta = self._sampled_bias(embedded, counts, candidate, rivals, margins)
@@ -147,11 +148,11 @@ class Steering:
             embedded,
             candidate,
             rivals=rivals,
-            evidence=epoch_ahead(self.state, candidate, len(self.noise_scales)).evidence,
-            threshold=self.threshold,
+            evidence=epoch_ahead(self.state, candidate).evidence,
+            threshold=threshold_of(self.problem),
             guess=self.guess,
             noise_scales=self.noise_scales,
-            epsilon=self.epsilon,
+            epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
             bias=bias,
         ).design
@@ -192,7 +193,7 @@ class Steering:
         )
 
 
-def search(state: CertifiedState, learnt: Learnt, *, epsilon: float, sigma: float, first_pulls: int) -> IntArray:
+def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls: int) -> IntArray:
     """Pulls that look for a first candidate; none where it is known well enough (evidence for no arm).
 
         P_j = P(N(score_j - score_leader, error_j^2 + error_leader^2) > epsilon/2)
@@ -202,13 +203,12 @@ def search(state: CertifiedState, learnt: Learnt, *, epsilon: float, sigma: floa
     too many, the network knows too little, and every arm not yet seen is measured as `certified-independent` does.
 
     Args:
-        sigma: noise scale, in reward units.
         first_pulls: what `certified-independent` measures of each arm first.
 
     Returns:
         Pulls, shape (K,); all 0 where no search is needed, or none is possible any more.
     """
-    num_arms = len(learnt.scores)
+    num_arms, epsilon = problem.num_arms, problem.epsilon
     pulls = np.zeros(num_arms, np.int64)
     if state.epochs or learnt.vectors is None or state.round > SEARCHES:
         return pulls
@@ -226,7 +226,7 @@ def search(state: CertifiedState, learnt: Learnt, *, epsilon: float, sigma: floa
         vague = chosen[learnt.errors[chosen] > 1.01 * goal][: num_arms // LEAST_SEARCHED]
         missing = goal**-2 - learnt.errors[vague] ** -2
         most = max(num_arms // DEAREST_SEARCH // 4, 1)
-        asked = np.minimum(np.ceil(sigma**2 * missing), most).astype(np.int64)
+        asked = np.minimum(np.ceil(problem.sigma**2 * missing), most).astype(np.int64)
         pulls[vague] = np.where(np.cumsum(asked) <= num_arms // DEAREST_SEARCH, asked, 0)
         if pulls.any():
             return pulls

@@ -1,10 +1,9 @@
-"""What the linear peers share: features in their span, growing batches, the judgement of a leader, the certificate."""
+"""What the linear peers share: features in their span, growing batches, the judgement of a leader."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import field
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,29 +11,12 @@ from surepick.errors import InvalidInput
 from surepick.estimators import LeastSquaresEstimate
 from surepick.intervals import Deciding, Intervals, against
 from surepick.linalg import thin_svd
-from surepick.noise import Noise, scales
-from surepick.policies.answers import GROWTH, assumptions_for, check_common, check_growth, known_gap_bound, verdict
-from surepick.records import Arms, Certificate, FloatArray, IntArray, record
+from surepick.policies.action_elimination import GROWTH, check_growth
+from surepick.policies.base import Problem, Traits, check_arms
+from surepick.records import Arms, FloatArray, IntArray, record
 from surepick.settings import positive_number
 
 HEURISTIC_HIDDEN = 0.1  # of epsilon: what rounding of the features may add to the width of a difference
-
-
-class LinearPeer(Protocol):
-    """The settings that all linear peers have."""
-
-    @property
-    def num_arms(self) -> int: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
-    @property
-    def noise(self) -> Noise: ...
-    @property
-    def gap_bound(self) -> float | None: ...
-    @property
-    def growth(self) -> float: ...
 
 
 @record
@@ -50,17 +32,6 @@ class Span:
 
     rows: FloatArray
     lost: float
-
-
-class Standing(Protocol):
-    """What a certificate needs to know of a state."""
-
-    @property
-    def leader(self) -> int: ...
-    @property
-    def gap(self) -> float | None: ...
-    @property
-    def finished(self) -> str: ...
 
 
 @record
@@ -82,20 +53,19 @@ class Judgement:
     deciding: Deciding | None = field(default=None, compare=False)
 
 
-def checked_linear(policy: LinearPeer, features: FloatArray) -> FloatArray:
-    """The features of a linear peer, as a read-only array, once its common settings are in order.
+def checked_linear(problem: Problem, features: FloatArray, growth: float) -> FloatArray:
+    """The features of a linear peer, as a read-only array, once they and its growth are in order.
 
     Raises:
-        InvalidInput: no feature column, or a setting has no meaning.
+        InvalidInput: no feature column, vectors of more or fewer arms than the problem's, or growth without meaning.
     """
     checked = np.asarray(Arms(features).features, dtype=np.float64)
     checked.flags.writeable = False
-    check_common(epsilon=policy.epsilon, delta=policy.delta, slack=0.1, gap_bound=policy.gap_bound)
-    positive_number("growth", policy.growth, GROWTH)
-    check_growth(policy.growth)
+    positive_number("growth", growth, GROWTH)
+    check_growth(growth)
     if checked.shape[1] == 0:
         raise InvalidInput("a linear policy needs features; for arms without any, use certified-independent.")
-    scales(policy.noise, len(checked))
+    check_arms(problem, len(checked))
     return checked
 
 
@@ -218,41 +188,20 @@ def linear_assumption(features: FloatArray, norm_bound: float | None = None) -> 
     return (f"The mean reward is exactly a linear function of the {features.shape[1]} features{norm}.",)
 
 
-def linear_caveat(features: FloatArray) -> tuple[str, ...]:
-    """What to doubt where there are more distinct arms than features, else nothing."""
+def linear_traits(
+    features: FloatArray, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
+) -> Traits:
+    """What a linear peer says of itself, with what to doubt where there are more distinct arms than features."""
     distinct = len(np.unique(features, axis=0))
-    if distinct <= features.shape[1]:
-        return ()
-    return (
+    doubt = (
         f"{distinct} distinct arms in {features.shape[1]} feature columns: that the mean reward is exactly linear in "
-        "the features is an assumption about the world. If it is doubtful, use certified-independent.",
+        "the features is an assumption about the world. If it is doubtful, use certified-independent."
     )
-
-
-def peer_certificate(policy: LinearPeer, state: Standing, *, pulls: int, assumptions: tuple[str, ...]) -> Certificate:
-    """The answer in words, from where the policy stands."""
-    claim, reason = verdict(
-        finished=state.finished,
-        pulls=pulls,
-        gap=state.gap,
-        epsilon=policy.epsilon,
-        delta=policy.delta,
-        spent=policy.delta,
+    return Traits(
+        eliminates=eliminates,
+        uses_features=True,
+        assumptions=linear_assumption(features, norm_bound),
+        checks=checks,
+        caveats=(doubt,) if distinct > features.shape[1] else (),
+        features=features,
     )
-    gap_bound = known_gap_bound(policy.noise, policy.gap_bound)
-    return Certificate(
-        best_arm=str(state.leader),
-        arm=state.leader,
-        epsilon=policy.epsilon,
-        delta=policy.delta,
-        pulls=pulls,
-        verdict=claim,
-        reason=reason,
-        assumptions=assumptions_for(state.finished, policy.num_arms, gap_bound, policy.noise, assumptions),
-        certified_gap=state.gap,
-    )
-
-
-def plain_gap_bound(policy: Any) -> float | None:
-    """The bound on the largest gap that the policy may rely upon, None without one."""
-    return known_gap_bound(policy.noise, policy.gap_bound)

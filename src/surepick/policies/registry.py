@@ -1,56 +1,38 @@
-"""Names of the algorithms: name + options <-> policy."""
+"""Names of the algorithms: name + options <-> policy. The options of a name are the fields of its records."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
-from surepick.policies import (
-    action_elimination,
-    adaptive_elimination,
-    certified_elimination,
-    fixed_elimination,
-    lingame,
-    lingape,
-    lucb,
-    means_neural_rule,
-    rage,
-    successive_halving,
-    unknown_misspecification,
-    xy_adaptive,
-    xy_static,
+from surepick.policies.base import Policy, Problem
+from surepick.policies.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
+from surepick.policies.parts import (
+    NETWORK,
+    OPTIONS_OF,
+    Parts,
+    exact_parts,
+    features_parts,
+    independent_parts,
+    kernel_parts,
+    linear_parts,
+    network_parts,
+    nothing_parts,
+    taken,
+    unbounded_parts,
 )
-from surepick.policies.action_elimination import ActionElimination
-from surepick.policies.adaptive_elimination import AdaptiveElimination
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.policies.fixed_elimination import FixedElimination
-from surepick.policies.lingame import LinGame
-from surepick.policies.lingape import LinGapE
-from surepick.policies.lucb import LUCB
-from surepick.policies.means_neural_rule import MeansNeuralRule
-from surepick.policies.protocol import CERTIFIED_NEURAL_OPTIONS, NETWORK_OPTIONS, NEURAL_OPTIONS, Policy
-from surepick.policies.rage import RAGE
-from surepick.policies.schedules import SCHEDULES, UNIONS
-from surepick.policies.successive_halving import SuccessiveHalving
-from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
-from surepick.policies.xy_adaptive import XYAdaptive
-from surepick.policies.xy_static import XYStatic
-from surepick.records import Arms, FloatArray
-from surepick.settings import check_choice, check_size, positive_number
+from surepick.records import Arms
+from surepick.settings import check_size
 from surepick.text import quoted
 
-LINEAR_OPTIONS = ("norm_bound", "bound", "norm_source", "max_rank")
-KERNEL_OPTIONS = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
-IDLE = ("slack", "schedule", "union")  # known to all policies, without effect on some
-LEARNER = MappingProxyType({"depth": 2, "width": 512, "architecture": "standard"})  # of certified-neural, by default
 LITERAL_ROUNDS = MappingProxyType(
     {
         "dimension": "effective",
@@ -70,228 +52,135 @@ class Entry:
     """How a name becomes a policy.
 
     Args:
-        build: (arms, epsilon=, delta=, noise=, **options) -> policy.
-        options: names of the options it knows.
-        paper: the options that give the literal choices of its source.
+        module: where its class is, below `surepick.policies`.
+        policy: the class.
+        parts: (arms, options) -> the embedding, the features or the network; it takes its options out of `options`.
         summary: one line for people who choose.
+        paper: the options that give the literal choices of its source.
+        rule: how the dimension of a round is chosen, where that is an option.
+        usual: defaults that differ from those of the records.
+        set: fields that the name decides, which are no options.
+        unsaid: options that came later, with the value that a spec without them means.
+        listed: its own options where the class cannot be loaded without torch; None: read from the records.
     """
 
-    build: Callable[..., Policy[Any]]
-    options: tuple[str, ...]
-    paper: Mapping[str, Any]
+    module: str
+    policy: str
+    parts: Callable[[Arms, dict[str, Any]], Parts]
     summary: str
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    rule: type[Any] | None = None
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+    unsaid: Mapping[str, Any] = field(default_factory=dict)
+    listed: tuple[str, ...] | None = None
 
+    def record(self) -> type[Any]:
+        """The class; torch is loaded only for those that need it."""
+        found: type[Any] = getattr(import_module(f"surepick.policies.{self.module}"), self.policy)
+        return found
 
-def _need_norm_bound(options: dict[str, Any]) -> None:
-    if options.get("norm_bound") is None:
-        raise InvalidInput(
-            "an embedding needs norm_bound: the largest norm that the reward function can have. The misspecification "
-            "that compression causes is proportional to it; without it nothing can be certified."
-        )
+    def own_options(self) -> tuple[str, ...]:
+        """What a user may set of the policy and its rule."""
+        return self._fields() if self.listed is None else self.listed
 
+    def _fields(self) -> tuple[str, ...]:
+        """The fields of the policy and its rule, but for what they are made of."""
+        ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
+        records = [self.record(), *([self.rule] if self.rule else [])]
+        return tuple(each.name for one in records for each in fields(one) if each.init and each.name not in ours)
 
-def _taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The named options, removed from `options`."""
-    return {name: options.pop(name) for name in names if name in options}
-
-
-def _doubles(arms: Arms) -> FloatArray:
-    """The features in double precision, for policies that compute with them at once."""
-    features = np.asarray(arms.features, dtype=np.float64)
-    features.flags.writeable = False  # so that no policy copies them again
-    return features
-
-
-def _linear(arms: Arms, options: dict[str, Any]) -> LinearEmbedding:
-    _need_norm_bound(options)
-    return LinearEmbedding(arms.features, **_taken(options, LINEAR_OPTIONS))
-
-
-def _kernel(arms: Arms, options: dict[str, Any]) -> KernelEmbedding:
-    _need_norm_bound(options)
-    gamma = options.pop("gamma", None)
-    if (gamma is None) == (options.get("kernel") is None):
-        raise InvalidInput(
-            "say which kernel, once: gamma=G for the Gaussian exp(-G ||x - z||^2), or kernel=..., for instance "
-            "'matern:2.5:1.0'."
-        )
-    if gamma is not None:
-        options["kernel"] = GaussianKernel(gamma)
-    return KernelEmbedding(arms.features, **_taken(options, KERNEL_OPTIONS))
-
-
-def _linear_embedding(arms: Arms, **options: Any) -> AdaptiveElimination:
-    return AdaptiveElimination(embedding=_linear(arms, options), **options)
-
-
-def _fixed_linear(arms: Arms, **options: Any) -> FixedElimination:
-    return FixedElimination(embedding=_linear(arms, options), **options)
-
-
-def _kernel_embedding(arms: Arms, **options: Any) -> AdaptiveElimination:
-    return AdaptiveElimination(embedding=_kernel(arms, options), **options)
-
-
-def _fixed_kernel(arms: Arms, **options: Any) -> FixedElimination:
-    return FixedElimination(embedding=_kernel(arms, options), **options)
-
-
-def _unknown_misspecification(arms: Arms, **options: Any) -> UnknownMisspecificationElimination:
-    embedding = LinearEmbedding(arms.features, norm_bound=1.0)  # its bound is not used: gamma-tilde is unknown
-    return UnknownMisspecificationElimination(embedding=embedding, **options)
-
-
-def _rage(arms: Arms, **options: Any) -> RAGE:
-    return RAGE(features=_doubles(arms), **options)
-
-
-def _certified_linear(arms: Arms, **options: Any) -> CertifiedElimination:
-    _check_idle(options)
-    return CertifiedElimination(embedding=_linear(arms, options), **options)
-
-
-def _certified_kernel(arms: Arms, **options: Any) -> CertifiedElimination:
-    _check_idle(options)
-    return CertifiedElimination(embedding=_kernel(arms, options), **options)
-
-
-def _certified_independent(arms: Arms, **options: Any) -> CertifiedElimination:
-    _check_idle(options)
-    return CertifiedElimination(embedding=IndependentEmbedding(arms.num_arms), **options)
-
-
-def _neural_embedding(arms: Arms, **options: Any) -> Policy[Any]:
-    _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
-    _need_torch("neural-embedding")
-    from surepick.embeddings.neural import Network  # noqa: PLC0415 (torch: heavy, and an extra)
-    from surepick.policies.neural_elimination import NeuralElimination  # noqa: PLC0415
-
-    network = Network(**_taken(options, NETWORK_OPTIONS))
-    return NeuralElimination(features=_doubles(arms), network=network, **options)
-
-
-def _certified_neural(arms: Arms, **options: Any) -> Policy[Any]:
-    _check_idle(options)
-    _need_torch("certified-neural")
-    from surepick.embeddings.neural import Network  # noqa: PLC0415 (torch: heavy, and an extra)
-    from surepick.policies.certified_neural import CertifiedNeural  # noqa: PLC0415
-
-    network = Network(**{**LEARNER, **_taken(options, NETWORK_OPTIONS)})
-    return CertifiedNeural(features=_doubles(arms), network=network, **options)
-
-
-def _means_neural_rule(arms: Arms, **options: Any) -> MeansNeuralRule:
-    _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
-    return MeansNeuralRule(num_arms=arms.num_arms, **options)
-
-
-def _need_torch(name: str) -> None:
-    """Refuse a neural request where torch is absent, before anything is spent."""
-    if importlib.util.find_spec("torch") is None:
-        raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
-
-
-def _check_idle(options: dict[str, Any]) -> None:
-    """Remove the options of all policies that have no effect here, after checking them."""
-    check_choice("schedule", options.pop("schedule", "convergent"), SCHEDULES)
-    check_choice("union", options.pop("union", "best-pairs"), UNIONS)
-    positive_number("slack", options.pop("slack", 0.1), "what rounding to whole pulls may cost.")
-
-
-def _action_elimination(arms: Arms, **options: Any) -> ActionElimination:
-    _check_idle(options)
-    return ActionElimination(num_arms=arms.num_arms, **options)
-
-
-def _xy_static(arms: Arms, **options: Any) -> XYStatic:
-    _check_idle(options)
-    return XYStatic(features=_doubles(arms), **options)
-
-
-def _xy_adaptive(arms: Arms, **options: Any) -> XYAdaptive:
-    _check_idle({name: options.pop(name) for name in ("schedule", "union") if name in options})
-    return XYAdaptive(features=_doubles(arms), **options)
-
-
-def _lingape(arms: Arms, **options: Any) -> LinGapE:
-    _check_idle(options)
-    return LinGapE(features=_doubles(arms), **options)
-
-
-def _lingame(arms: Arms, **options: Any) -> LinGame:
-    _check_idle(options)
-    return LinGame(features=_doubles(arms), **options)
-
-
-def _lucb(arms: Arms, **options: Any) -> LUCB:
-    _check_idle(options)
-    return LUCB(num_arms=arms.num_arms, **options)
-
-
-def _successive_halving(arms: Arms, **options: Any) -> SuccessiveHalving:
-    _check_idle(options)
-    if options.get("budget") is None:
-        raise InvalidInput(
-            "successive-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
-            "answer is certified, take certified-independent."
-        )
-    return SuccessiveHalving(num_arms=arms.num_arms, **options)
+    def options(self) -> tuple[str, ...]:
+        """All options, those of the problem and of the parts included."""
+        return ("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()))
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "linear-embedding": Entry(
-            _linear_embedding,
-            (*adaptive_elimination.OPTIONS, *LINEAR_OPTIONS),
-            LITERAL_ROUNDS,
+            "arm_elimination",
+            "ArmElimination",
+            linear_parts,
             "Algorithm 1 with the linear embedding: rewards nearly linear in few directions of the features",
+            paper=LITERAL_ROUNDS,
+            rule=AdaptiveDimension,
         ),
         "fixed-linear": Entry(
-            _fixed_linear,
-            (*fixed_elimination.OPTIONS, *LINEAR_OPTIONS),
-            LITERAL_ROUNDS,
+            "arm_elimination",
+            "ArmElimination",
+            linear_parts,
             "Algorithm 3 with the linear embedding: one dimension for all rounds",
+            paper=LITERAL_ROUNDS,
+            rule=FixedDimension,
         ),
         "kernel-embedding": Entry(
-            _kernel_embedding,
-            (*adaptive_elimination.OPTIONS, *KERNEL_OPTIONS, "gamma"),
-            LITERAL_ROUNDS,
+            "arm_elimination",
+            "ArmElimination",
+            kernel_parts,
             "Algorithm 1 with a kernel: rewards smooth in the features, of bounded norm in the kernel's space",
+            paper=LITERAL_ROUNDS,
+            rule=AdaptiveDimension,
         ),
         "fixed-kernel": Entry(
-            _fixed_kernel,
-            (*fixed_elimination.OPTIONS, *KERNEL_OPTIONS, "gamma"),
-            LITERAL_ROUNDS,
+            "arm_elimination",
+            "ArmElimination",
+            kernel_parts,
             "Algorithm 3 with a kernel: one dimension for all rounds",
+            paper=LITERAL_ROUNDS,
+            rule=FixedDimension,
+        ),
+        "rage": Entry(
+            "arm_elimination",
+            "ArmElimination",
+            exact_parts,
+            "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
+            paper=MappingProxyType({"floor": "published", "stopping": "rounds"}),
+            rule=WholeSpace,
+            usual=MappingProxyType({"schedule": "paper", "union": "rage", "looks": 1}),
+            set=MappingProxyType({"reserve": 0.0}),
         ),
         "unknown-misspecification": Entry(
-            _unknown_misspecification,
-            unknown_misspecification.OPTIONS,
-            MappingProxyType({"schedule": "paper", "union": "all", "floor": "published"}),
+            "unknown_misspecification",
+            "UnknownMisspecificationElimination",
+            unbounded_parts,
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
+            paper=MappingProxyType({"schedule": "paper", "union": "all", "floor": "published"}),
         ),
         "certified-linear": Entry(
-            _certified_linear,
-            (*certified_elimination.OPTIONS, *IDLE, *LINEAR_OPTIONS),
-            MappingProxyType({}),
+            "certified_elimination",
+            "CertifiedElimination",
+            linear_parts,
             "fewest measurements for a certificate, with the linear embedding: the default where features are used",
         ),
         "certified-kernel": Entry(
-            _certified_kernel,
-            (*certified_elimination.OPTIONS, *IDLE, *KERNEL_OPTIONS, "gamma"),
-            MappingProxyType({}),
+            "certified_elimination",
+            "CertifiedElimination",
+            kernel_parts,
             "fewest measurements for a certificate, with a kernel: rewards smooth in the features",
         ),
         "certified-independent": Entry(
-            _certified_independent,
-            (*certified_elimination.OPTIONS, *IDLE),
-            MappingProxyType({}),
+            "certified_elimination",
+            "CertifiedElimination",
+            independent_parts,
             "fewest measurements for a certificate without features: the default where none are used",
         ),
         "neural-embedding": Entry(
-            _neural_embedding,
-            (*NEURAL_OPTIONS, *NETWORK_OPTIONS, "schedule", "union"),
-            MappingProxyType(
+            "neural_elimination",
+            "NeuralElimination",
+            network_parts,
+            "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
+            listed=(
+                "constants",
+                "error_tolerance",
+                "tolerance_scale",
+                "trainer",
+                "regularization",
+                "slack",
+                "floor",
+                "misspecification",
+                "tolerance",
+            ),
+            paper=MappingProxyType(
                 {
                     "constants": "paper",
                     "architecture": "published",
@@ -303,66 +192,77 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
                     "floor": "published",
                 }
             ),
-            "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
         ),
         "means-neural-rule": Entry(
-            _means_neural_rule,
-            (*means_neural_rule.OPTIONS, "schedule", "union"),
-            MappingProxyType({"constants": "paper"}),
+            "means_neural_rule",
+            "MeansNeuralRule",
+            nothing_parts,
             "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
+            paper=MappingProxyType({"constants": "paper"}),
         ),
         "certified-neural": Entry(
-            _certified_neural,
-            (*CERTIFIED_NEURAL_OPTIONS, *IDLE, *NETWORK_OPTIONS),
-            MappingProxyType({}),
+            "certified_neural",
+            "CertifiedNeural",
+            network_parts,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
-        ),
-        "rage": Entry(
-            _rage,
-            rage.OPTIONS,
-            MappingProxyType({"floor": "published", "stopping": "rounds"}),
-            "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
+            usual=MappingProxyType({"depth": 2, "width": 512, "architecture": "standard"}),
+            listed=(
+                "misspecification",
+                "dim",
+                "vectors",
+                "regularization",
+                "tolerance",
+                "reserve",
+                "largest_batch",
+            ),
         ),
         "action-elimination": Entry(
-            _action_elimination,
-            (*action_elimination.OPTIONS, *IDLE),
-            MappingProxyType({"growth": 0.02}),
-            "action elimination: features are ignored, one interval per arm (slack, schedule, union: no effect)",
+            "action_elimination",
+            "ActionElimination",
+            nothing_parts,
+            "action elimination: features are ignored, one interval per arm",
+            paper=MappingProxyType({"growth": 0.02}),
+            unsaid=MappingProxyType({"boundary": "union"}),
         ),
         "xy-static": Entry(
-            _xy_static,
-            (*xy_static.OPTIONS, *IDLE),
-            MappingProxyType({"constants": "paper"}),
+            "xy_static",
+            "XYStatic",
+            features_parts,
             "XY-static (Soare et al. 2014): rewards exactly linear in the features, one fixed design",
+            paper=MappingProxyType({"constants": "paper"}),
         ),
         "xy-adaptive": Entry(
-            _xy_adaptive,
-            (*xy_adaptive.OPTIONS, "schedule", "union"),
-            MappingProxyType({"constants": "paper", "shrinkage": 0.1, "stopping": "phases"}),
+            "xy_adaptive",
+            "XYAdaptive",
+            features_parts,
             "XY-adaptive (Soare et al. 2014): rewards exactly linear in the features, phases that drop arms",
+            paper=MappingProxyType({"constants": "paper", "shrinkage": 0.1, "stopping": "phases"}),
         ),
         "lingape": Entry(
-            _lingape,
-            (*lingape.OPTIONS, *IDLE),
-            MappingProxyType({"selection": "greedy", "radius": "dimension"}),
+            "lingape",
+            "LinGapE",
+            features_parts,
             "LinGapE (Xu et al. 2018): rewards exactly linear, of bounded norm; the leader against its closest rival",
+            paper=MappingProxyType({"selection": "greedy", "radius": "dimension"}),
         ),
         "lingame": Entry(
-            _lingame,
-            (*lingame.OPTIONS, *IDLE),
-            MappingProxyType({"play": "learner", "threshold": "stylised"}),
+            "lingame",
+            "LinGame",
+            features_parts,
             "LinGame (Degenne et al. 2020): rewards exactly linear, of bounded norm; weights from a game",
+            paper=MappingProxyType({"play": "learner", "threshold": "stylised"}),
         ),
         "lucb": Entry(
-            _lucb,
-            (*lucb.OPTIONS, *IDLE),
-            MappingProxyType({"growth": 0.0}),
+            "lucb",
+            "LUCB",
+            nothing_parts,
             "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
+            paper=MappingProxyType({"growth": 0.0}),
         ),
         "successive-halving": Entry(
-            _successive_halving,
-            (*successive_halving.OPTIONS, *IDLE),
-            MappingProxyType({}),
+            "successive_halving",
+            "SuccessiveHalving",
+            nothing_parts,
             "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
         ),
     }
@@ -376,12 +276,19 @@ def policy_names() -> tuple[str, ...]:
 
 def policy_options(name: str) -> tuple[str, ...]:
     """The options that the policy knows, sorted."""
-    return tuple(sorted(_entry(name).options))
+    return tuple(sorted(_entry(name).options()))
 
 
 def needs_torch(name: str) -> bool:
     """Whether the policy trains a network."""
-    return _entry(name).build in (_neural_embedding, _certified_neural)
+    return _entry(name).parts is network_parts
+
+
+def stands_for(name: str, policy: Policy[Any]) -> bool:
+    """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
+    entry = _entry(name)
+    rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
+    return rule and type(policy).__name__ == entry.policy
 
 
 def policy_summary(name: str) -> str:
@@ -414,17 +321,15 @@ def make_policy(
         options: settings of the policy; `policy.spec` lists them with their values.
 
     Returns:
-        A frozen policy; `make_policy(arms=arms, **policy.spec)` gives an equal one.
+        A frozen policy; `make_policy(arms=arms, **policy.spec)` gives an equal one (`spec` is None where a part of it
+        has no name).
 
     Raises:
         InvalidInput: unknown name or option, or a setting without meaning.
     """
     entry = _entry(name)
-    unknown = sorted(set(options) - set(entry.options))
-    if unknown:
-        raise InvalidInput(
-            f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(policy_options(name))}."
-        )
+    _check_known(name, options)
+    _need_torch(name)
     if not isinstance(arms, Arms):
         raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
@@ -437,7 +342,56 @@ def make_policy(
             f"taken from delta; {name} does not, only the certified policies do. Declare subgaussian:SIGMA, or take "
             "certified-independent (--policy certified-independent)."
         )
-    return entry.build(arms, epsilon=epsilon, delta=delta, noise=assumed, **options)
+    given = {**entry.usual, **options}
+    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None))
+    parts = entry.parts(arms, given)
+    if entry.rule is not None:
+        parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
+    policy: Policy[Any] = entry.record()(problem, **parts, **entry.set, **given)
+    object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
+    return policy
+
+
+def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] | None:
+    """Every option in force, as plain data, so that a default that changes later changes nothing; None if one has no
+    name."""
+    problem: Problem = policy.problem
+    asked = {"epsilon": problem.epsilon, "delta": problem.delta, "noise": problem.noise.spec}
+    options: dict[str, Any] = {"gap_bound": problem.gap_bound}
+    for one in (policy, *([policy.rule] if entry.rule else [])):
+        options |= {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
+    if entry.parts in (linear_parts, kernel_parts):
+        embedded = parts["embedding"].spec
+        if embedded is None:
+            return None
+        options |= embedded
+    if "network" in parts:
+        options |= {option: getattr(parts["network"], option) for option in NETWORK}
+    unsaid = entry.unsaid.items()
+    return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in unsaid}}
+
+
+def _need_torch(name: str) -> None:
+    """Refuse a neural request where torch is absent, before anything is spent."""
+    if needs_torch(name) and importlib.util.find_spec("torch") is None:
+        raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
+
+
+def _check_known(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that the policy would not read.
+
+    Raises:
+        InvalidInput: there are some, or one without which it cannot start is missing.
+    """
+    known = policy_options(name)
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.")
+    if name == "successive-halving" and options.get("budget") is None:
+        raise InvalidInput(
+            "successive-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
+            "answer is certified, take certified-independent."
+        )
 
 
 def _entry(name: str) -> Entry:

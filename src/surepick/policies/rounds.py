@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,10 @@ import numpy as np
 from surepick.designs import allocate, round_design
 from surepick.errors import ContractError, InvalidInput
 from surepick.intervals import Intervals
-from surepick.noise import Noise, largest_scale, scales
-from surepick.policies.answers import answer_without_pulls, assumptions_for, check_common, known_gap_bound, verdict
-from surepick.policies.protocol import trace_row
+from surepick.policies.base import Claim, Problem, trace_row
 from surepick.policies.rules import Comparison, intervals_of
 from surepick.policies.schedules import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
 from surepick.records import (
-    Certificate,
     Design,
     Embedding,
     IndependentArms,
@@ -34,7 +30,7 @@ from surepick.records import (
     freeze,
     record,
 )
-from surepick.settings import check_choice, whole_number
+from surepick.settings import check_choice, check_slack, whole_number
 
 STOPPINGS = ("certified", "rounds")
 FLOORS = ("support", "published")
@@ -75,14 +71,23 @@ class EliminationState:
 
 @record
 class RoundSettings:
-    """The settings that every elimination algorithm with rounds shares; their meaning is in `AdaptiveElimination`."""
+    """The settings that every elimination algorithm with rounds shares.
 
-    num_arms: int
-    epsilon: float
-    delta: float
-    noise: Noise
+    Args:
+        problem: what is asked, its epsilon what is promised.
+        slack: zeta, what rounding to whole pulls may cost, in (0, 1].
+        schedule: delta_k: "convergent", "uniform" or "paper".
+        union: events per look: "best-pairs", "paper" or "all".
+        looks: how often a round is judged.
+        floor: least round size: "support" (the rounding promise, evaluated) or "published" (2 p / zeta).
+        stopping: "certified" (on realised widths, another round if need be) or "rounds" (the paper's n rounds).
+
+    Raises:
+        InvalidInput: a setting has no meaning.
+    """
+
+    problem: Problem
     slack: float
-    gap_bound: float | None
     schedule: str
     union: str
     looks: int
@@ -90,18 +95,17 @@ class RoundSettings:
     stopping: str
 
     def __post_init__(self) -> None:
-        check_common(epsilon=self.epsilon, delta=self.delta, slack=self.slack, gap_bound=self.gap_bound)
+        check_slack(self.slack)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("union", self.union, UNIONS)
         check_choice("floor", self.floor, FLOORS)
         check_choice("stopping", self.stopping, STOPPINGS)
         whole_number("looks", self.looks, least=1, meaning="a round is judged at least once.")
-        scales(self.noise, self.num_arms)
 
     @property
-    def sigma(self) -> float:
-        """The sub-Gaussian scale used for all arms: the largest."""
-        return largest_scale(self.noise)
+    def epsilon(self) -> float:
+        """What is promised, in reward units."""
+        return self.problem.epsilon
 
     @property
     def num_rounds(self) -> int:
@@ -117,7 +121,8 @@ class RoundSettings:
 
         Nothing in the guarantee depends on it: it only says at which accuracy the rounds start.
         """
-        return max(1.0, self.epsilon) if self.gap_bound is None else self.gap_bound / 2.0
+        gap = self.problem.largest_gap
+        return max(1.0, self.epsilon) if gap is None else gap / 2.0
 
     def accuracy(self, round_number: int) -> float:
         """t_k = R 2^-k: in round k every width is brought to t_k; rounds beyond the n-th repeat the last accuracy.
@@ -131,27 +136,25 @@ class RoundSettings:
 
         Source: Algorithm 1, lines 3, 6 and 10 (M_k = |S_k|^2, one look).
         """
-        events = self.looks * union_size(self.union, num_active, self.num_arms)
-        return math.log(events / round_delta(self.schedule, self.delta, round_number, self.num_rounds))
+        events = self.looks * union_size(self.union, num_active, self.problem.num_arms)
+        return math.log(events / round_delta(self.schedule, self.problem.delta, round_number, self.num_rounds))
 
     @property
     def spent(self) -> float:
         """The most that rounds, looks and pairs together can spend of the error probability, whatever the data."""
-        return largest_spending(self.schedule, self.union, self.delta, self.num_arms)
+        return largest_spending(self.schedule, self.union, self.problem.delta, self.problem.num_arms)
 
-
-def settings_of(policy: Any, **changes: Any) -> RoundSettings:
-    """The shared settings of a policy, from its fields of the same names; `changes` replace some of them."""
-    names = (field.name for field in fields(RoundSettings))
-    values = {name: getattr(policy, name) for name in names if name not in changes}
-    return RoundSettings(**{**values, "gap_bound": known_gap_bound(policy.noise, policy.gap_bound), **changes})
+    def first_look(self, whole_round: Plan) -> Plan:
+        """The first part of a round, from a plan whose counts are those of all of it."""
+        counts = whole_round.counts
+        return _look(whole_round, counts, 1, max(1, min(self.looks, int(counts.max()))))
 
 
 def initial_state(settings: RoundSettings) -> EliminationState:
     """All arms active; finished at once where the answer needs no pull."""
-    finished, gap = answer_without_pulls(settings.num_arms, settings.epsilon, settings.gap_bound)
-    nothing = Observations.nothing(settings.num_arms)
-    return EliminationState(1, np.arange(settings.num_arms), None, nothing, 0, 0, gap, finished)
+    finished, gap = settings.problem.answer_without_pulls()
+    num_arms = settings.problem.num_arms
+    return EliminationState(1, np.arange(num_arms), None, Observations.nothing(num_arms), 0, 0, gap, finished)
 
 
 def round_size(settings: RoundSettings, round_number: int, *, value: float, bias: float, num_active: int) -> int:
@@ -175,7 +178,7 @@ def round_size(settings: RoundSettings, round_number: int, *, value: float, bias
             "norm bound."
         )
     log_term = settings.log_term(round_number, num_active)
-    numerator = 2.0 * settings.sigma**2 * (1.0 + settings.slack) * value * log_term
+    numerator = 2.0 * settings.problem.sigma**2 * (1.0 + settings.slack) * value * log_term
     return whole_pulls(numerator / (accuracy - bias) ** 2)
 
 
@@ -213,7 +216,7 @@ def open_round(
         least = math.ceil(2.0 * np.count_nonzero(design.weights) / settings.slack)
         counts = round_design(design.weights, max(total, least))
     elif isinstance(embedded, IndependentArms):
-        counts = np.zeros(settings.num_arms, np.int64)
+        counts = np.zeros(settings.problem.num_arms, np.int64)
         counts[state.active] = math.ceil(total / len(state.active))  # equal counts lose nothing to rounding
     else:
         counts = allocate(design, embedded.features, total, slack=settings.slack, active=state.active).counts
@@ -226,13 +229,7 @@ def open_round(
         lower_bound=design.lower_bound,
         misspecification=embedded.misspecification,
     )
-    return first_look(settings, whole_round)
-
-
-def first_look(settings: RoundSettings, whole_round: Plan) -> Plan:
-    """The first part of a round, from a plan whose counts are those of all of it."""
-    counts = whole_round.counts
-    return _look(whole_round, counts, 1, max(1, min(settings.looks, int(counts.max()))))
+    return settings.first_look(whole_round)
 
 
 def next_look(plan: Plan) -> Plan:
@@ -281,7 +278,7 @@ def conclude(
         round=state.round + 1 if over and not finished else state.round,
         active=comparison.survivors if over else state.active,
         opened=None if over else plan,
-        seen=Observations.nothing(settings.num_arms) if over else pooled,
+        seen=Observations.nothing(settings.problem.num_arms) if over else pooled,
         pulls=state.pulls + seen.total,
         leader=comparison.leader,
         gap=gap if math.isfinite(gap) else None,
@@ -319,24 +316,6 @@ def _why_finished(settings: RoundSettings, plan: Plan, comparison: Comparison) -
     return "rounds" if plan.round >= settings.num_rounds else ""
 
 
-def certificate(settings: RoundSettings, state: EliminationState, assumptions: tuple[str, ...]) -> Certificate:
-    """The answer in words, from where the algorithm stands, under these assumptions and those about the noise."""
-    answer, reason = verdict(
-        finished=state.finished,
-        pulls=state.pulls,
-        gap=state.gap,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        spent=settings.spent,
-    )
-    return Certificate(
-        best_arm=str(state.leader),
-        arm=state.leader,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        pulls=state.pulls,
-        verdict=answer,
-        reason=reason,
-        assumptions=assumptions_for(state.finished, settings.num_arms, settings.gap_bound, settings.noise, assumptions),
-        certified_gap=state.gap,
-    )
+def claim(settings: RoundSettings, state: EliminationState, **more: Any) -> Claim:
+    """What may be said where the algorithm stands; `more` are further fields of the claim."""
+    return Claim(state.leader, state.finished, state.pulls, state.gap, settings.spent, **more)

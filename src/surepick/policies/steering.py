@@ -15,6 +15,7 @@ from surepick.designs import independent_star_design, solve_star_design
 from surepick.errors import NotConverged
 from surepick.estimators import Estimate, estimate
 from surepick.linalg import Whitened
+from surepick.policies.base import Problem
 from surepick.policies.rounds import whole_pulls
 from surepick.records import Design, Embedding, FloatArray, IndependentArms, IntArray, Observations, record
 
@@ -208,14 +209,10 @@ def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> D
     return solve_star_design(embedded.features, middle, np.ones(embedded.num_arms), tolerance=tolerance)
 
 
-def opening_total(embedded: Embedding | IndependentArms, sigma: float, epsilon: float, *, known: bool) -> int:
-    """Pulls of the first batch, in all; for arms without structure a multiple of K.
-
-    Args:
-        sigma: noise scale, in reward units.
-        known: sigma is declared, not just bounded by a range.
-    """
-    ratio = HEURISTIC_OPENING * (sigma / epsilon) ** 2
+def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
+    """Pulls of the first batch, in all; for arms without structure a multiple of K."""
+    known = problem.noise.support is None  # the scale is declared, not just bounded by a range
+    ratio = HEURISTIC_OPENING * (problem.sigma / problem.epsilon) ** 2
     if isinstance(embedded, IndependentArms):
         each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
         return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))

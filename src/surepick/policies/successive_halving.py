@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, largest_scale, scales
-from surepick.policies.answers import (
-    answer_without_pulls,
-    assumptions_for,
-    check_common,
-    known_gap_bound,
-    verdict,
-)
-from surepick.policies.protocol import Traits, plain_options, trace_row
-from surepick.records import Certificate, IntArray, Observations, Plan, Step, freeze, record
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.records import IntArray, Observations, Plan, Step, freeze, record
 from surepick.settings import not_negative, positive_number, whole_number
-
-OPTIONS = ("budget", "gap_bound")
 
 
 @record
@@ -68,12 +58,9 @@ class SuccessiveHalving:
     gaps, which nobody knows. For an answer with a confidence, take a policy that stops by itself.
 
     Args:
-        num_arms: K.
+        problem: what is asked. Only the words of the verdict use epsilon and the noise; delta is only reported; the gap
+            bound is only used to answer at once when it is at most epsilon.
         budget: pulls in all, at least K ceil(log2 K).
-        epsilon: the shortfall that is tolerated, in reward units, > 0: only the words of the verdict use it.
-        delta: only reported.
-        noise: what is assumed of a reward: only the words of the verdict use it.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
 
     Raises:
         InvalidInput: a setting has no meaning, or the budget is too small for one pull of each arm in each round.
@@ -82,65 +69,41 @@ class SuccessiveHalving:
     Cost: O(K log K) a round.
     """
 
-    name: ClassVar[str] = "successive-halving"
-    state_type: ClassVar[type[Any]] = HalvingState
-    stops: ClassVar[str] = "budget"
-    eliminates: ClassVar[bool] = False  # it drops arms without showing that they are not the best
-    traits: ClassVar[Traits] = Traits(certifies="nothing")
-
-    num_arms: int
+    problem: Problem
     budget: int
-    epsilon: float
-    delta: float
-    noise: Noise
-    gap_bound: float | None = None
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_common(epsilon=self.epsilon, delta=self.delta, slack=0.1, gap_bound=self.gap_bound)
-        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
         budget = whole_number("budget", self.budget, least=1, meaning="the pulls in all, which end the study.")
         object.__setattr__(self, "budget", budget)
-        scales(self.noise, self.num_arms)
-        if self.num_arms * self.num_rounds > budget:
+        num_arms = self.problem.num_arms
+        if num_arms * self.num_rounds > budget:
             raise InvalidInput(
-                f"budget is {budget:,} pulls for {self.num_arms:,} arms; successive halving spends it in "
+                f"budget is {budget:,} pulls for {num_arms:,} arms; successive halving spends it in "
                 f"{self.num_rounds} equal rounds, the first of which pulls every arm. Give at least "
-                f"{self.num_arms * self.num_rounds:,}."
+                f"{num_arms * self.num_rounds:,}."
             )
 
     @property
     def num_rounds(self) -> int:
         """ceil(log2 K)."""
-        return (self.num_arms - 1).bit_length()
+        return (self.problem.num_arms - 1).bit_length()
 
     @property
-    def _gap_bound(self) -> float | None:
-        return known_gap_bound(self.noise, self.gap_bound)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return (
+    def traits(self) -> Traits:
+        caveat = (
             f"It stops after at most {self.budget:,} measurements, however unclear things are then: the verdict will "
-            "be heuristic. certified-independent measures until it can certify.",
+            "be heuristic. certified-independent measures until it can certify."
         )
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
+        return Traits(stops="budget", certifies="nothing", caveats=(caveat,), most_rounds=self.num_rounds)
 
     def init(self) -> HalvingState:
-        finished, gap = answer_without_pulls(self.num_arms, self.epsilon, self._gap_bound)
-        return HalvingState(1, np.arange(self.num_arms), Observations.nothing(self.num_arms), 0, 0, gap, finished)
-
-    def stopped(self, state: HalvingState) -> bool:
-        return state.finished != ""
+        finished, gap = self.problem.answer_without_pulls()
+        num_arms = self.problem.num_arms
+        return HalvingState(1, np.arange(num_arms), Observations.nothing(num_arms), 0, 0, gap, finished)
 
     def ask(self, state: HalvingState) -> Plan:
-        counts = np.zeros(self.num_arms, np.int64)
+        counts = np.zeros(self.problem.num_arms, np.int64)
         counts[state.active] = np.maximum(self._share(state) - state.seen.counts[state.active], 0)
         return Plan(round=state.round, counts=counts)
 
@@ -151,7 +114,7 @@ class SuccessiveHalving:
         leader = int(ranked[0]) if pooled.total else state.leader
         if np.all(pooled.counts[active] >= self._share(state)):
             left = np.sort(ranked[: math.ceil(len(ranked) / 2)])  # Alg. 2: the better half by this round alone
-            fresh, finished = Observations.nothing(self.num_arms), "budget" if len(left) == 1 else ""
+            fresh, finished = Observations.nothing(self.problem.num_arms), "budget" if len(left) == 1 else ""
             after = HalvingState(state.round + 1, left, fresh, state.before + pooled.total, leader, None, finished)
         else:
             after = HalvingState(state.round, active, pooled, state.before, leader, None, "")
@@ -165,32 +128,9 @@ class SuccessiveHalving:
         )
         return Step(after, row)
 
-    def recommend(self, state: HalvingState) -> int:
-        return state.leader
-
-    def certificate(self, state: HalvingState) -> Certificate:
-        if state.finished == "budget":
-            claim, reason = "heuristic", self._what_can_be_said()
-        else:
-            claim, reason = verdict(
-                finished=state.finished,
-                pulls=state.pulls,
-                gap=state.gap,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                spent=0.0,
-            )
-        return Certificate(
-            best_arm=str(state.leader),
-            arm=state.leader,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            pulls=state.pulls,
-            verdict=claim,
-            reason=reason,
-            assumptions=assumptions_for(state.finished, self.num_arms, self._gap_bound, self.noise, ()),
-            certified_gap=state.gap,
-        )
+    def claim(self, state: HalvingState) -> Claim:
+        reason = self._what_can_be_said() if state.finished == "budget" else ""
+        return Claim(state.leader, state.finished, state.pulls, state.gap, reason=reason)
 
     def _share(self, state: HalvingState) -> int:
         """Pulls of each arm in the open round."""
@@ -198,14 +138,14 @@ class SuccessiveHalving:
 
     def _what_can_be_said(self) -> str:
         """Why the answer is not certified, with the paper's bound for the hardest instance with one right answer."""
-        gaps = np.full(self.num_arms, self.epsilon)
+        gaps = np.full(self.problem.num_arms, self.problem.epsilon)
         gaps[0] = 0.0
-        bound = halving_error_bound(gaps, budget=self.budget, sigma=largest_scale(self.noise))
+        bound = halving_error_bound(gaps, budget=self.budget, sigma=self.problem.sigma)
         says = f"at most {bound:.3g}" if bound < 1.0 else "anything, because the bound is above 1"
         return (
             "The budget is spent. How likely the answer is wrong depends on gaps that nobody knows: if one candidate "
-            f"were better than each of the {self.num_arms - 1:,} others by {self.epsilon:g}, the chance of missing it "
-            f"could be {says}. With smaller gaps the bound says less."
+            f"were better than each of the {len(gaps) - 1:,} others by {self.problem.epsilon:g}, the chance of missing "
+            f"it could be {says}. With smaller gaps the bound says less."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from surepick.designs import allocate, design_value, solve_design
 from surepick.errors import InvalidInput
 from surepick.estimators import least_squares
 from surepick.intervals import Intervals
-from surepick.noise import Noise, largest_scale
-from surepick.policies.belief import LINEAR, believed
-from surepick.policies.peers import checked_linear, linear_assumption, linear_caveat, peer_certificate
-from surepick.policies.protocol import Traits, plain_options, trace_row
+from surepick.policies.base import Claim, Problem, Spec, Traits
+from surepick.policies.belief import LINEAR, why_heuristic
+from surepick.policies.peers import checked_linear, linear_assumption, linear_traits
 from surepick.policies.rounds import whole_pulls
 from surepick.policies.rules import Comparison, compare, intervals_of
 from surepick.policies.xy_static import (
@@ -24,12 +23,12 @@ from surepick.policies.xy_static import (
     initial_state,
     misfit,
     next_part,
+    phase_row,
 )
-from surepick.records import Certificate, Embedding, FloatArray, IntArray, Observations, Plan, Step, record
-from surepick.settings import as_number, check_choice, positive_number
+from surepick.records import Embedding, FloatArray, IntArray, Observations, Plan, Step, record
+from surepick.settings import as_number, check_choice, check_slack, positive_number
 from surepick.text import quoted
 
-OPTIONS = ("shrinkage", "stopping", "constants", "slack", "gap_bound", "growth", "tolerance")
 STOPPINGS = ("certified", "phases")
 
 
@@ -47,16 +46,14 @@ class XYAdaptive:
     over n covers phases and looks at once.
 
     Args:
+        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
+            at most epsilon.
         features: X, shape (K, D). The rewards are taken to be exactly linear in them.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; the largest scale is used for all arms.
         shrinkage: alpha, in (0, 1).
         stopping: "certified": look after each batch; "phases": at the end of a phase only, until one arm is left, or
             arms of equal features. That never happens when two best arms differ in features and have equal means.
         constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
         slack: zeta, in (0, 1]: what rounding to whole pulls may cost.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         growth: a batch has ceil(growth * n) pulls after n, but never passes the end of its phase; at most 1000.
         tolerance: the relative gap to which designs are solved.
 
@@ -70,65 +67,35 @@ class XYAdaptive:
     Cost: one design a phase, then O(K d^2) a batch.
     """
 
-    name: ClassVar[str] = "xy-adaptive"
-    state_type: ClassVar[type[Any]] = PhaseState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = True
-    traits: ClassVar[Traits] = Traits(uses_features=True)
-
+    problem: Problem
     features: FloatArray
-    epsilon: float
-    delta: float
-    noise: Noise
     shrinkage: float = 0.1
     stopping: str = "certified"
     constants: str = "paper"
     slack: float = 0.1
-    gap_bound: float | None = None
     growth: float = 0.1
     tolerance: float = 0.01
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self, self.features))
+        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
         if not 0 < as_number("shrinkage", self.shrinkage) < 1:
             raise InvalidInput(
                 f"shrinkage is {quoted(self.shrinkage)}; it must lie strictly between 0 and 1: how much of the width a "
                 "phase leaves, squared."
             )
-        if not 0 < as_number("slack", self.slack) <= 1:
-            raise InvalidInput(
-                f"slack is {quoted(self.slack)}; it must lie in (0, 1]: what rounding to whole pulls may cost."
-            )
+        check_slack(self.slack)
         check_choice("stopping", self.stopping, STOPPINGS)
         check_choice("constants", self.constants, CONSTANTS)
         positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
 
     @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return linear_assumption(self.features)
-
-    @property
-    def checks(self) -> tuple[str, ...]:
-        return (LINEAR,)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return linear_caveat(self.features)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
+    def traits(self) -> Traits:
+        return linear_traits(self.features, eliminates=True, checks=(LINEAR,))
 
     def init(self) -> PhaseState:
         dim = self.features.shape[1]
-        return initial_state(self, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0 = 1, n_0 = d(d+1) + 1
-
-    def stopped(self, state: PhaseState) -> bool:
-        return state.finished != ""
+        return initial_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0 = 1, n_0 = d(d+1) + 1
 
     def ask(self, state: PhaseState) -> Plan:
         whole = self._phase(state) if state.opened is None else state.opened
@@ -136,19 +103,21 @@ class XYAdaptive:
         return next_part(whole, state, self.growth, most=most)
 
     def tell(self, state: PhaseState, plan: Plan, seen: Observations) -> Step[PhaseState]:
-        pooled, pulls, sigma = state.seen.plus(seen), state.pulls + seen.total, largest_scale(self.noise)
+        asked, pooled, pulls = self.problem, state.seen.plus(seen), state.pulls + seen.total
         fitted = least_squares(Embedding(self.features, 0.0), pooled, reference=int(state.active[0]))
-        multiplier = fixed_design_multiplier(self.constants, sigma, pulls, num_arms=self.num_arms, delta=self.delta)
+        multiplier = fixed_design_multiplier(
+            self.constants, asked.sigma, pulls, num_arms=asked.num_arms, delta=asked.delta
+        )
         comparison = compare(fitted, state.active, offset=0.0, multiplier=multiplier)
         over = plan.allocation is None or bool(np.all(pooled.counts >= plan.allocation))
         finished = self._why_finished(comparison, over=over)
-        alarms = misfit(fitted, pooled, sigma=sigma, round_number=state.round)
+        alarms = misfit(fitted, pooled, sigma=asked.sigma, round_number=state.round)
         gap = 0.0 if over and self._alike(comparison.survivors) else comparison.gap
         after = PhaseState(
             round=state.round + 1,
             active=comparison.survivors if over else state.active,
             opened=None if over else plan,
-            seen=Observations.nothing(self.num_arms) if over else pooled,
+            seen=Observations.nothing(asked.num_arms) if over else pooled,
             pulls=pulls,
             reached=design_value(self.features, pooled.counts, state.active) if over else state.reached,
             leader=comparison.leader,
@@ -156,30 +125,18 @@ class XYAdaptive:
             finished=finished,
             alarms=state.alarms or alarms,
         )
-        row = trace_row(
-            plan,
-            pulls=seen.total,
-            total_pulls=pulls,
-            active=after.active,
-            leader=after.leader,
-            certified_gap=after.gap,
-            alarms=alarms,
-        )
-        certifies = self.epsilon if self.stopping == "certified" else None
+        certifies = asked.epsilon if self.stopping == "certified" else None
 
         def deciding(_: Intervals | None) -> Intervals:
             return intervals_of(
                 comparison.leading, active=state.active, survivors=after.active, leader=after.leader, epsilon=certifies
             )
 
-        return Step(after, row, deciding)
+        return Step(after, phase_row(plan, seen, after, alarms), deciding)
 
-    def recommend(self, state: PhaseState) -> int:
-        return state.leader
-
-    def certificate(self, state: PhaseState) -> Certificate:
-        answer = peer_certificate(self, state, pulls=state.pulls, assumptions=self.assumptions)
-        return believed(answer, state.alarms, heuristic="")
+    def claim(self, state: PhaseState) -> Claim:
+        assumptions, why = linear_assumption(self.features), why_heuristic(state.alarms, "")
+        return Claim(state.leader, state.finished, state.pulls, state.gap, self.problem.delta, assumptions, why)
 
     def _phase(self, state: PhaseState) -> Plan:
         """The allocation of the next phase (Alg. 2, the loop over x_t)."""
@@ -204,4 +161,4 @@ class XYAdaptive:
             return "single"
         if over and self._alike(comparison.survivors):
             return "certified"
-        return "certified" if self.stopping == "certified" and comparison.gap <= self.epsilon else ""
+        return "certified" if self.stopping == "certified" and comparison.gap <= self.problem.epsilon else ""

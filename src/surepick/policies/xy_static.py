@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import field
 
 import numpy as np
 
 from surepick.designs import round_design, solve_design
 from surepick.estimators import LeastSquaresEstimate, lack_of_fit, least_squares
-from surepick.noise import Noise, largest_scale
-from surepick.policies.answers import answer_without_pulls
-from surepick.policies.belief import LINEAR, believed, check_level
-from surepick.policies.peers import (
-    checked_linear,
-    judge,
-    linear_assumption,
-    linear_caveat,
-    next_batch,
-    peer_certificate,
-    plain_gap_bound,
-)
-from surepick.policies.protocol import Traits, plain_options, trace_row
-from surepick.records import (
-    Certificate,
-    Embedding,
-    FloatArray,
-    IntArray,
-    Observations,
-    Plan,
-    Step,
-    freeze,
-    record,
-)
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.belief import LINEAR, check_level, why_heuristic
+from surepick.policies.peers import checked_linear, judge, linear_assumption, linear_traits, next_batch
+from surepick.records import Embedding, FloatArray, IntArray, Observations, Plan, RoundRecord, Step, freeze, record
 from surepick.settings import check_choice, positive_number
 
-OPTIONS = ("constants", "gap_bound", "growth", "tolerance")
 CONSTANTS = ("paper", "sub-gaussian")
 RESOLUTION = 1000  # pulls per supported arm in which a design is written down
 ROUNDING = 1e-9  # pulls
@@ -87,12 +66,10 @@ class XYStatic:
     (pi^2 delta / (6 n^2 K^2))^4 ("paper") or 6 delta / (pi^2 n^2 (K - 1)): for the K - 1 pairs and all n below delta.
 
     Args:
+        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
+            at most epsilon.
         features: X, shape (K, D). The rewards are taken to be exactly linear in them.
-        epsilon: the shortfall that is tolerated, in reward units, > 0.
-        delta: error probability, in (0, 1).
-        noise: what is assumed of a reward; the largest scale is used for all arms.
         constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
-        gap_bound: an upper bound on the largest gap; only used to answer at once when it is at most epsilon.
         growth: a batch has ceil(growth * n) pulls after n; at most 1000.
         tolerance: the relative gap to which the design is solved.
 
@@ -106,51 +83,24 @@ class XYStatic:
     Cost: one design, then O(K d^2) a batch.
     """
 
-    name: ClassVar[str] = "xy-static"
-    state_type: ClassVar[type[Any]] = PhaseState
-    stops: ClassVar[str] = "own"
-    eliminates: ClassVar[bool] = False
-    traits: ClassVar[Traits] = Traits(uses_features=True)
-
+    problem: Problem
     features: FloatArray
-    epsilon: float
-    delta: float
-    noise: Noise
     constants: str = "paper"
-    gap_bound: float | None = None
     growth: float = 0.1
     tolerance: float = 0.01
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self, self.features))
+        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
         check_choice("constants", self.constants, CONSTANTS)
         positive_number("tolerance", self.tolerance, "the relative gap to which the design is solved.")
 
     @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return linear_assumption(self.features)
-
-    @property
-    def checks(self) -> tuple[str, ...]:
-        return (LINEAR,)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return linear_caveat(self.features)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name, **plain_options(self, OPTIONS)}
+    def traits(self) -> Traits:
+        return linear_traits(self.features, checks=(LINEAR,))
 
     def init(self) -> PhaseState:
-        return initial_state(self)
-
-    def stopped(self, state: PhaseState) -> bool:
-        return state.finished != ""
+        return initial_state(self.problem)
 
     def ask(self, state: PhaseState) -> Plan:
         if state.opened is not None:
@@ -170,47 +120,49 @@ class XYStatic:
     def tell(self, state: PhaseState, plan: Plan, seen: Observations) -> Step[PhaseState]:
         pooled = state.seen.plus(seen)
         fitted = least_squares(Embedding(self.features, 0.0), pooled)
+        asked, pulls = self.problem, pooled.total
         multiplier = fixed_design_multiplier(
-            self.constants, largest_scale(self.noise), pooled.total, num_arms=self.num_arms, delta=self.delta
+            self.constants, asked.sigma, pulls, num_arms=asked.num_arms, delta=asked.delta
         )
-        found = judge(fitted, multiplier=multiplier, epsilon=self.epsilon)
-        alarms = misfit(fitted, pooled, sigma=largest_scale(self.noise), round_number=state.round)
+        found = judge(fitted, multiplier=multiplier, epsilon=asked.epsilon)
+        alarms = misfit(fitted, pooled, sigma=asked.sigma, round_number=state.round)
         after = PhaseState(
             round=state.round + 1,
             active=found.unsettled,
             opened=plan,
             seen=pooled,
-            pulls=pooled.total,
+            pulls=pulls,
             reached=state.reached,
             leader=found.leader,
             gap=found.gap,
             finished="certified" if found.settled else "",
             alarms=state.alarms or alarms,
         )
-        row = trace_row(
-            plan,
-            pulls=seen.total,
-            total_pulls=after.pulls,
-            active=after.active,
-            leader=after.leader,
-            certified_gap=after.gap,
-            alarms=alarms,
-        )
-        return Step(after, row, found.deciding)
+        return Step(after, phase_row(plan, seen, after, alarms), found.deciding)
 
-    def recommend(self, state: PhaseState) -> int:
-        return state.leader
-
-    def certificate(self, state: PhaseState) -> Certificate:
-        answer = peer_certificate(self, state, pulls=state.pulls, assumptions=self.assumptions)
-        return believed(answer, state.alarms, heuristic="")
+    def claim(self, state: PhaseState) -> Claim:
+        assumptions, why = linear_assumption(self.features), why_heuristic(state.alarms, "")
+        return Claim(state.leader, state.finished, state.pulls, state.gap, self.problem.delta, assumptions, why)
 
 
-def initial_state(policy: Any, reached: float = 1.0) -> PhaseState:
+def initial_state(problem: Problem, reached: float = 1.0) -> PhaseState:
     """All arms in question; finished at once where the answer needs no pull."""
-    finished, gap = answer_without_pulls(policy.num_arms, policy.epsilon, plain_gap_bound(policy))
-    nothing = Observations.nothing(policy.num_arms)
-    return PhaseState(1, np.arange(policy.num_arms), None, nothing, 0, reached, 0, gap, finished)
+    finished, gap = problem.answer_without_pulls()
+    nothing = Observations.nothing(problem.num_arms)
+    return PhaseState(1, np.arange(problem.num_arms), None, nothing, 0, reached, 0, gap, finished)
+
+
+def phase_row(plan: Plan, seen: Observations, after: PhaseState, alarms: tuple[str, ...]) -> RoundRecord:
+    """The row of the trace: what the plan said, what came of it, and what the check of this look found."""
+    return trace_row(
+        plan,
+        pulls=seen.total,
+        total_pulls=after.pulls,
+        active=after.active,
+        leader=after.leader,
+        certified_gap=after.gap,
+        alarms=alarms,
+    )
 
 
 def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None = None) -> Plan:

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.codec import encode
 from surepick.errors import InvalidInput
 from surepick.files import write_whole
-from surepick.policies.protocol import traits_of
 from surepick.records import FloatArray
 from surepick.reports.study_answer import answer_of
 from surepick.reports.study_effort import effort
@@ -125,8 +123,8 @@ def _parts(document: Document, kept: History, features: FloatArray, expected: Fo
 
 def with_candidates(document: Document, study: Study) -> Document:
     """The document with what the policy says of itself, and with what is left out of very many candidates."""
-    arms = {**document["arms"], "ids": list(study.ids)}
-    document = {**document, "traits": encode(traits_of(study.policy))}
+    arms, traits = {**document["arms"], "ids": list(study.ids)}, study.policy.traits
+    document = {**document, "traits": {"uses_features": traits.uses_features, "certifies": traits.certifies}}
     if document["candidates"] is not None:
         return {**document, "arms": arms, "candidates": _led(document, document["candidates"])}
     pulls, sums = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids))

@@ -6,7 +6,7 @@ from typing import Any
 
 from surepick.errors import SurepickError
 from surepick.forecasts import Forecast, forecast
-from surepick.policies import Policy
+from surepick.policies.base import Policy
 from surepick.records import record
 from surepick.reports.study_drawing import Drawing, Scale, across_axis, mark, staircase, upright_axis
 from surepick.reports.study_sections import Figure, Part, absent
@@ -39,15 +39,15 @@ def foreseen(policy: Policy[Any], *, most_arms: int) -> Foreseen:
     """
     if most_arms == 0:
         return Foreseen(None, "There is no forecast here: none was asked for.")
-    if policy.num_arms > most_arms:
+    if policy.problem.num_arms > most_arms:
         return Foreseen(
             None,
-            f"There is no forecast here: with {policy.num_arms:,} candidates it would take long to compute (made up to "
-            f"{most_arms:,}; surepick forecast makes it).",
+            f"There is no forecast here: with {policy.problem.num_arms:,} candidates it would take long to compute "
+            f"(made up to {most_arms:,}; surepick forecast makes it).",
         )
-    if policy.stops == "never":
+    if policy.traits.stops == "never":
         return Foreseen(None, "There is no forecast: this algorithm goes on until it is told to stop.")
-    if hasattr(policy, "network"):
+    if policy.traits.network_depth:
         return Foreseen(None, "There is no forecast: it would train a network many times.")
     try:
         return Foreseen(forecast(policy))

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from surepick.errors import StorageError
 from surepick.files import write_whole
 from surepick.intervals import Intervals
 from surepick.linalg import arithmetic
+from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.records import Arms, IntArray, Observations, Plan, RoundRecord, Step
 from surepick.studies.audit import Audit, audited, first_difference
 from surepick.studies.certificate_columns import LastIntervals, plain_number, plain_numbers, sparse, told_of, widths_of
@@ -34,9 +35,6 @@ from surepick.studies.seal import sealed
 from surepick.studies.signature import sign_certificate
 from surepick.studies.study import Study, answer_of
 from surepick.threads import one_thread
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 FORMAT = "surepick certificate"
 VERSION = 2
@@ -204,7 +202,7 @@ class Repeated:
 
     def watch(self, look: Look, state: Any) -> None:
         """Count the plan if all before it and it itself come out equal."""
-        if look.number == self.equal + 1 <= self.most and not self._policy.stopped(state):
+        if look.number == self.equal + 1 <= self.most and not stopped(self._policy, state):
             self.equal += not plan_difference(look.plan, self._policy.ask(state))
 
 
@@ -219,10 +217,10 @@ def quick_plans(policy: Policy[Any], number: int) -> int:
     None where the arms times the dimensions in which a design may be searched exceed LARGEST_QUICK_DESIGN, since one
     search may take seconds there; all where nothing is designed.
     """
-    embedding = getattr(policy, "embedding", None)
-    size = int(np.size(getattr(policy, "features", ())))
+    embedding, features = policy.traits.embedding, policy.traits.features
+    size = 0 if features is None else int(features.size)
     if embedding is not None:
-        size = 0 if embedding.family == "independent" else int(policy.num_arms * embedding.max_dim)
+        size = 0 if embedding.family == "independent" else int(policy.problem.num_arms * embedding.max_dim)
     if size == 0:
         return number
     return min(number, QUICK_PLANS) if size <= LARGEST_QUICK_DESIGN else 0
@@ -264,7 +262,7 @@ def document_of(
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
         state, active = step.state, step.record.active
-    if facts.end is not None and policy.stopped(state):
+    if facts.end is not None and stopped(policy, state):
         raise ValueError("the study is said to have been closed early, and its policy had stopped")
     answer = answer_of(
         policy,
@@ -293,11 +291,11 @@ def document_of(
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
         "assumptions": list(answer.assumptions),
-        "checks": list(getattr(policy, "checks", ())),
-        "policy": encode(policy.spec),
-        "algorithm": policy.name,
+        "checks": list(policy.traits.checks),
+        "policy": encode(spec_of(policy)),
+        "algorithm": name_of(policy),
         "arms": candidates,
-        "registration": code_of(policy.spec, candidates, minimize=facts.minimize),
+        "registration": code_of(spec_of(policy), candidates, minimize=facts.minimize),
         "ended": encode(facts.end),
         "rounds": [{**_row_entry(rows[number], arms), "looks": rounds[number]} for number in sorted(rounds)],
         "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from surepick.codec import encode
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
+from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
 from surepick.records import Arms
 from surepick.settings import storable_text
 from surepick.studies import sql_schema as tables
@@ -28,10 +29,7 @@ from surepick.studies.sql_engine import check_version, connect, in_words, reach,
 from surepick.studies.sql_log import SqlLog
 from surepick.studies.sql_seals import study_seal
 from surepick.studies.study import Study
-from surepick.studies.subject import check_subject, rounds_at_most
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
+from surepick.studies.subject import check_subject
 
 VERSION = 1  # of the configuration's format
 
@@ -83,7 +81,7 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
     check_subject(arms, policy)
     if not storable_text("the name of a study", name).strip():
         raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
-    if policy.spec is None:
+    if spec_of(policy) is None:
         raise InvalidInput(
             "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
             "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
@@ -91,7 +89,7 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
     engine = connect(url, create=True)
     _prepare(engine, url)
     state = policy.init()
-    opening = None if policy.stopped(state) else policy.ask(state)
+    opening = None if stopped(policy, state) else policy.ask(state)
     row = _row(name.strip(), arms, policy, minimize=minimize)
     with in_words(engine.url), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
@@ -105,8 +103,8 @@ def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimi
                 f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
             ) from error
     study = _opened(engine, _found(engine, url, name), lambda: (arms, policy))
-    stopped = study.stopped  # stores the start
-    if opening is not None and not stopped:
+    done = study.stopped  # stores the start
+    if opening is not None and not done:
         study.log.add_plan(Planned(1, opening, study.log.clock()))
     return study
 
@@ -142,7 +140,8 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Stud
         return _opened(engine, row, lambda: _rebuilt(engine, row))
     arms = _arms(engine, row)
     check_subject(arms, policy)
-    study = _opened(engine, row, lambda: (arms, policy))
+    handmade = spec_of(policy) is None  # what is stored says all of its settings
+    study = _opened(engine, row, lambda: _rebuilt(engine, row) if handmade else (arms, policy))
     _check_same(study, row, policy)
     return study
 
@@ -215,16 +214,16 @@ def _prepare(engine: Engine, url: str) -> None:
 
 def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[str, Any]:
     """A study as a row: what never changes."""
-    spec = policy.spec or {}
+    spec = spec_of(policy) or {}
     configuration = json.dumps(
         {
             "version": VERSION,
             "policy": spec,
-            "algorithm": policy.name,
+            "algorithm": name_of(policy),
             "minimize": minimize,
             "columns": arms.columns,
             "preparation": arms.preparation,
-            "most_rounds": rounds_at_most(policy),
+            "most_rounds": policy.traits.most_rounds,
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -336,7 +335,7 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
 
 
 def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
-    from surepick.policies import make_policy  # noqa: PLC0415 (only where something is computed)
+    from surepick.policies.registry import make_policy  # noqa: PLC0415 (only where something is computed)
 
     arms = _arms(engine, row)
     return arms, make_policy(arms=arms, **json.loads(row.configuration)["policy"])
@@ -344,15 +343,24 @@ def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
 
 def _check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
     """Refuse a policy that is not the study's: another algorithm or promise, or another first plan."""
+    from surepick.policies.registry import stands_for  # noqa: PLC0415 (only where something is computed)
+
     configuration = json.loads(row.configuration)
-    stored = configuration["policy"]
+    stored, algorithm = configuration["policy"], configuration["algorithm"]
+    made_by_hand = spec_of(policy) is None and stands_for(stored["name"], policy)
     theirs = {
-        "algorithm": configuration["algorithm"],
+        "algorithm": algorithm,
         "epsilon": stored["epsilon"],
         "delta": stored["delta"],
         "noise": stored["noise"],
     }
-    given = {"algorithm": policy.name, "epsilon": policy.epsilon, "delta": policy.delta, "noise": policy.noise.spec}
+    problem = policy.problem
+    given = {
+        "algorithm": algorithm if made_by_hand else known_as(name_of(policy), algorithm),
+        "epsilon": problem.epsilon,
+        "delta": problem.delta,
+        "noise": problem.noise.spec,
+    }
     for field, value in theirs.items():
         if given[field] != value:
             raise InvalidInput(
@@ -361,7 +369,7 @@ def _check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
             )
     first = next(study.log.plans(), None)
     state = policy.init()
-    if first is None or policy.stopped(state):
+    if first is None or stopped(policy, state):
         return
     difference = first_difference(encode(first.plan), encode(policy.ask(state)))
     if difference:

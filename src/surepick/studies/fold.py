@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from surepick.codec import from_json
 from surepick.errors import StorageError
+from surepick.policies.base import Policy
+from surepick.policies.certificate import certificate
 from surepick.records import Arms, Observations, Plan, RoundRecord, Step
 from surepick.studies.board import Board
 from surepick.studies.log import INDEPENDENT_OF_VALUE, Circumstances, Decision, Log, Planned
 from surepick.studies.results import received
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 Build = Callable[[], "tuple[Arms, Policy[Any]]"]
 
@@ -136,18 +135,19 @@ class Fold:
 
     def decided(self, plan: int, state: Any, *, doubtful: bool = False) -> Decision:
         """What a state amounts to."""
-        stopped = bool(self.policy.stopped(state))
-        verdict = self.policy.certificate(state).verdict if stopped else "not-yet"
+        claim = self.policy.claim(state)
+        stopped = claim.finished != ""
+        verdict = certificate(self.policy.problem, claim).verdict if stopped else "not-yet"
         if doubtful and verdict == "certified":
             verdict = "heuristic"
-        return Decision(plan, state, stopped, verdict, self.policy.recommend(state), at=self.log.clock())
+        return Decision(plan, state, stopped, verdict, claim.leader, at=self.log.clock())
 
     def state_of(self, decision: Decision) -> Any:
         """The policy's state after a decision: as it was computed here, else as it was stored."""
         if self._state is None or self._state[0] != decision.plan:
             state = decision.state
             if isinstance(state, str):
-                state = from_json(self.policy.state_type, state)
+                state = from_json(type(self.policy.init()), state)
             self._state = (decision.plan, state)
         return self._state[1]
 

@@ -12,16 +12,14 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from surepick.codec import encode
 from surepick.errors import InvalidInput
+from surepick.policies.base import Policy, spec_of
 from surepick.records import Arms
 from surepick.studies.hashes import canonical, hash_of_arms
 from surepick.text import printable
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 VERSION = 1  # of the definition; it stands in the prefix
 PREFIX = f"sp{VERSION}"
@@ -44,7 +42,7 @@ def registration_code(arms: Arms, policy: Policy[Any], *, minimize: bool = False
         a code that left these out would pass for one that covers them.
     """
     entry = {"sha256": hash_of_arms(arms), "columns": arms.columns, "preparation": arms.preparation}
-    return code_of(policy.spec, entry, minimize=minimize)
+    return code_of(spec_of(policy), entry, minimize=minimize)
 
 
 def code_of(spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize: bool) -> str | None:

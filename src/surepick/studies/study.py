@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
+from surepick.policies.base import Policy
+from surepick.policies.certificate import certificate_of
 from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord
 from surepick.studies import parts, telling
 from surepick.studies import results as border
@@ -35,11 +37,8 @@ from surepick.studies.log import (
 )
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.registration import registration_code
-from surepick.studies.subject import check_subject, rounds_at_most
+from surepick.studies.subject import check_subject
 from surepick.studies.telling import Receipt
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 
 class _NoPlan(Exception):
@@ -71,7 +70,7 @@ class Study:
     def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool = False, log: Log | None = None) -> None:
         check_subject(arms, policy)
         kept = MemoryLog() if log is None else log
-        self._begin(kept, arms.ids, policy.noise, minimize, rounds_at_most(policy), lambda: (arms, policy))
+        self._begin(kept, arms.ids, policy.problem.noise, minimize, policy.traits.most_rounds, lambda: (arms, policy))
         self._code = lambda: registration_code(arms, policy, minimize=minimize)
 
     @classmethod
@@ -539,8 +538,8 @@ def answer_of(
     end: EarlyEnd | None,
 ) -> Certificate:
     """The certificate of a study, from where its policy stands and how its plans were carried out."""
-    answer = policy.certificate(state)
-    prepared = arms.preparation if policy.assumptions else ()
+    answer = certificate_of(policy, state)
+    prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
     answer = with_circumstances(answer, prepared, circumstances)
     return answer if end is None else with_early_end(answer, end)

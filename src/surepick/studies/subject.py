@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from surepick.errors import InvalidInput
+from surepick.policies.base import Policy
 from surepick.records import Arms
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 
 def check_subject(arms: Arms, policy: Policy[Any]) -> None:
@@ -17,19 +15,11 @@ def check_subject(arms: Arms, policy: Policy[Any]) -> None:
     Raises:
         InvalidInput: not arms and a policy, or a policy for another number of arms.
     """
-    from surepick.policies import Policy  # noqa: PLC0415 (only where a study is made: telling needs no policy)
-
     if not isinstance(arms, Arms) or not isinstance(policy, Policy):
         raise InvalidInput(
             f"Study(arms, policy) was given a {type(arms).__name__} and a {type(policy).__name__}; the arms come first."
         )
-    if policy.num_arms != arms.num_arms:
+    if policy.problem.num_arms != arms.num_arms:
         raise InvalidInput(
-            f"the policy is for {policy.num_arms} arms and there are {arms.num_arms}; build it from them."
+            f"the policy is for {policy.problem.num_arms} arms and there are {arms.num_arms}; build it from them."
         )
-
-
-def rounds_at_most(policy: Policy[Any]) -> int | None:
-    """The rounds after which a policy is done if no result is missing; None where it knows no such number."""
-    known = getattr(getattr(policy, "settings", policy), "num_rounds", None)
-    return known if isinstance(known, int) else None

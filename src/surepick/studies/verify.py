@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from surepick.errors import InvalidInput, SurepickError
 from surepick.paths import read_regular
+from surepick.policies.base import Policy, known_as, name_of
 from surepick.records import Arms
 from surepick.studies.audit import TOLERANCE
 from surepick.studies.certificate import ADDED, FORMAT, VERSION, document_of, quick_plans
@@ -27,9 +28,6 @@ from surepick.studies.verify_origin import MEASURED, UNTOLD, registration_words,
 from surepick.studies.verify_plans import ELSEWHERE, Plans
 from surepick.text import printable, quoted
 from surepick.threads import one_thread
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 BROKEN = (SurepickError, MemoryError, OSError, RuntimeError, *UNREADABLE)  # RecursionError is a RuntimeError
 LARGEST = 2**30  # bytes of a certificate: 10,000 candidates of 4,000 features each have less
@@ -217,8 +215,8 @@ def _recompute(
     def choose_policy() -> str:
         box["policy"] = policy_of(document["policy"], box["arms"], policy)
         built = box["policy"]
-        name = built.name if built.spec is None else built.spec["name"]
-        return f"built again: {name}, epsilon {built.epsilon:g}, delta {built.delta:g}"
+        asked = built.problem
+        return f"built again: {name_of(built)}, epsilon {asked.epsilon:g}, delta {asked.delta:g}"
 
     def read_told() -> str:
         box["facts"] = facts_of(document, box["arms"], box["policy"])
@@ -254,6 +252,7 @@ def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, 
     """Every field of the file with the one computed."""
     again = _of_version(again, document["version"])
     compared = {"the configuration": tuple(name for name in FIRST if name in again), **ANSWER}
+    again["algorithm"] = known_as(str(again["algorithm"]), str(document.get("algorithm")))
     unlike = {"rounds", "sha256", "signature"} & set(again)  # compared in another way, or of the rest
     listed = {name for fields in compared.values() for name in fields} | unlike
     surplus, missing = sorted(set(document) - listed), sorted(listed - set(document))

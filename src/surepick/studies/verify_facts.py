@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from surepick.codec import encode
+from surepick.policies.base import Policy, spec_of
 from surepick.records import Arms, IntArray, Observations, Plan
 from surepick.studies.certificate import Facts, Look
 from surepick.studies.certificate_columns import dense
 from surepick.studies.circumstances import EarlyEnd
 from surepick.studies.log import Circumstances
 from surepick.studies.results import check_sums
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 WHOLE = {"plan": 1, "look": 1, "looks": 1, "dim": 0, "repeated": 0}  # of a look -> the least that it can be
 LARGEST = 2**63 - 1  # what a database can hold
@@ -63,10 +61,10 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
     Raises:
         ValueError, InvalidInput: it cannot be built, or the one given is another.
     """
-    from surepick.policies import make_policy  # noqa: PLC0415 (loads what the algorithm needs)
+    from surepick.policies.registry import make_policy  # noqa: PLC0415 (loads what the algorithm needs)
 
     if given is not None:
-        if encode(given.spec) != spec:
+        if encode(spec_of(given)) != spec:
             raise ValueError("the policy that was given is not that of the certificate")
         return given
     if spec is None:
@@ -195,7 +193,7 @@ def _seen(told: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bo
     sums, squares = _scattered(told["sums"], measured, arms), None
     if told["squares"] is not None:
         squares = _scattered(told["squares"], measured, arms)
-    check_sums(counts, sums, squares, policy.noise, arms.ids)
+    check_sums(counts, sums, squares, policy.problem.noise, arms.ids)
     return Observations(counts, -sums if minimize else sums, squares)
 
 

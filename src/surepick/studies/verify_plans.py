@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from surepick.designs import design_value
 from surepick.linalg import arithmetic
-from surepick.policies.rounds import RoundSettings, first_look
+from surepick.policies.base import Policy, stopped
 from surepick.records import Observations, Plan
 from surepick.studies.audit import TOLERANCE
 from surepick.studies.certificate import Facts, Look, plan_difference, version
 from surepick.studies.verify_lines import Line
 from surepick.text import printable
-
-if TYPE_CHECKING:
-    from surepick.policies import Policy
 
 SLOW = "their designs take long (--every-plan), and the promise does not rest on them"
 ELSEWHERE = 1e-6  # relative, where numbers round otherwise; a bias that is rounding times a norm bound drifts by 1e-9
@@ -50,7 +47,7 @@ class Plans:
     def watch(self, look: Look, state: Any) -> None:
         """Compare one plan with what the policy asks in that state."""
         policy = self._facts.policy
-        if policy.stopped(state):
+        if stopped(policy, state):
             self._wrong.append(f"plan {look.number}: the policy had stopped before it")
             return
         difference = next(filter(None, _impossible(look.plan, policy, state, look.seen)), "")
@@ -99,14 +96,14 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
         yield f"its lower bound {plan.lower_bound!r} is above its value {plan.value!r}"
     if plan.round != state.round:
         yield f"it is of round {plan.round}, and the study was in round {state.round}"
-    embedding, opened = getattr(policy, "embedding", None), getattr(state, "opened", None)
-    if opened is not None or (embedding is None and not hasattr(policy, "features")):
+    embedding, opened = policy.traits.embedding, getattr(state, "opened", None)
+    if opened is not None or (embedding is None and policy.traits.features is None):
         yield plan_difference(plan, policy.ask(state))  # nothing is designed: a part of a round, or plain counts
         return
     if plan.look != 1:
         yield f"it is look {plan.look} of a round that had not begun"
     yield _unlike_an_opening(plan, policy)
-    expected = _misspecification(plan, policy)
+    expected = policy.traits.misspecification(plan.dim)
     if expected is not None and abs(plan.misspecification - expected) > ELSEWHERE * expected:
         yield f"its misspecification is {plan.misspecification!r}, and that of {plan.dim} dimensions is {expected!r}"
     yield _unlikely_value(plan, embedding, seen)
@@ -116,12 +113,12 @@ def _unlike_an_opening(plan: Plan, policy: Policy[Any]) -> str:
     """Whether a plan is not the first part of its round: how often that is judged is fixed before its first result,
     because its error probability is divided by it.
     """
-    settings = getattr(policy, "settings", None)
-    if not isinstance(settings, RoundSettings):
+    rounds = policy.traits.rounds
+    if rounds is None:
         return "" if plan.looks == 1 else f"it is look 1 of {plan.looks}, and the policy judges each plan once"
     if plan.allocation is None:
         return "it opens a round, and does not say what all of it is"
-    return plan_difference(plan, first_look(settings, replace(plan, counts=plan.allocation)))
+    return plan_difference(plan, rounds.first_look(replace(plan, counts=plan.allocation)))
 
 
 def _unlikely_value(plan: Plan, embedding: Any, seen: Observations) -> str:
@@ -139,15 +136,6 @@ def _unlikely_value(plan: Plan, embedding: Any, seen: Observations) -> str:
         f"no design has a value below {plan.lower_bound:.6g}, it says, its own has {plan.value:.6g}, and what was "
         f"measured has {realised:.6g}"
     )
-
-
-def _misspecification(plan: Plan, policy: Policy[Any]) -> float | None:
-    """What the embedding of a plan leaves out; None where it was estimated from the results."""
-    embedding = getattr(policy, "embedding", None)
-    if embedding is not None and policy.name != "unknown-misspecification":
-        return float(embedding.misspecification(plan.dim))
-    declared = getattr(policy, "misspecification", 0.0)
-    return None if policy.name == "certified-neural" else float(declared or 0.0)
 
 
 def _brackets(stored: Plan, again: Plan) -> str:

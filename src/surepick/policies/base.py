@@ -1,0 +1,265 @@
+"""What every algorithm is: a question, what it says of itself, and four pure functions of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from surepick.errors import InvalidInput
+from surepick.noise import Noise, largest_scale, scales
+from surepick.records import FloatArray, IntArray, Observations, Plan, RoundRecord, Step, record
+from surepick.settings import as_number, check_size, positive_number, whole_number
+from surepick.text import quoted
+
+if TYPE_CHECKING:
+    from surepick.embeddings import ArmEmbedding
+
+State = TypeVar("State")
+FORMER_NAMES = {
+    "linear-embedding": "adaptive-elimination",
+    "kernel-embedding": "adaptive-elimination",
+    "fixed-linear": "fixed-elimination",
+    "fixed-kernel": "fixed-elimination",
+    "certified-linear": "certified-elimination",
+    "certified-kernel": "certified-elimination",
+    "certified-independent": "certified-elimination",
+}
+Spec = Mapping[str, Any]
+
+
+@record
+class Problem:
+    """What is asked: an arm whose mean is within epsilon of the best, with probability at least 1 - delta.
+
+    Args:
+        num_arms: K.
+        epsilon: the shortfall that is tolerated, in reward units, > 0.
+        delta: error probability, in (0, 1).
+        noise: what is assumed of a reward.
+        gap_bound: an upper bound on the largest gap between two arms, in reward units; None: none is declared.
+
+    Raises:
+        InvalidInput: no certificate has a meaning under these.
+    """
+
+    num_arms: int
+    epsilon: float
+    delta: float
+    noise: Noise
+    gap_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
+        positive_number(
+            "epsilon",
+            self.epsilon,
+            "how much worse than the best arm the answer may be, in reward units. With 0, equal arms would be measured "
+            "for ever.",
+        )
+        check_size("epsilon", self.epsilon)
+        if not 0 < as_number("delta", self.delta) < 1:
+            raise InvalidInput(
+                f"delta is {quoted(self.delta)}; it must lie strictly between 0 and 1: the probability of a wrong "
+                "answer."
+            )
+        if self.gap_bound is not None:
+            positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
+        scales(self.noise, self.num_arms)
+
+    @property
+    def sigma(self) -> float:
+        """The largest sub-Gaussian scale of an arm's reward, valid for all."""
+        return largest_scale(self.noise)
+
+    @property
+    def scales(self) -> FloatArray:
+        """The sub-Gaussian scale of each arm, shape (K,)."""
+        return scales(self.noise, self.num_arms)
+
+    @property
+    def largest_gap(self) -> float | None:
+        """An upper bound on the largest gap: the declared one, high - low of bounded rewards, or None."""
+        if self.noise.support is None:
+            return self.gap_bound
+        spread = self.noise.support[1] - self.noise.support[0]
+        return spread if self.gap_bound is None else min(self.gap_bound, spread)
+
+    def answer_without_pulls(self) -> tuple[str, float | None]:
+        """(why no pull is needed, certified shortfall): one arm, or no two arms can differ by more than epsilon.
+
+        Returns:
+            ("single", 0), ("given", largest gap), or ("", largest gap) when pulls are needed.
+        """
+        if self.num_arms == 1:
+            return "single", 0.0
+        gap = self.largest_gap
+        return ("given" if gap is not None and gap <= self.epsilon else ""), gap
+
+
+class Rounds(Protocol):
+    """Rounds whose accuracies are planned: what a forecast and a verification of them need."""
+
+    @property
+    def num_rounds(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def stopping(self) -> str: ...
+    def accuracy(self, round_number: int) -> float: ...
+    def first_look(self, whole_round: Plan) -> Plan: ...
+
+
+def _none(_: int) -> float | None:
+    return 0.0
+
+
+@record
+class Traits:
+    """What others must know of a policy to describe, forecast and verify it.
+
+    Args:
+        stops: "own": by itself; "never": runs until told; "budget": after a fixed number of pulls.
+        eliminates: its `active` set only loses arms that are not the best.
+        uses_features: a result of one arm says something of others.
+        certifies: what its certificate rests on. "survivors": arms are ruled out until one is left or the others are
+            near it; "candidate": one candidate is tested against all others, and `Plan.value` predicts the pulls that
+            this will still take; "nothing": it recommends by a rule that proves nothing.
+        assumptions: about the mean rewards, as sentences.
+        checks: what the policy looks for in the data, in sentences that hold while there is no alarm.
+        caveats: what a user should know before the first pull, as sentences.
+        embedding: psi_d that its designs and widths rest on; None without one.
+        features: vectors that its designs rest on where there is no embedding, shape (K, D).
+        network_depth: layers of the network that embeds the arms; 0: there is none.
+        rounds: its planned rounds; None without.
+        most_rounds: after so many it is done if no result is missing; None: not known.
+        slack: zeta, what rounding to whole pulls may cost.
+        misspecification: d -> gamma-tilde of its plans in d dimensions; None where it is estimated from the results.
+    """
+
+    stops: Literal["own", "never", "budget"] = "own"
+    eliminates: bool = False
+    uses_features: bool = False
+    certifies: Literal["survivors", "candidate", "nothing"] = "survivors"
+    assumptions: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    embedding: ArmEmbedding | None = None
+    features: FloatArray | None = None
+    network_depth: int = 0
+    rounds: Rounds | None = None
+    most_rounds: int | None = None
+    slack: float = 0.1
+    misspecification: Callable[[int], float | None] = field(default=_none, compare=False)
+
+
+@record
+class Claim:
+    """What a state entitles its algorithm to say; `certificate` puts it into words.
+
+    Args:
+        leader: index of the arm that would be recommended now.
+        finished: why it stopped: "" while it runs, "certified", "single", "given", "rounds" or "budget".
+        pulls: all pulls received.
+        gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
+        spent: the most of the error probability that its widths can spend, whatever the data.
+        assumptions: about the mean rewards, as sentences; those of the noise are added.
+        why_heuristic: why no theorem backs what would be certified, "" if one does.
+        reason: in place of the usual words, of an answer that proves nothing; its verdict is heuristic.
+        remark: gives a sentence to be added, "" for none; called only when the words are needed.
+        epsilon: what is promised, where that is more than what was asked.
+    """
+
+    leader: int
+    finished: str
+    pulls: int
+    gap: float | None = None
+    spent: float = 0.0
+    assumptions: tuple[str, ...] = ()
+    why_heuristic: str = ""
+    reason: str = ""
+    remark: Callable[[], str] = field(default=str, compare=False)
+    epsilon: float | None = None
+
+
+@runtime_checkable
+class Policy(Protocol[State]):
+    """A fixed-confidence strategy: sampling rule, stopping rule, recommendation rule.
+
+    Pure: equal inputs give equal outputs, and no argument is modified. So a run is a fold of `tell` over what was
+    observed, and can be stopped, moved and resumed between any two calls.
+
+    A round has exactly one pull, so the pseudo-code is cut there: `ask` is everything above the pull, `tell` everything
+    below it. It is done when its claim says why it finished.
+
+    Policies that `make_policy` makes have an attribute `spec` as well, from which it makes them again.
+    """
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def traits(self) -> Traits: ...
+
+    def init(self) -> State: ...
+    def ask(self, state: State) -> Plan: ...
+    def tell(self, state: State, plan: Plan, seen: Observations) -> Step[State]: ...
+    def claim(self, state: State) -> Claim: ...
+
+
+def spec_of(policy: Policy[Any]) -> Spec | None:
+    """The plain data from which `make_policy` makes an equal policy; None where it was made otherwise."""
+    return getattr(policy, "spec", None)
+
+
+def name_of(policy: Policy[Any]) -> str:
+    """The name under which `make_policy` knows it, else that of its class."""
+    spec = spec_of(policy)
+    return type(policy).__name__ if spec is None else str(spec["name"])
+
+
+def known_as(name: str, stored: str) -> str:
+    """The name under which a file has it: files from before algorithms had one name each say that of their class."""
+    return stored if FORMER_NAMES.get(name) == stored else name
+
+
+def stopped(policy: Policy[State], state: State) -> bool:
+    """Whether it asks for nothing more."""
+    return policy.claim(state).finished != ""
+
+
+def check_arms(problem: Problem, num_arms: int) -> None:
+    """Refuse vectors that are not those of the problem's arms.
+
+    Raises:
+        InvalidInput: there are more or fewer.
+    """
+    if problem.num_arms != num_arms:
+        raise InvalidInput(f"the problem has {problem.num_arms} arms, and there are vectors of {num_arms}.")
+
+
+def trace_row(
+    plan: Plan,
+    *,
+    pulls: int,
+    total_pulls: int,
+    active: IntArray,
+    leader: int,
+    certified_gap: float | None,
+    alarms: tuple[str, ...] = (),
+) -> RoundRecord:
+    """The row of the trace for a plan that was told: what the plan said, and what came of it."""
+    return RoundRecord(
+        round=plan.round,
+        look=plan.look,
+        looks=plan.looks,
+        dim=plan.dim,
+        value=plan.value,
+        lower_bound=plan.lower_bound,
+        misspecification=plan.misspecification,
+        pulls=pulls,
+        total_pulls=total_pulls,
+        active=active,
+        leader=leader,
+        certified_gap=certified_gap,
+        alarms=alarms,
+    )

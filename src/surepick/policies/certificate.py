@@ -1,0 +1,103 @@
+"""The answer in words, from what an algorithm may claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surepick.noise import Noise, PilotGaussian, largest_scale
+from surepick.policies.base import Claim, Policy, Problem
+from surepick.records import Certificate
+
+
+def certificate(problem: Problem, claim: Claim) -> Certificate:
+    """The certificate that a claim amounts to. Its one constructor.
+
+    Args:
+        problem: what was asked.
+        claim: what the algorithm may say.
+
+    Source: ours; docs/verdict.md has the rules.
+    """
+    verdict, reason = _verdict(problem, claim)
+    remark = claim.remark()
+    return Certificate(
+        best_arm=str(claim.leader),
+        arm=claim.leader,
+        epsilon=_promised(problem, claim),
+        delta=problem.delta,
+        pulls=claim.pulls,
+        verdict=verdict,
+        reason=f"{reason} {remark}" if remark else reason,
+        assumptions=_assumptions(problem, claim),
+        certified_gap=claim.gap,
+    )
+
+
+def certificate_of(policy: Policy[Any], state: Any) -> Certificate:
+    """The certificate of a policy that has come to that state."""
+    return certificate(policy.problem, policy.claim(state))
+
+
+def _promised(problem: Problem, claim: Claim) -> float:
+    return problem.epsilon if claim.epsilon is None else claim.epsilon
+
+
+def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
+    """(verdict, reason in words)."""
+    if claim.reason:
+        return "heuristic", claim.reason
+    if not claim.finished:
+        return "not-yet", "The measurements so far do not single out a candidate that is good enough; more are needed."
+    reason, proved = _reason(problem, claim)
+    if not proved:
+        return "not-yet", reason
+    doubts = []
+    if claim.pulls > 0 and claim.spent > problem.delta * (1.0 + 1e-12):
+        doubts.append(
+            f"The schedule and union chosen can spend an error probability of {claim.spent:.4g}, more than "
+            f"delta = {problem.delta:g}."
+        )
+    if claim.why_heuristic and not doubts:
+        doubts.append(claim.why_heuristic)
+    return ("heuristic", " ".join([*doubts, reason])) if doubts else ("certified", reason)
+
+
+def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
+    """(why the answer is good, whether it was shown to be)."""
+    if claim.finished == "given":
+        return (
+            f"No two arms differ by more than {claim.gap:g} by assumption, and epsilon is "
+            f"{_promised(problem, claim):g}: every arm is epsilon-best, so nothing had to be measured."
+        ), True
+    if claim.finished == "single":
+        return (
+            "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
+            True,
+        )
+    if claim.gap is None or claim.gap > _promised(problem, claim):
+        return (
+            "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
+            "missing, or the settings forbid another round."
+        ), False
+    return f"No other candidate can be better by more than {claim.gap:.4g}.", True
+
+
+def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:
+    """The sentences that an answer reached in this way rests on."""
+    if problem.num_arms == 1:
+        return ()
+    if claim.finished == "given":
+        return (f"No two arms differ by more than {problem.largest_gap:g} in mean reward.",)
+    return (*claim.assumptions, noise_assumption(problem.noise))
+
+
+def noise_assumption(noise: Noise) -> str:
+    """The sentence about the rewards that every certificate rests on."""
+    if isinstance(noise, PilotGaussian):
+        return noise.assumption
+    independent = (
+        "Given what was measured before, each measurement is an independent draw around the mean of its candidate"
+    )
+    if noise.support is not None:
+        return f"{independent}, between {noise.support[0]:g} and {noise.support[1]:g}."
+    return f"{independent}, with sub-Gaussian noise of scale at most {largest_scale(noise):g}."

@@ -1,0 +1,89 @@
+"""What policies are made of beside the problem and their own options: embeddings, features, networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
+from surepick.embeddings.exact import ExactFeatures
+from surepick.errors import InvalidInput
+from surepick.records import Arms, FloatArray
+
+LINEAR = ("norm_bound", "bound", "norm_source", "max_rank")
+KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
+NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
+
+Parts = dict[str, Any]  # what a policy is made of beside the problem and its own options
+
+
+def _need_norm_bound(options: dict[str, Any]) -> None:
+    if options.get("norm_bound") is None:
+        raise InvalidInput(
+            "an embedding needs norm_bound: the largest norm that the reward function can have. The misspecification "
+            "that compression causes is proportional to it; without it nothing can be certified."
+        )
+
+
+def taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The named options, removed from `options`."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _doubles(arms: Arms) -> FloatArray:
+    """The features in double precision, for policies that compute with them at once."""
+    features = np.asarray(arms.features, dtype=np.float64)
+    features.flags.writeable = False  # so that no policy copies them again
+    return features
+
+
+def linear_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+    _need_norm_bound(options)
+    return {"embedding": LinearEmbedding(arms.features, **taken(options, LINEAR))}
+
+
+def kernel_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+    _need_norm_bound(options)
+    gamma = options.pop("gamma", None)
+    if (gamma is None) == (options.get("kernel") is None):
+        raise InvalidInput(
+            "say which kernel, once: gamma=G for the Gaussian exp(-G ||x - z||^2), or kernel=..., for instance "
+            "'matern:2.5:1.0'."
+        )
+    if gamma is not None:
+        options["kernel"] = GaussianKernel(gamma)
+    return {"embedding": KernelEmbedding(arms.features, **taken(options, KERNEL))}
+
+
+def unbounded_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"embedding": LinearEmbedding(arms.features, norm_bound=1.0)}  # its bound is not used
+
+
+def independent_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"embedding": IndependentEmbedding(arms.num_arms)}
+
+
+def exact_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"embedding": ExactFeatures(_doubles(arms))}
+
+
+def features_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+    return {"features": _doubles(arms)}
+
+
+def nothing_parts(_: Arms, __: dict[str, Any]) -> Parts:
+    return {}
+
+
+def network_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+    from surepick.embeddings.neural import Network  # noqa: PLC0415 (torch: heavy, and an extra)
+
+    return {"features": _doubles(arms), "network": Network(**taken(options, NETWORK))}
+
+
+OPTIONS_OF: Mapping[Callable[[Arms, dict[str, Any]], Parts], tuple[str, ...]] = MappingProxyType(
+    {linear_parts: LINEAR, kernel_parts: (*KERNEL, "gamma"), network_parts: NETWORK}
+)

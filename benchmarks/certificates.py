@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import surepick as sp
-from surepick.randomness import stream
-from surepick.studies.certificate import certificate_document, write_document
-from surepick.studies.verify import verify_certificate
+from surepick.certificates.document import certificate_document, write_document
+from surepick.certificates.verify import verify_certificate
+from surepick.core.random_streams import stream
 
 POLICIES = {
     "certified-linear": {"norm_bound": 1.0},

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 
 import surepick as sp
-from surepick.embeddings.neural import ARCHITECTURES, PRECISIONS, ArmNetwork, Network
-from surepick.estimators.network import TRAINERS, train
+from surepick.embeddings.neural.network import ARCHITECTURES, PRECISIONS, ArmNetwork, Network
+from surepick.estimators.network_training import TRAINERS, train
 
 PULLS = 100
 SIZES = {"cpu": 1024, "cuda": 8192}  # of the square matrices

@@ -32,13 +32,13 @@ import numpy as np
 from scipy.optimize import linprog
 
 import surepick as sp
+from surepick.core.arrays import FloatArray
+from surepick.core.random_streams import stream
 from surepick.embeddings import GaussianKernel, KernelEmbedding
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.certified_neural import CertifiedNeural
-from surepick.policies.learning import remembered
-from surepick.randomness import stream
-from surepick.records import FloatArray
+from surepick.policies.certified.learned_embedding import remembered
+from surepick.policies.certified.neural import CertifiedNeural
 
 EPSILON, DELTA = 0.1, 0.05
 TABLES = ("photo_wf3", "buchwald_a")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 import surepick as sp
-from surepick.policies.xy_static import fixed_design_multiplier
+from surepick.policies.baselines.xy_static import fixed_design_multiplier
 
 MAX_PULLS = 1_000_000
 ONE_PULL = 1e-9  # growth

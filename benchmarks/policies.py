@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/policies.py --all [--seeds 3] [--policies rage,lucb] [--data DIR] ...
 
 Epsilon .1, delta .05. "pulls" is what a user pays: the mean over fresh seeds until the own stop (MNIST: a fifth
-of the seeds). "must" is the most that the mean may be. The references are surepick.complexity's:
+of the seeds). "must" is the most that the mean may be. The references are surepick.theory's:
 
     reference = 2 sigma^2 rho* log(1/(2.4 delta))        rho* for accuracy max(gap, epsilon)
     pac       = 2 sigma^2 H log(1/delta)                 H = min over epsilon-best i, designs, of
@@ -37,12 +37,13 @@ from typing import Any
 import numpy as np
 
 import surepick as sp
-from surepick.complexity import hardness, pac_complexity, reference_pulls, reward_norm
+from surepick.core.design import Embedding, IndependentArms
 from surepick.embeddings import GaussianKernel
+from surepick.linalg.blas_threads import one_thread
 from surepick.noise import largest_scale
 from surepick.policies.registry import policy_options
-from surepick.records import Embedding, IndependentArms
-from surepick.threads import one_thread
+from surepick.theory.hardness import hardness, pac_complexity, reference_pulls
+from surepick.theory.neural_dimension import reward_norm
 
 EPSILON, DELTA = 0.1, 0.05
 MNIST = "../shared/data/mnist"
@@ -69,7 +70,7 @@ def rows(mnist: str) -> dict[str, Row]:
         "sphere": Row(lambda seed: sphere(100, 10, seed), 1.0, 7_200),
         "soare": Row(lambda seed: sp.environments.soare(10, 0.6, seed), 1.0, 420),
         "digits": Row(sp.environments.digits, 2.0, 23_000),
-        "mnist": Row(lambda seed: sp.environments.mnist(mnist, seed), 2.0, 75_000, 0.2),
+        "mnist": Row(lambda seed: sp.bench.datasets.mnist(mnist, seed), 2.0, 75_000, 0.2),
     }
 
 
@@ -183,14 +184,14 @@ def places(mnist: str, data: str) -> dict[str, Place]:
     world = sp.environments
     return first | {
         "high-dimensional": Place(lambda seed: world.high_dimensional(20, EPSILON, seed), 1.0),
-        "yahoo-like": Place(lambda seed: world.yahoo_like(seed=seed), 1.0, 0),
+        "yahoo-like": Place(lambda seed: sp.bench.datasets.yahoo_like(seed=seed), 1.0, 0),
         "one better": Place(lambda seed: world.one_better(seed=seed), 5.1, 0),
-        "random network": Place(lambda seed: world.random_network(num_arms=200, seed=seed), 1.0, 0),
+        "random network": Place(lambda seed: sp.bench.datasets.random_network(num_arms=200, seed=seed), 1.0, 0),
         "crossed barrel": Place(lambda _: crossed_barrel(from_files), 20.0, 0, epsilon=10.0, gap_bound=60.0),
         "livecodebench": Place(
-            lambda _: world.livecodebench(from_files / "livecodebench", features_from="execution"), 2.0, 0
+            lambda _: sp.bench.datasets.livecodebench(from_files / "livecodebench", features_from="execution"), 2.0, 0
         ),
-        "open bandit": Place(lambda _: world.open_bandit(from_files / "obd"), 0.1, **bandit),
+        "open bandit": Place(lambda _: sp.bench.datasets.open_bandit(from_files / "obd"), 0.1, **bandit),
     }
 
 

@@ -15,11 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from surepick.cli.bench_tables import filled, number, oracle_row, own_row, rounds_rows, share_text
-from surepick.experiments import CellSummary, read_results, summarize
-from surepick.experiments.published import read_off
-from surepick.files import write_whole
-from surepick.reports.experiment_figures import experiment_figures
+from surepick.bench.cli.tables import filled, number, oracle_row, own_row, rounds_rows, share_text
+from surepick.bench.figures.figures import experiment_figures
+from surepick.bench.published_numbers import read_off
+from surepick.bench.results import read_results
+from surepick.bench.summary import CellSummary, summarize
+from surepick.core.files import write_whole
 from surepick.tables import read_table
 
 DOCUMENT = Path(__file__).parents[1] / "docs/reproduction.md"

@@ -13,9 +13,9 @@ import argparse
 import numpy as np
 
 import surepick as sp
-from surepick.complexity import cheapest_dimension, round_cost
-from surepick.policies.arm_elimination import ArmElimination
-from surepick.policies.dimension_rules import AdaptiveDimension
+from surepick.policies.dimension import cheapest_dimension, round_cost
+from surepick.policies.elimination.arm_elimination import ArmElimination
+from surepick.policies.elimination.dimension_rules import AdaptiveDimension
 
 
 def environments(seed):

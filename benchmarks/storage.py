@@ -43,7 +43,7 @@ import numpy as np
 from sqlalchemy.engine import make_url
 
 import surepick as sp
-from surepick.studies.durable import resume_study
+from surepick.studies.database import resume_study
 
 ARMS = 1_000
 PROCESSES = (1, 8)

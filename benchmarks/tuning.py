@@ -21,10 +21,12 @@ from pathlib import Path
 import numpy as np
 
 import surepick as sp
-from surepick.complexity import choose_kernel, reward_norm
+from surepick.core.arrays import FloatArray
+from surepick.core.observations import Observations
+from surepick.core.random_streams import stream
 from surepick.embeddings import GaussianKernel
-from surepick.randomness import stream
-from surepick.records import FloatArray, Observations
+from surepick.theory.neural_dimension import reward_norm
+from surepick.tuning.kernel import choose_kernel
 
 GRID = np.geomspace(1e-3, 1e3, 25)  # times one over the mean squared distance
 NUGGET = 1e-3  # variance of the noise that leave-one-out may assume on the true means, which have none

@@ -112,7 +112,7 @@ def every_certificate_is_of_the_published_form() -> Iterator[None]:
 
     import jsonschema
 
-    from surepick.studies import certificate
+    from surepick.certificates import document as certificate
 
     schema = json.loads(certificate.SCHEMA.read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)

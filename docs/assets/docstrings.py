@@ -5,7 +5,7 @@ from typing import Any
 
 import griffe
 
-OWN_DECORATOR = "surepick.records.record"
+OWN_DECORATOR = "surepick.core.arrays.record"
 OWN_SECTION = re.compile(r"^(Source|Cost|Differs from [a-z ]+):", re.MULTILINE)
 INLINE_SECTION = re.compile(r"(?<=[.;]) +(Cost|Differs from [a-z ]+):")
 SEVERAL_NAMES = re.compile(r"^( {4}\w+(?:, \w+)+):", re.MULTILINE)

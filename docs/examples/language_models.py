@@ -13,7 +13,7 @@ are drawn at random. Nothing is said about other questions: whoever wants the be
 needs a set that was drawn from the same source.
 
 The grades were really given (share of ten answers that passed) and are recorded on the benchmark's site (LiveCodeBench,
-CC BY-SA 4.0; not part of this repository). `sp.environments.livecodebench` says how to obtain them where they are
+CC BY-SA 4.0; not part of this repository). `sp.bench.datasets.livecodebench` says how to obtain them where they are
 missing. To ask a model is here to look its grade up.
 
     python docs/examples/language_models.py FOLDER        # holds testgen.csv or testgen.csv.gz
@@ -37,7 +37,7 @@ def ask_models(plan: sp.Plan, recorded: Environment, rng: np.random.Generator) -
 
 def run(directory: str | Path, *, epsilon: float = 0.05, seed: int = 0) -> sp.Study:
     """Ask, grade, tell, until one model is certified."""
-    recorded, rng = sp.environments.livecodebench(directory, "testgen"), np.random.default_rng(seed)
+    recorded, rng = sp.bench.datasets.livecodebench(directory, "testgen"), np.random.default_rng(seed)
     policy = sp.make_policy(
         "certified-independent", recorded.arms, epsilon=epsilon, delta=0.05, noise=sp.Bounded(0.0, 1.0)
     )
@@ -56,7 +56,7 @@ def main(directory: str) -> None:
     print(f"\nThe model to take: {answer.best_arm}")
     print(f"{answer.verdict}: {answer.promise}")
     print(f"{answer.pulls:,} questions instead of {everything:,}, {answer.pulls / everything:.0%}.")
-    short = sp.environments.livecodebench(directory, "testgen").gaps[answer.arm]
+    short = sp.bench.datasets.livecodebench(directory, "testgen").gaps[answer.arm]
     print(f"By all recorded answers the mean score of {answer.best_arm} is {short:.3f} below the largest.")
 
 

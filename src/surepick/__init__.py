@@ -16,10 +16,19 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surepick import complexity as complexity
+    from surepick import bench as bench
     from surepick import environments
-    from surepick.codec import from_json, to_json
-    from surepick.complexity import effective_dimension
+    from surepick import theory as theory
+    from surepick.certificates.document import write_certificate
+    from surepick.certificates.signature import sign_certificate
+    from surepick.certificates.verify import verify_certificate
+    from surepick.core.arms import Arms
+    from surepick.core.certificate import Certificate
+    from surepick.core.design import Allocation, Design, Embedding
+    from surepick.core.json import from_json, to_json
+    from surepick.core.observations import Observations
+    from surepick.core.plan import Plan
+    from surepick.core.step import RoundRecord, Step
     from surepick.designs import allocate, design_value, round_design, solve_design
     from surepick.embeddings import (
         FourierExpansion,
@@ -44,37 +53,26 @@ if TYPE_CHECKING:
         StorageError,
         SurepickError,
     )
-    from surepick.experiments import Run, simulate
     from surepick.forecasts import Forecast, forecast
     from surepick.noise import Bernoulli, Bounded, Noise, PilotGaussian, SubGaussian, parse_noise, pilot_noise
     from surepick.policies.base import Claim, Policy, Problem, Traits
+    from surepick.policies.dimension import effective_dimension
     from surepick.policies.registry import make_policy, paper_settings, policy_names
-    from surepick.records import (
-        Allocation,
-        Arms,
-        Certificate,
-        Design,
-        Embedding,
-        Observations,
-        Plan,
-        RoundRecord,
-        Step,
-    )
+    from surepick.simulation import Run, simulate
     from surepick.studies import Study
-    from surepick.studies.certificate import write_certificate
     from surepick.studies.registration import registration_code
-    from surepick.studies.signature import sign_certificate
-    from surepick.studies.verify import verify_certificate
     from surepick.tables import read_arms
+    from surepick.tuning.kernel import choose_kernel
 
 __version__ = "0.1.0"
 
 HOMES = {  # module -> public names in it: resolved on first use, so that a command loads what it needs
-    "surepick.codec": (
+    "surepick.core.json": (
         "from_json",
         "to_json",
     ),
-    "surepick.complexity": ("effective_dimension",),
+    "surepick.policies.dimension": ("effective_dimension",),
+    "surepick.tuning.kernel": ("choose_kernel",),
     "surepick.designs": (
         "allocate",
         "design_value",
@@ -104,10 +102,7 @@ HOMES = {  # module -> public names in it: resolved on first use, so that a comm
         "StorageError",
         "SurepickError",
     ),
-    "surepick.experiments": (
-        "Run",
-        "simulate",
-    ),
+    "surepick.simulation": ("Run", "simulate"),
     "surepick.forecasts": (
         "Forecast",
         "forecast",
@@ -127,32 +122,27 @@ HOMES = {  # module -> public names in it: resolved on first use, so that a comm
         "paper_settings",
         "policy_names",
     ),
-    "surepick.records": (
-        "Allocation",
-        "Arms",
-        "Certificate",
-        "Design",
-        "Embedding",
-        "Observations",
-        "Plan",
-        "RoundRecord",
-        "Step",
-    ),
+    "surepick.core.arms": ("Arms",),
+    "surepick.core.certificate": ("Certificate",),
+    "surepick.core.design": ("Allocation", "Design", "Embedding"),
+    "surepick.core.observations": ("Observations",),
+    "surepick.core.plan": ("Plan",),
+    "surepick.core.step": ("RoundRecord", "Step"),
     "surepick.studies": ("Study",),
-    "surepick.studies.certificate": ("write_certificate",),
+    "surepick.certificates.document": ("write_certificate",),
     "surepick.studies.registration": ("registration_code",),
-    "surepick.studies.signature": ("sign_certificate",),
-    "surepick.studies.verify": ("verify_certificate",),
+    "surepick.certificates.signature": ("sign_certificate",),
+    "surepick.certificates.verify": ("verify_certificate",),
     "surepick.tables": ("read_arms",),
 }
 NEED_EXTRAS = {  # name -> (module, package that it needs, extra)
-    "Network": ("surepick.embeddings.neural", "torch", "neural"),
-    "create_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
-    "list_studies": ("surepick.studies.durable", "sqlalchemy", "studies"),
-    "open_study": ("surepick.studies.durable", "sqlalchemy", "studies"),
-    "write_report": ("surepick.reports.study_report", "jinja2", "reports"),
+    "Network": ("surepick.embeddings.neural.network", "torch", "neural"),
+    "create_study": ("surepick.studies.database", "sqlalchemy", "studies"),
+    "list_studies": ("surepick.studies.database", "sqlalchemy", "studies"),
+    "open_study": ("surepick.studies.database", "sqlalchemy", "studies"),
+    "write_report": ("surepick.reports.study.page", "jinja2", "reports"),
 }
-PARTS = ("complexity", "environments")  # whose names are used as sp.environments.sphere; the second one is public
+PARTS = ("bench", "environments", "theory")  # whose names are used as sp.environments.sphere; the second one is public
 MODULE_OF = {name: module for module, names in HOMES.items() for name in names}
 
 
@@ -220,6 +210,7 @@ __all__ = [
     "SurepickError",
     "Traits",
     "allocate",
+    "choose_kernel",
     "design_value",
     "effective_dimension",
     "environments",

@@ -14,9 +14,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.validation import as_number, positive_number, storable_text, whole_number
 from surepick.errors import InvalidInput
-from surepick.records import FloatArray, IntArray
-from surepick.settings import as_number, positive_number, storable_text, whole_number
 from surepick.text import quoted
 
 

@@ -7,13 +7,13 @@ import pytest
 from test_policies import NAMES, make
 
 import surepick as sp
-from surepick.codec import encode
+from surepick.certificates.document import certificate_document
+from surepick.certificates.verify import verify_certificate
+from surepick.core.json import encode
+from surepick.core.observations import Observations
+from surepick.core.random_streams import stream
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.randomness import stream
-from surepick.records import Observations
-from surepick.studies.certificate import certificate_document
-from surepick.studies.verify import verify_certificate
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5], [0.3, 0.3]])
 MEANS = FEATURES @ np.array([0.9, 0.2])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.random_streams import stream
 from surepick.embeddings import IndependentEmbedding
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.randomness import stream
+from surepick.policies.certified.elimination import CertifiedElimination
 
 OPTIONS = {
     "certified-linear": {"norm_bound": 2.0},

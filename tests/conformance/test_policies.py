@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.codec import from_json, to_json
+from surepick.core.json import from_json, to_json
+from surepick.core.observations import Observations
 from surepick.policies.base import Policy, name_of, stopped
 from surepick.policies.certificate import certificate_of
-from surepick.records import Observations
 
 OPTIONS = {
     "certified-linear": {"norm_bound": 2.0},

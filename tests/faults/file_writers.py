@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from surepick import files
-from surepick.files import write_whole
-from surepick.studies.certificate import write_document
+from surepick.certificates.document import write_document
+from surepick.core import files
+from surepick.core.files import write_whole
 from surepick.tables import write_table
 
 ROWS = 4_000
@@ -104,7 +104,7 @@ def run(name: str, folder: Path, kills: int, seed: int) -> dict[str, int]:
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     if given["sabotaged"]:
-        for module in (files, sys.modules["surepick.studies.certificate"], sys.modules["surepick.tables.writing"]):
+        for module in (files, sys.modules["surepick.certificates.document"], sys.modules["surepick.tables.writing"]):
             module.write_whole = in_place
         globals()["write_whole"] = in_place
     print(json.dumps(run(given["name"], Path(given["folder"]), given["kills"], given["seed"])))

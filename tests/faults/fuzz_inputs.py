@@ -13,8 +13,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.experiments.rows import Replicate, Round, column_kinds
-from surepick.studies.certificate import sealed
+from surepick.bench.tables import Replicate, Round, column_kinds
+from surepick.certificates.document import sealed
 from surepick.tables import write_table
 
 IDS = ["älpha", "b", "c,c"]

@@ -24,9 +24,9 @@ import sqlalchemy as sa
 from study_workers import ENVIRONMENT, PLACE, Order, Worker, rewards_of, subject, watch
 
 import surepick as sp
-from surepick.studies.durable import create_study, resume_study
-from surepick.studies.log import Decision, Planned, Results
-from surepick.studies.sql_log import SqlLog
+from surepick.studies.database import create_study, resume_study
+from surepick.studies.logs.base import Decision, Planned, Results
+from surepick.studies.logs.sql.log import SqlLog
 
 FORK = multiprocessing.get_context("fork")
 BARRIER_SECONDS = 60.0
@@ -237,7 +237,7 @@ def main(kind: str, storm: Storm) -> dict[str, Any]:
     sa.create_engine(storm.url).dispose()
     doctor(storm.doctored)
     if kind == "killed creating":
-        import_module("surepick.studies.migrate")
+        import_module("surepick.studies.logs.sql.migrate")
         return create_again_and_again(storm)
     work, number = {
         "storm": (blow, storm.processes),

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import surepick as sp
-from surepick.studies import sql_turn
-from surepick.studies.durable import create_study, resume_study
+from surepick.studies.database import create_study, resume_study
+from surepick.studies.logs.sql import turn as sql_turn
 
 ARMS = 400
 Call = tuple[float, float]

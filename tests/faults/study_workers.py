@@ -29,10 +29,10 @@ import numpy as np
 import sqlalchemy as sa
 
 import surepick as sp
-from surepick.randomness import stream
-from surepick.studies.durable import open_study, resume_study
-from surepick.studies.fold import Fold
-from surepick.studies.sql_log import SqlLog
+from surepick.core.random_streams import stream
+from surepick.studies.database import open_study, resume_study
+from surepick.studies.logs.sql.log import SqlLog
+from surepick.studies.replay import Fold
 
 WORKERS = ("ann", "bob")
 SUBJECTS = {  # policy, options, arms, features, epsilon, sigma

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from surepick.experiments import read_results
-from surepick.experiments.results import Results
+from surepick.bench.results import Results, read_results
 
 COMMAND = [
     sys.executable,

@@ -32,7 +32,7 @@ def test_a_norm_bound_far_too_small_on_digits(name, norm_bound, paper):
 @pytest.mark.parametrize("name", NORM_POLICIES)
 def test_a_norm_bound_far_too_small_on_mnist(name, paper, mnist_directory):
     settings = sp.paper_settings(name) if paper else {}
-    run = answer(name, sp.environments.mnist(mnist_directory), norm_bound=1e-6, **settings)
+    run = answer(name, sp.bench.datasets.mnist(mnist_directory), norm_bound=1e-6, **settings)
     assert not_confident_and_wrong(run)
     if settings:  # compressed by its literal rule, and caught by it
         assert run.verdict == "heuristic"

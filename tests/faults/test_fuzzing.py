@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.experiments.results import read_results
-from surepick.studies.durable import list_studies, open_study, resume_study
-from surepick.studies.leases import parse_duration
+from surepick.bench.results import read_results
+from surepick.studies.database import list_studies, open_study, resume_study
+from surepick.studies.logs.leases import parse_duration
 from surepick.tables import grouped_arms, read_arms, read_table
 from surepick.text import LONGEST
 

@@ -12,8 +12,8 @@ from study_storms import Storm, run_storm
 from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, run_supervisor, start_alone, subject
 
 import surepick as sp
-from surepick.studies import sql_schema as tables
-from surepick.studies.durable import create_study, list_studies, open_study
+from surepick.studies.database import create_study, list_studies, open_study
+from surepick.studies.logs.sql import schema as tables
 
 MOST_STUDIES = 12  # a study may be over before enough workers were killed; then another one is begun
 

@@ -14,9 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 import surepick as sp
-from surepick.studies import sql_engine, sql_log
-from surepick.studies.durable import list_studies, resume_study
-from surepick.studies.leases import format_time
+from surepick.studies.database import list_studies, resume_study
+from surepick.studies.logs.leases import format_time
+from surepick.studies.logs.sql import engine as sql_engine
+from surepick.studies.logs.sql import log as sql_log
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"])
 MEANS = np.array([0.9, 0.2, 0.66, -0.3])

@@ -10,9 +10,9 @@ from study_storms import Storm, num_own, row_of, run_storm, told_by
 from study_workers import subject
 
 import surepick as sp
-from surepick.studies import sql_schema as tables
-from surepick.studies.durable import create_study, open_study, resume_study
-from surepick.studies.sql_log import SqlLog
+from surepick.studies.database import create_study, open_study, resume_study
+from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql.log import SqlLog
 
 
 def storm_on(url: str, folder, **options) -> Storm:

@@ -17,8 +17,8 @@ from sqlalchemy.engine import make_url
 from study_waits import create, most_overtaken, run_writers
 
 import surepick as sp
-from surepick.studies import line, patience, postgres
-from surepick.studies.durable import list_studies, resume_study
+from surepick.studies.database import list_studies, resume_study
+from surepick.studies.logs.sql import line, patience, postgres
 
 ARMS = sp.Arms([[1.0], [0.5], [0.2], [0.1]], ["a", "b", "c", "d"])
 NOTHING = "Nothing of this call was stored"
@@ -240,7 +240,7 @@ def test_too_many_connections(postgres_url, narrow_url):
     ],
 )
 def test_all_ways_to_say_too_many(said):
-    from surepick.studies.sql_engine import in_words
+    from surepick.studies.logs.sql.engine import in_words
 
     error = sa.exc.OperationalError("SELECT 1", {}, Exception(f"connection failed: {said}"))
     with (
@@ -334,7 +334,7 @@ LINUX = pytest.mark.skipif(line.fcntl is None, reason="there is a line where the
 STANDING = """
 import sys, time
 from pathlib import Path
-from surepick.studies.line import in_line
+from surepick.studies.logs.sql.line import in_line
 with in_line(Path(sys.argv[1]), 60):
     print("ready", flush=True)
     time.sleep(600)

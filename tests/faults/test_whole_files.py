@@ -12,9 +12,9 @@ import pytest
 from file_writers import WRITERS
 
 import surepick as sp
-from surepick import files
-from surepick.files import write_whole
-from surepick.studies.certificate import write_document
+from surepick.certificates.document import write_document
+from surepick.core import files
+from surepick.core.files import write_whole
 from surepick.tables import write_table
 
 PROGRAM = Path(__file__).with_name("file_writers.py")
@@ -257,7 +257,7 @@ def test_a_device_is_written_to():
 
 PRINTING = """
 import sys
-from surepick.files import write_whole
+from surepick.core.files import write_whole
 print("before")
 write_whole(sys.argv[1], b"content\\n")
 print("after")

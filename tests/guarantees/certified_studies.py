@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import surepick as sp
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
 from surepick.policies.base import stopped
-from surepick.policies.certification import CertifiedState
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.policies.epochs import Epoch
-from surepick.records import Observations, Plan
+from surepick.policies.certified.candidate_test import Epoch
+from surepick.policies.certified.conclusion import CertifiedState
+from surepick.policies.certified.elimination import CertifiedElimination
 
 Ask = Callable[[CertifiedState], Plan]
 Told = Callable[[CertifiedState, Plan, Observations, CertifiedState], CertifiedState]  # before, .., after -> after

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import surepick as sp
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
 from surepick.policies.certificate import certificate_of
-from surepick.records import Observations, Plan
-from surepick.studies import MemoryLog
+from surepick.studies.logs.memory import MemoryLog
 
 DELTA = 0.05
 EPSILON = 1.0

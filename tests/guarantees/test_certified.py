@@ -31,8 +31,8 @@ from certified_studies import (
 
 import surepick as sp
 from surepick.errors import ContractError
-from surepick.policies import epochs as epochs_module
-from surepick.policies.epochs import opened
+from surepick.policies.certified import candidate_test as epochs_module
+from surepick.policies.certified.candidate_test import opened
 
 A_PART_AND_ALL = [100, pytest.param(2000, marks=pytest.mark.slow)]  # runs; `make prove` has all of them
 

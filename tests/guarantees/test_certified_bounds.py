@@ -6,9 +6,10 @@ from bounds import failures_allowed
 from certified_studies import DELTAS, RIVALS, known_candidate
 
 import surepick as sp
-from surepick.policies import certification
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
 from surepick.policies.base import stopped
-from surepick.records import Observations, Plan
+from surepick.policies.certified import conclusion as certification
 
 
 def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, seed: int = 0) -> int:

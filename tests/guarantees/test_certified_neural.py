@@ -17,12 +17,14 @@ from scipy.optimize import linprog
 from test_neural_fact import one_among_a_hundred
 
 import surepick as sp
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.certification import CertifiedState
-from surepick.policies.certified_neural import CertifiedNeural
-from surepick.policies.learning import learn, remembered
-from surepick.records import Embedding, Observations, Plan
+from surepick.policies.certified.conclusion import CertifiedState
+from surepick.policies.certified.learned_embedding import learn, remembered
+from surepick.policies.certified.neural import CertifiedNeural
 
 DELTAS = [0.05, 0.3]
 GAP = 1.02  # epsilon is 1
@@ -243,7 +245,7 @@ class Life:
 @functools.cache
 def life(environment: int, studies: int, bound: float | None = None) -> Life:
     """The declared number is from the known truth: where a study met a larger misfit, all are done again with it."""
-    world = sp.environments.random_network(seed=environment, sigma=0.05)
+    world = sp.bench.datasets.random_network(seed=environment, sigma=0.05)
     bound = pilot_bound(world) if bound is None else bound
     while True:
         policy = make(world, epsilon=0.1, misspecification=bound)
@@ -290,7 +292,7 @@ def test_ten_random_networks_take_fewer_pulls_with_valid_bounds():
 
 def shuffled() -> World:
     """The features of a random network, given to other arms."""
-    world = sp.environments.random_network(seed=1, sigma=0.05)
+    world = sp.bench.datasets.random_network(seed=1, sigma=0.05)
     order = np.random.default_rng(5).permutation(world.num_arms)
     return World(arms=sp.Arms(world.arms.features[order]), means=world.means, noise=world.noise)
 

@@ -29,9 +29,10 @@ from certified_studies import (
 )
 
 import surepick as sp
-from surepick.estimators.lens import Lens
-from surepick.policies import certification, certified_elimination
-from surepick.policies.epochs import Epoch
+from surepick.estimators.contrast_weights import Lens
+from surepick.policies.certified import conclusion as certification
+from surepick.policies.certified import elimination as certified_elimination
+from surepick.policies.certified.candidate_test import Epoch
 
 # --- the bias omitted
 

@@ -7,8 +7,9 @@ import pytest
 from bounds import failures_allowed
 
 import surepick as sp
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
 from surepick.estimators import lack_of_fit, least_squares, norm_contradicted
-from surepick.records import Embedding, Observations
 
 LEVEL, TRIALS = 0.05, 2000
 
@@ -103,7 +104,7 @@ def test_a_thousand_honest_studies_stay_certified():
 
 
 def test_the_level_is_spent_over_rounds_looks_and_checks():
-    from surepick.policies.belief import FALSE_ALARM, check_level
+    from surepick.policies.model_checks import FALSE_ALARM, check_level
 
     spent = sum(2 * 8 * check_level(k, 8) for k in range(1, 100_000))
     assert spent <= FALSE_ALARM
@@ -123,7 +124,7 @@ def test_nothing_is_checked_or_reserved_where_every_list_of_means_is_representab
 
 
 def test_reserved_pulls_are_few_and_spread():
-    from surepick.policies.belief import reserved_pulls
+    from surepick.policies.model_checks import reserved_pulls
 
     features = np.random.default_rng(0).normal(size=(100, 4))
     embedding = sp.LinearEmbedding(features, norm_bound=1.0)

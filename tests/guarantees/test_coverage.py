@@ -7,8 +7,9 @@ import pytest
 from bounds import failures_allowed
 
 import surepick as sp
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
 from surepick.estimators import anytime_radius, estimate, least_squares, noise_multiplier
-from surepick.records import Embedding, Observations
 
 DELTA, TRIALS = 0.05, 4000
 

@@ -7,8 +7,8 @@ import pytest
 from bounds import failures_allowed
 
 import surepick as sp
+from surepick.core.random_streams import stream
 from surepick.estimators import anytime_radius, mixture_radius
-from surepick.randomness import stream
 
 WALKS, STEPS, DELTA = 2_000, 4_000, 0.2
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import COMMANDS, app
-from surepick.studies import telling
+from surepick.studies import recording
 
 QUICK = 700  # studies
 
@@ -100,7 +100,7 @@ def home(tmp_path, monkeypatch):
 
     def make(name: str) -> Home:
         ticks = itertools.count(1_750_000_000)
-        monkeypatch.setattr("surepick.studies.leases.time", SimpleNamespace(time=lambda: float(next(ticks))))
+        monkeypatch.setattr("surepick.studies.logs.leases.time", SimpleNamespace(time=lambda: float(next(ticks))))
         return Home(tmp_path / name)
 
     return make
@@ -218,7 +218,7 @@ def test_every_command_about_studies_is_compared():
     """A new command belongs into one of the lists: it shows something, or it changes something."""
     known = SHOWN.keys() | OF_ALL.keys() | ENDING.keys() | WRITING
     for command, (module, function) in COMMANDS.items():
-        found = getattr(import_module(f"surepick.cli.{module}"), function)
+        found = getattr(import_module(module), function)
         if callable(found) and "url" in inspect.signature(found).parameters:
             assert command in known, f"{command!r} takes a study: say in this file whether it shows something of it"
 
@@ -246,11 +246,11 @@ def fresh_with_a_value(log, results, ids):
         raise sp.InvalidInput(f"{error} It was {[known.total for known in told.values()]}.") from error
 
 
-FRESH = telling.fresh
+FRESH = recording.fresh
 SABOTEURS = {
-    "a status with the mean so far": ("surepick.cli.study_answers.status", status_with_the_mean_so_far),
+    "a status with the mean so far": ("surepick.cli.commands.study_answers.status", status_with_the_mean_so_far),
     "a recommendation from the open plan": ("surepick.studies.study.Study.recommend", recommend_with_what_is_open),
-    "a message with the stored value": ("surepick.studies.telling.fresh", fresh_with_a_value),
+    "a message with the stored value": ("surepick.studies.recording.fresh", fresh_with_a_value),
 }
 
 

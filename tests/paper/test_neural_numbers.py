@@ -129,13 +129,13 @@ def check_mnist(label: str, runs: Iterable[sp.Run]) -> None:
 
 @pytest.mark.parametrize("seeds", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_mnist(seeds, mnist_directory):
-    environment = sp.environments.mnist(mnist_directory)
+    environment = sp.bench.datasets.mnist(mnist_directory)
     check_mnist("MNIST", (play("neural-embedding", environment, seed) for seed in range(seeds)))
 
 
 @pytest.mark.slow
 def test_mnist_with_images_drawn_anew(mnist_directory):
-    environments = (sp.environments.mnist(mnist_directory, seed=seed) for seed in range(50))
+    environments = (sp.bench.datasets.mnist(mnist_directory, seed=seed) for seed in range(50))
     check_mnist("MNIST, new images", (play("neural-embedding", each, seed) for seed, each in enumerate(environments)))
 
 
@@ -143,7 +143,7 @@ def test_mnist_with_images_drawn_anew(mnist_directory):
 
 
 def test_plain_means_on_mnist(mnist_directory):
-    environment = sp.environments.mnist(mnist_directory)
+    environment = sp.bench.datasets.mnist(mnist_directory)
     done, pulls = measured("plain means, MNIST", (play("means-neural-rule", environment, seed) for seed in range(50)))
     assert pulls == pytest.approx(28_184, rel=0.05)
     assert all(run.success for run in done)

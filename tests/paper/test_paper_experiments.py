@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from surepick.experiments import CellSummary, experiments, run_experiments, summarize
+from surepick.bench.paper_experiments import experiments
+from surepick.bench.runner import run_experiments
+from surepick.bench.summary import CellSummary, summarize
 
 TOLERANCE = 0.07
 MINUTES = 60.0

@@ -154,7 +154,7 @@ def test_unknown_misspecification_in_two_dimensions(num_arms, golden):
     [("fixed-linear", {"norm_bound": 1e-5}), ("fixed-kernel", {"norm_bound": 2.5e-3, "gamma": 9e-5})],
 )
 def test_mnist_with_algorithm_3(name, options, mnist_directory):
-    environments = [sp.environments.mnist(mnist_directory, seed=seed) for seed in range(8)]
+    environments = [sp.bench.datasets.mnist(mnist_directory, seed=seed) for seed in range(8)]
     pulls = mean_oracle(name, environments, **options)
     print(f"\n{name} on MNIST: {pulls:,.0f} oracle pulls (median of 8)")
     assert 2.4e5 <= pulls <= 2.9e5

@@ -8,19 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.complexity import (
-    achievable_gap,
-    critical_round,
-    embedding_design,
-    hardness,
-    least_critical_round,
-    linear_hardness,
-    relaxation_bound,
-    upper_bound_fixed,
-    worst_gap,
-)
-from surepick.complexity.hardness import linear_part
-from surepick.records import Embedding, IndependentArms
+from surepick.core.design import Embedding, IndependentArms
+from surepick.policies.dimension import embedding_design, worst_gap
+from surepick.theory.critical_round import achievable_gap, critical_round, least_critical_round
+from surepick.theory.hardness import hardness, linear_hardness, linear_part, relaxation_bound
+from surepick.theory.upper_bounds import upper_bound_fixed
 
 SAFE = 1 + 1e-6
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from surepick.core.arrays import record
 from surepick.estimators import LeastSquaresEstimate, least_squares
-from surepick.policies import rules, screen
-from surepick.policies.rules import Comparison, compare
-from surepick.records import record
+from surepick.policies.elimination import pair_screening as screen
+from surepick.policies.elimination import rule as rules
+from surepick.policies.elimination.rule import Comparison, compare
 
 CLOSE = 1e-9  # relative: pairs that are this close to the border may go either way
 ROWS = 400

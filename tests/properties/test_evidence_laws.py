@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
 from surepick.estimators import batch_evidence, noise_allowance, with_squares
-from surepick.estimators.lens import Lens
-from surepick.records import Embedding, IndependentArms, Observations
+from surepick.estimators.contrast_weights import Lens
 
 EPSILON = 0.1
 
@@ -182,7 +183,7 @@ def test_unknown_squares_are_taken_for_the_largest_possible():
 
 def test_squares_that_lost_digits_are_not_taken_for_a_small_scatter():
     """The border lets squares fall short by a millionth; far from 0 that is more than all the scatter there is."""
-    from surepick.estimators.noise_allowance import scatter_of
+    from surepick.estimators.noise_mgf import scatter_of
 
     rewards = 2000.0 + np.array([0.0, 1.0] * 20)
     sums, squares = np.array([rewards.sum()]), np.array([np.sum(rewards**2) * (1.0 - 1e-6)])

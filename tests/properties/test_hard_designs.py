@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import surepick as sp
-from surepick.complexity import cheapest_dimension
+from surepick.core.design import Design, Embedding
+from surepick.core.observations import Observations
 from surepick.designs import solve_design, solve_star_design, solve_target_design
 from surepick.errors import SurepickError
-from surepick.policies import steering
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
+from surepick.policies.certified import sampling_rule as steering
+from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
-from surepick.records import Design, Embedding, Observations
 
 TOLERANCE = 0.05
 HARMLESS = 1e5  # condition of the features up to which plain floating point is an oracle

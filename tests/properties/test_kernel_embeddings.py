@@ -17,7 +17,7 @@ from surepick.embeddings import (
     NeuralTangentKernel,
     PolynomialKernel,
 )
-from surepick.embeddings.expansions import Expansion
+from surepick.embeddings.mercer.eigenfunctions import Expansion
 
 KERNELS = [
     GaussianKernel(0.05),

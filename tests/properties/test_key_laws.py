@@ -121,7 +121,7 @@ def test_the_laws_would_notice_what_each_part_does(monkeypatch, saboteur, again)
 
 
 def test_the_laws_would_notice_that_numbers_are_not_looked_up(monkeypatch):
-    monkeypatch.setattr("surepick.studies.telling.other_spellings", lambda _: {})
+    monkeypatch.setattr("surepick.studies.recording.other_spellings", lambda _: {})
     assert counted_twice(opened(), "A", "7", "7.0")
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.estimators import least_squares
-from surepick.policies.rules import compare
+from surepick.policies.elimination.rule import compare
 
 cases = settings(max_examples=100, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

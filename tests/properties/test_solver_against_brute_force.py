@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surepick.core.design import Design
 from surepick.designs import solve_design
-from surepick.records import Design
 
 TOLERANCE = 0.01
 BATCH = 25

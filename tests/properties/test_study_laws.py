@@ -9,12 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.codec import encode, to_json
-from surepick.randomness import stream
-from surepick.records import Observations
-from surepick.studies import MemoryLog, fold, telling
-from surepick.studies.audit import first_difference
-from surepick.studies.durable import resume_study
+from surepick.core.diff import first_difference
+from surepick.core.json import encode, to_json
+from surepick.core.observations import Observations
+from surepick.core.random_streams import stream
+from surepick.studies import recording
+from surepick.studies import replay as fold
+from surepick.studies.database import resume_study
+from surepick.studies.logs.memory import MemoryLog
 
 IDS = ("a", "b", "c")
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
@@ -214,7 +216,7 @@ def fails(name: str, seed: int) -> bool:
 @pytest.mark.parametrize("name", POLICIES)
 def test_retries_that_count_again_would_be_noticed(name, monkeypatch):
     assert not any(fails(name, seed) for seed in range(5))
-    monkeypatch.setattr(telling, "fresh", counted_twice)
+    monkeypatch.setattr(recording, "fresh", counted_twice)
     assert all(fails(name, seed) for seed in range(5))
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import certificate_flips as flips
 
+from surepick.certificates import document as certificate
+from surepick.certificates import verify_facts
+from surepick.certificates.document import document_of  # as it is before tests compare what it makes with the schema
+from surepick.certificates.seal import sealed
+from surepick.certificates.verify import BROKEN, verify_certificate
 from surepick.errors import SurepickError
-from surepick.studies import certificate, verify_facts
-from surepick.studies.certificate import document_of  # as it is before tests compare what it makes with the schema
-from surepick.studies.seal import sealed
-from surepick.studies.verify import BROKEN, verify_certificate
 
 ANOTHER_MACHINE = "0" * 16
 

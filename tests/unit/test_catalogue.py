@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.environments import make_environment
-from surepick.experiments import Experiment, experiment, experiment_names, play
-from surepick.experiments.catalogue import PAPER
-from surepick.experiments.published import PUBLISHED
-from surepick.experiments.spec import Cell
+from surepick.bench.datasets.registry import make_environment
+from surepick.bench.paper_experiments import PAPER, experiment, experiment_names
+from surepick.bench.published_numbers import PUBLISHED
+from surepick.bench.replicate import play
+from surepick.bench.spec import Cell, Experiment
 
 SMALLER = {  # the options that make an environment quick
     "two-clusters": {"num_arms": 40, "dim": 5},

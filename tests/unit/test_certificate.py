@@ -17,14 +17,15 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.certificates import document as certificate
+from surepick.certificates import verify_facts, verify_plans
+from surepick.certificates.comparison import Comparison
+from surepick.certificates.document import certificate_document
+from surepick.certificates.seal import digest
+from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.randomness import stream
-from surepick.studies import certificate, verify_facts, verify_plans
-from surepick.studies.certificate import certificate_document
-from surepick.studies.comparison import Comparison
-from surepick.studies.seal import digest
-from surepick.studies.verify import verify_certificate
+from surepick.core.random_streams import stream
+from surepick.policies.certified.elimination import CertifiedElimination
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "certificates"
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5]])
@@ -442,7 +443,7 @@ def test_where_numbers_round_otherwise_brackets_are_compared(document):
 
 ANOTHER_KERNEL = """
 import json, sys
-from surepick.studies.verify import verify_certificate
+from surepick.certificates.verify import verify_certificate
 results = [verify_certificate(path) for path in sys.argv[1:]]
 print(json.dumps([[one.holds, str(one)] for one in results]))
 """

@@ -14,10 +14,11 @@ import pytest
 from test_certificate import study_of
 from typer.testing import CliRunner
 
+from surepick.certificates import document as certificate
+from surepick.certificates import verify_plans
+from surepick.certificates.document import certificate_document
+from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
-from surepick.studies import certificate, verify_plans
-from surepick.studies.certificate import certificate_document
-from surepick.studies.verify import verify_certificate
 
 SUBJECTS = {
     "certified-linear": {"norm_bound": 2.0},

@@ -16,21 +16,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.embeddings.neural import ArmNetwork, Network
-from surepick.estimators import batch_evidence, bias_ahead, evidence, noise_allowance, with_squares
-from surepick.estimators.evidence import GENEROUS
-from surepick.estimators.lens import Lens
-from surepick.estimators.network import left_out, plausible_regularization, train
-from surepick.estimators.steady_weights import steady_flows
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.embeddings.neural.network import ArmNetwork, Network
+from surepick.estimators import batch_evidence, bias_ahead, noise_allowance, with_squares
+from surepick.estimators import e_values as evidence
+from surepick.estimators.bias_robust_weights import steady_flows
+from surepick.estimators.contrast_weights import Lens
+from surepick.estimators.e_values import GENEROUS
+from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.noise import failure_probability
-from surepick.policies import learning, neural_steering
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.certified_neural import UNDECLARED, CertifiedNeural
-from surepick.policies.epochs import epoch_of
-from surepick.policies.learning import learn
-from surepick.policies.neural_steering import HEDGES
-from surepick.records import Embedding, Observations, Plan
+from surepick.policies.certified import learned_embedding as learning
+from surepick.policies.certified import neural_sampling_rule as neural_steering
+from surepick.policies.certified.candidate_test import epoch_of
+from surepick.policies.certified.learned_embedding import learn
+from surepick.policies.certified.neural import UNDECLARED, CertifiedNeural
+from surepick.policies.certified.neural_sampling_rule import HEDGES
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 from test_evidence_laws import EPSILON, past
@@ -588,20 +592,20 @@ def test_an_epoch_starts_at_its_weight_and_only_its_own_batches_count():
 
 
 def test_a_random_network_is_on_the_unit_interval_and_a_function_of_its_seed():
-    world = sp.environments.random_network(num_arms=50, dim=4, hidden=8, sigma=0.3, seed=3)
+    world = sp.bench.datasets.random_network(num_arms=50, dim=4, hidden=8, sigma=0.3, seed=3)
     assert world.arms.features.shape == (50, 4)
     assert world.means.shape == (50,)
     assert (world.means.min(), world.means.max()) == (0.0, 1.0)
     assert world.noise == sp.SubGaussian(0.3)
-    again = sp.environments.random_network(num_arms=50, dim=4, hidden=8, sigma=0.3, seed=3)
+    again = sp.bench.datasets.random_network(num_arms=50, dim=4, hidden=8, sigma=0.3, seed=3)
     assert np.array_equal(again.means, world.means)
     assert np.array_equal(again.arms.features, world.arms.features)
-    other = sp.environments.random_network(num_arms=50, dim=4, hidden=8, sigma=0.3, seed=4)
+    other = sp.bench.datasets.random_network(num_arms=50, dim=4, hidden=8, sigma=0.3, seed=4)
     assert not np.array_equal(other.means, world.means)
-    default = sp.environments.random_network()
+    default = sp.bench.datasets.random_network()
     assert default.arms.features.shape == (500, 10)
     assert default.arms.features.std(axis=0)[[0, 9]] == pytest.approx([1.0, 0.1], rel=0.15)
-    flat = sp.environments.random_network(decay=0.0)
+    flat = sp.bench.datasets.random_network(decay=0.0)
     assert flat.arms.features.std(axis=0) == pytest.approx(np.ones(10), rel=0.15)
 
 
@@ -618,7 +622,7 @@ def test_a_random_network_is_on_the_unit_interval_and_a_function_of_its_seed():
 )
 def test_a_random_network_without_meaning_is_refused(changes, message):
     with pytest.raises(sp.InvalidInput, match=message):
-        sp.environments.random_network(**changes)
+        sp.bench.datasets.random_network(**changes)
 
 
 @pytest.mark.parametrize("noise", [sp.SubGaussian(0.1), sp.Bernoulli()])

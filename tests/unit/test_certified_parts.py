@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
 from surepick.designs import design_value, independent_star_design, solve_star_design
-from surepick.policies import steering
-from surepick.policies.epochs import Epoch, advanced, epoch_of, next_weight, opened
-from surepick.records import Embedding, IndependentArms, Observations
+from surepick.policies.certified import sampling_rule as steering
+from surepick.policies.certified.candidate_test import Epoch, advanced, epoch_of, next_weight, opened
 
 THRESHOLD = math.log(20.0)
 
@@ -31,7 +32,7 @@ def test_an_epoch_is_opened_once():
 
 def test_weights_beyond_one_are_refused(monkeypatch):
     epochs = opened((), 0, 5)
-    monkeypatch.setattr("surepick.policies.epochs.next_weight", lambda _: 0.6)
+    monkeypatch.setattr("surepick.policies.certified.candidate_test.next_weight", lambda _: 0.6)
     with pytest.raises(sp.ContractError, match="exceed 1"):
         opened(epochs, 1, 5)
 
@@ -132,7 +133,7 @@ def test_the_first_batch_of_rewards_of_unknown_variance_is_small():
 
 
 def test_many_arms_are_compared_with_a_central_one_at_first(monkeypatch):
-    monkeypatch.setattr("surepick.policies.steering.HEURISTIC_MANY", 10)
+    monkeypatch.setattr("surepick.policies.certified.sampling_rule.HEURISTIC_MANY", 10)
     features = np.random.default_rng(3).normal(size=(40, 3))
     star = steering.opening_design(Embedding(features, 0.0), 0.01)
     all_pairs = sp.solve_design(features)

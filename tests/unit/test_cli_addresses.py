@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import COMMANDS, app, main
-from surepick.cli.studies import PASSWORD, given_url
-from surepick.studies.durable import list_studies
+from surepick.cli.commands.studies import PASSWORD, given_url
+from surepick.studies.database import list_studies
 
 SECRET = "secretword"
 WARNED = "there is a password in the command"

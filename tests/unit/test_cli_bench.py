@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.bench.cli.tables import number
+from surepick.bench.results import read_results
 from surepick.cli.app import app
-from surepick.cli.bench_tables import number
-from surepick.experiments import read_results
 
 RUN = [
     "bench",
@@ -97,7 +97,7 @@ def test_generated_data_are_announced(tmp_path):
 
 
 def test_failures_are_reported(tmp_path, monkeypatch):
-    from surepick.experiments import replicate
+    from surepick.bench import replicate
 
     def broken(*_args, **_options):
         raise ArithmeticError("no luck")

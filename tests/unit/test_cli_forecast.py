@@ -14,7 +14,7 @@ import surepick as sp
 from surepick.cli.app import app
 from surepick.environments import table as read_table
 from surepick.environments.rewards import law_of
-from surepick.experiments import simulate
+from surepick.simulation import simulate
 
 ROW = {"name", "policy", "options", "spec", "worst", "guess", "warnings", "believable", "refusal"}
 FORECAST = {"rounds", "total", "lowest", "highest", "rehearsals", "guess", "uniform", "guess_norm", "warnings"}

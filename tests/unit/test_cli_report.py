@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.certificates.document import certificate_document
 from surepick.cli.app import app, main
-from surepick.studies.certificate import certificate_document
 
 IDS = ("a b", "c,d", 'e"f', "é/ü", "-x $(y)")
 

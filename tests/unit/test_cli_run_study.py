@@ -16,11 +16,11 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.answers import certificate_json
 from surepick.cli.app import app, main
-from surepick.studies.command import Command, Outcome
-from surepick.studies.durable import open_study
-from surepick.studies.measuring import Loop, MeasurementFailed
+from surepick.cli.format_certificate import certificate_json
+from surepick.studies.database import open_study
+from surepick.studies.runner.loop import Loop, MeasurementFailed
+from surepick.studies.runner.program import Command, Outcome
 
 MEANS = {"a": 0.9, "b": 0.25, "c": 0.5}
 AWKWARD = (

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from workbooks import csv_rows
 
 import surepick as sp
+from surepick.certificates.document import certificate_document
 from surepick.cli.app import app, main
-from surepick.studies.certificate import certificate_document
-from surepick.studies.durable import resume_study
-from surepick.studies.sql_log import SqlLog
+from surepick.studies.database import resume_study
+from surepick.studies.logs.sql.log import SqlLog
 
 IDS = ("a b", "c,d", 'e"f', "é/ü", "-x $(y)")
 MEANS = dict(zip(IDS, (0.9, 0.2, 0.55, 0.1, 0.4), strict=True))
@@ -643,7 +643,7 @@ def test_a_damaged_database_is_a_storage_failure(paint, refused):
 
 
 def test_a_password_is_not_printed(lab):
-    from surepick.cli.studies import command_line
+    from surepick.cli.commands.studies import command_line
 
     line = command_line("ask", "postgresql+psycopg://ann:secretword@host/lab?password=secretword", "my study")
     assert "secretword" not in line

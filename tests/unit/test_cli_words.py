@@ -9,10 +9,10 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.answers import print_certificate, print_rounds
 from surepick.cli.app import COMMANDS, PANELS, app, as_written
+from surepick.cli.format_certificate import print_certificate, print_rounds
+from surepick.core.step import RoundRecord
 from surepick.noise import informative
-from surepick.records import RoundRecord
 
 
 def two_rounds(value: float) -> tuple[RoundRecord, ...]:

@@ -35,7 +35,7 @@ from fresh_modules import FreshModules
 from typer.testing import CliRunner
 
 from surepick.cli.app import app
-from surepick.threads import one_thread
+from surepick.linalg.blas_threads import one_thread
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.complexity import (
+from surepick.core.design import IndependentArms
+from surepick.designs import independent_design
+from surepick.policies.dimension import (
     bias,
     cheapest_dimension,
     effective_dimension,
@@ -15,8 +17,6 @@ from surepick.complexity import (
     uniform_pulls,
     worst_gap,
 )
-from surepick.designs import independent_design
-from surepick.records import IndependentArms
 
 
 class Family:

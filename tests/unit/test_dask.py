@@ -8,7 +8,9 @@ from pathlib import Path
 import joblib
 import pytest
 
-from surepick.experiments import EnvironmentSpec, PolicySpec, crossed, read_results, run_experiments
+from surepick.bench.results import read_results
+from surepick.bench.runner import run_experiments
+from surepick.bench.spec import EnvironmentSpec, PolicySpec, crossed
 
 SMALL = crossed(
     "small",

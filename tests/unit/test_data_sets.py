@@ -8,6 +8,7 @@ import pytest
 
 import surepick as sp
 from surepick import environments
+from surepick.bench import datasets
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.noise import Bernoulli, Bounded, SubGaussian
 
@@ -26,7 +27,7 @@ def networks(tmp_path):
 
 
 def test_a_network_is_its_layers_and_a_pull_one_of_its_trainings(networks):
-    env = environments.nasbench_macro(networks)
+    env = datasets.nasbench_macro(networks)
     assert env.arms.ids == ("00000000", "00000012")
     np.testing.assert_array_equal(env.arms.features[0], np.tile([1.0, 0, 0], 8))
     np.testing.assert_array_equal(env.arms.features[1], [*np.tile([1.0, 0, 0], 6), 0, 1, 0, 0, 0, 1])
@@ -38,7 +39,7 @@ def test_a_network_is_its_layers_and_a_pull_one_of_its_trainings(networks):
 
 
 def test_a_pull_can_be_a_single_test_image(networks):
-    env = environments.nasbench_macro(networks, reward="image")
+    env = datasets.nasbench_macro(networks, reward="image")
     assert env.noise == Bernoulli()
     seen = env.pull([1000, 1000], np.random.default_rng(0))
     assert seen.sums == pytest.approx([510, 910], abs=90)
@@ -64,18 +65,18 @@ def test_another_table_of_networks_is_refused(networks, old, new, words):
     path = networks / "nas_bench_macro_cifar10.csv"
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(InvalidInput, match=words):
-        environments.nasbench_macro(networks)
+        datasets.nasbench_macro(networks)
 
 
 def test_networks_that_are_not_there_come_with_the_recipe(tmp_path):
     with pytest.raises(DatasetMissing, match="xiusu/NAS-Bench-Macro"):
-        environments.nasbench_macro(tmp_path)
+        datasets.nasbench_macro(tmp_path)
     with pytest.raises(InvalidInput, match="reward is 'time'; choose one of 'training', 'image'"):
-        environments.nasbench_macro(tmp_path, reward="time")
+        datasets.nasbench_macro(tmp_path, reward="time")
 
 
 def test_all_networks_of_the_data_set(shared_data):
-    env = environments.make_environment("nasbench-macro", seed=0, data=shared_data)
+    env = datasets.make_environment("nasbench-macro", seed=0, data=shared_data)
     assert env.arms.features.shape == (6561, 24)
     assert np.linalg.matrix_rank(env.arms.features) == 17
     assert [env.arms.ids[arm] for arm in np.flatnonzero(env.epsilon_best(0.0))] == ["22212202", "22212220"]
@@ -104,22 +105,22 @@ def tasks(tmp_path):
 
 
 def test_a_model_is_worth_its_mean_score_and_a_pull_is_a_question(tasks):
-    env = environments.livecodebench(tasks)
+    env = datasets.livecodebench(tasks)
     assert env.arms.ids == ("A", "B", "C")
     assert env.arms.features.shape == (3, 0)
     np.testing.assert_allclose(env.means, [0.5, 0.55, 0.05])
     assert env.noise == Bounded(0.0, 1.0)
     draws = {float(env.pull([0, 1, 0], np.random.default_rng(seed)).sums[1]) for seed in range(40)}
     assert draws == {0.5, 0.6}
-    assert environments.livecodebench(tasks, "execution").arms.ids == ("B", "A", "D")
+    assert datasets.livecodebench(tasks, "execution").arms.ids == ("B", "A", "D")
 
 
 def test_models_of_both_tasks_are_described_by_their_scores_on_the_other(tasks):
-    env = environments.livecodebench(tasks, features_from="execution", dim=2)
+    env = datasets.livecodebench(tasks, features_from="execution", dim=2)
     assert env.arms.ids == ("A", "B")
     np.testing.assert_allclose(env.means, [0.5, 0.55])
     np.testing.assert_allclose(env.arms.features @ env.arms.features.T, [[1, 2 / 3], [2 / 3, 2 / 3]], atol=1e-12)
-    one = environments.livecodebench(tasks, features_from="execution", dim=1)
+    one = datasets.livecodebench(tasks, features_from="execution", dim=1)
     np.testing.assert_allclose(one.arms.features, env.arms.features[:, :1])
 
 
@@ -135,7 +136,7 @@ def test_models_of_both_tasks_are_described_by_their_scores_on_the_other(tasks):
 )
 def test_options_of_the_models_that_make_no_sense_are_refused(tasks, options, words):
     with pytest.raises(InvalidInput, match=words):
-        environments.livecodebench(tasks, **options)
+        datasets.livecodebench(tasks, **options)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +153,12 @@ def test_tables_of_models_that_are_not_are_refused(tasks, columns, words):
     if not columns:
         (tasks / "testgen.csv").write_text("item,question_id\n0,1\n")
     with pytest.raises(InvalidInput, match=words):
-        environments.livecodebench(tasks, features_from="execution")
+        datasets.livecodebench(tasks, features_from="execution")
 
 
 def test_models_that_are_not_there_come_with_the_recipe(tmp_path):
     with pytest.raises(DatasetMissing, match=r"neither testgen\.csv\.gz nor .*livecodebench\.github\.io"):
-        environments.livecodebench(tmp_path)
+        datasets.livecodebench(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -166,14 +167,14 @@ def test_models_that_are_not_there_come_with_the_recipe(tmp_path):
 )
 def test_the_leaderboard_is_as_recorded(shared_data, task, other, best, mean):
     folder = shared_data / "livecodebench"
-    env = environments.livecodebench(folder, task)
+    env = datasets.livecodebench(folder, task)
     with gzip.open(folder / f"{task}.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     for arm in (0, 17, 36):
         assert env.means[arm] == pytest.approx(np.mean([float(row[env.arms.ids[arm]]) for row in rows]) / 100)
     assert (env.num_arms, env.arms.ids[env.best]) == (37, best)
     assert env.means.max() == pytest.approx(mean, abs=5e-4)
-    found = environments.make_environment("livecodebench", seed=0, data=shared_data, task=task, features_from=other)
+    found = datasets.make_environment("livecodebench", seed=0, data=shared_data, task=task, features_from=other)
     assert found.arms.features.shape == (28, 5)
     assert np.all(np.linalg.norm(found.arms.features, axis=1) <= 1.0)
 
@@ -220,11 +221,11 @@ def test_arms_that_are_all_alike_are_refused(tmp_path):
 
 def test_the_registry_knows_every_environment_and_its_options():
     for name in ("livecodebench", "nasbench-macro", "open-bandit", "yahoo-like", "yahoo-r6a"):
-        assert name in environments.environment_names()
+        assert name in datasets.environment_names()
         with pytest.raises(InvalidInput, match=f"environment {name} has no option 'colour'; it knows"):
-            environments.make_environment(name, seed=0, colour="red")
+            datasets.make_environment(name, seed=0, colour="red")
     with pytest.raises(sp.SurepickError, match="xiusu"):
-        environments.make_environment("nasbench-macro", seed=0, data="nowhere")
+        datasets.make_environment("nasbench-macro", seed=0, data="nowhere")
 
 
 @pytest.mark.parametrize(
@@ -238,4 +239,4 @@ def test_the_registry_knows_every_environment_and_its_options():
 )
 def test_an_option_without_default_that_is_missing_is_named(name, given, words):
     with pytest.raises(InvalidInput, match=words):
-        environments.make_environment(name, seed=0, **given)
+        datasets.make_environment(name, seed=0, **given)

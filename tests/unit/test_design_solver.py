@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from surepick.designs import design_value, solve_design, solve_target_design
-from surepick.designs.pairs import farthest_pairs
+from surepick.designs.farthest_pairs import farthest_pairs
 from surepick.errors import InvalidInput, NotConverged
 
 
@@ -396,7 +396,7 @@ def test_an_infinite_tolerance_is_refused():
 def test_blocks_of_one_thread_may_overlap():
     from threadpoolctl import threadpool_info, threadpool_limits
 
-    from surepick.threads import one_blas_thread
+    from surepick.linalg.blas_threads import one_blas_thread
 
     def threads() -> set[int]:
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.design import IndependentArms
 from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, least_squares
-from surepick.records import IndependentArms
 
 DIAGONAL = np.diag([5.0, 3.0, 1.0])
 

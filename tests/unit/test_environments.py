@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from surepick import environments
+from surepick.bench import datasets
+from surepick.core.arms import Arms
 from surepick.environments.digits import REWARDS, row_rank
 from surepick.environments.rewards import NormalRewards, RecordedRewards, TwoPointRewards
 from surepick.errors import DatasetMissing, InvalidInput
-from surepick.linalg import power_of_two_scaled
+from surepick.linalg.factorisations import power_of_two_scaled
 from surepick.noise import Bernoulli, Bounded, SubGaussian
-from surepick.records import Arms
 
 SAMPLES = 40_000
 SEEDS = range(3)
@@ -535,7 +536,7 @@ IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 
 
 def test_mnist_keeps_the_geometry_of_the_images(mnist_directory):
-    env = environments.mnist(mnist_directory, seed=1)
+    env = datasets.mnist(mnist_directory, seed=1)
     labels, numbers = np.array([[int(part) for part in name.split("-#")] for name in env.arms.ids]).T
     np.testing.assert_array_equal(np.bincount(labels), 20)
     np.testing.assert_array_equal(env.means, REWARDS[labels])
@@ -550,28 +551,28 @@ def test_mnist_keeps_the_geometry_of_the_images(mnist_directory):
 def test_unpacked_files_give_the_same_instance(mnist_directory, tmp_path):
     for name in (IMAGES, LABELS):
         (tmp_path / name).write_bytes(gzip.decompress((mnist_directory / f"{name}.gz").read_bytes()))
-    assert environments.mnist(tmp_path, 3, 2) == environments.mnist(mnist_directory, 3, 2)
+    assert datasets.mnist(tmp_path, 3, 2) == datasets.mnist(mnist_directory, 3, 2)
 
 
 def test_absent_files_come_with_the_recipe(tmp_path):
     with pytest.raises(DatasetMissing, match=rf"no {IMAGES}\.gz in .*md5 9fb629c4189551a2d022fa330f9573f3") as caught:
-        environments.mnist(tmp_path)
+        datasets.mnist(tmp_path)
     assert LABELS in caught.value.recipe
 
 
 def test_a_damaged_packed_file_is_refused(tmp_path):
     (tmp_path / f"{IMAGES}.gz").write_bytes(gzip.compress(b"not these"))
     with pytest.raises(InvalidInput, match=r"has md5 \w{32}, not 9fb629c4189551a2d022fa330f9573f3"):
-        environments.mnist(tmp_path)
+        datasets.mnist(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\x08\x03" + b"\0" * 100])
 def test_an_unpacked_file_of_another_kind_is_refused(tmp_path, content):
     (tmp_path / IMAGES).write_bytes(content)
     with pytest.raises(InvalidInput, match="not MNIST's test half"):
-        environments.mnist(tmp_path)
+        datasets.mnist(tmp_path)
 
 
 def test_more_mnist_images_than_there_are_is_refused(mnist_directory):
     with pytest.raises(InvalidInput, match="it must be 1 to 892"):
-        environments.mnist(mnist_directory, per_digit=893)
+        datasets.mnist(mnist_directory, per_digit=893)

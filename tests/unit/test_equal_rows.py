@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick import equal_rows as module
-from surepick.equal_rows import equal_rows
+from surepick.linalg import unique_rows as module
+from surepick.linalg.unique_rows import equal_rows
 
 
 def by_hand(matrix: np.ndarray) -> tuple[list[int], list[int]]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from surepick.bench.figures.active_figure import median_curve, read_rounds
+from surepick.bench.figures.error_figure import error_figure
+from surepick.bench.figures.figures import LAYOUTS, experiment_figures
+from surepick.bench.figures.panels import looks, short_number
+from surepick.bench.figures.pulls_figure import pulls_figure
+from surepick.bench.figures.replicates import ORACLE, OWN_STOP, error_interval, read_replicates, truth
 from surepick.errors import InvalidInput
-from surepick.reports.arms_left import median_curve, read_rounds
-from surepick.reports.error_figure import error_figure
-from surepick.reports.experiment_figures import LAYOUTS, experiment_figures
-from surepick.reports.panels import looks, short_number
-from surepick.reports.pulls_figure import pulls_figure
-from surepick.reports.replicates import ORACLE, OWN_STOP, error_interval, read_replicates, truth
 from surepick.tables import Table, read_table, write_table
 
 pytest.importorskip("matplotlib")
@@ -297,7 +297,7 @@ def test_every_experiment_has_its_figures(monkeypatch, tmp_path):
     every = {"mnist", "yahoo-like", "peers", "error-rate", "high-dimensional", "paper-linear", "paper-nonlinear"}
     rows = [replicate(policy, experiment=name) for name in every for policy in ("a", "b")]
     rounds = in_memory([{"key": row["key"], "total_pulls": 10, "active": 3} for row in rows])
-    monkeypatch.setattr("surepick.reports.experiment_figures.save", lambda figure, directory, name: [directory / name])
+    monkeypatch.setattr("surepick.bench.figures.figures.save", lambda figure, directory, name: [directory / name])
     names = [path.name for path in experiment_figures(in_memory(rows), rounds, tmp_path)]
     assert sorted(names) == sorted(
         [f"{kind}-{name}" for kind in ("own-stop", "errors", "arms-left") for name in every]

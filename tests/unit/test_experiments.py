@@ -9,20 +9,10 @@ from dataclasses import replace
 import pytest
 
 import surepick as sp
-from surepick.experiments import (
-    Cell,
-    EnvironmentSpec,
-    Experiment,
-    PolicySpec,
-    crossed,
-    experiment,
-    experiments,
-    read_results,
-    restricted,
-    run_experiments,
-)
-from surepick.experiments.results import Place
-from surepick.experiments.runner import tasks_of
+from surepick.bench.paper_experiments import experiment, experiments
+from surepick.bench.results import Place, read_results
+from surepick.bench.runner import run_experiments, tasks_of
+from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed, restricted
 from surepick.tables import read_columns
 
 SOARE = EnvironmentSpec("soare", "soare", {"dim": 3, "angle": 0.6})
@@ -148,7 +138,7 @@ def test_the_files_hold_what_was_returned(undisturbed, tmp_path):
 
 
 def test_parts_are_used_and_nothing_is_run_twice(undisturbed, tmp_path, monkeypatch):
-    from surepick.experiments import runner
+    from surepick.bench import runner
 
     out = tmp_path / "r.parquet"
     played = []
@@ -276,7 +266,7 @@ def test_a_finished_file_is_not_touched_while_another_process_extends_it(held):
 
 
 def test_parts_of_a_larger_run_survive_a_smaller_one(undisturbed, tmp_path, monkeypatch):
-    from surepick.experiments import runner
+    from surepick.bench import runner
 
     out, real, played = tmp_path / "r.parquet", runner.play, []
 
@@ -297,7 +287,7 @@ def test_parts_of_a_larger_run_survive_a_smaller_one(undisturbed, tmp_path, monk
 
 
 def test_what_failed_is_tried_again(undisturbed, tmp_path, monkeypatch):
-    from surepick.experiments import replicate
+    from surepick.bench import replicate
 
     out, real = tmp_path / "r.parquet", replicate.simulate
 

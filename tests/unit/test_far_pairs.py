@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick.designs import objective as objectives
+from surepick.designs.convex_hull_2d import farthest_in_the_plane
+from surepick.designs.farthest_pairs import farthest_pairs, pairs_from
 from surepick.designs.objective import Objective, information
-from surepick.designs.pairs import farthest_pairs, pairs_from
-from surepick.designs.planar import farthest_in_the_plane
 from surepick.designs.problem import pose
-from surepick.linalg import cholesky
+from surepick.linalg.factorisations import cholesky
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -10,10 +10,10 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.errors import ContractError
 from surepick.forecasts import ForecastRow, advice, compare, forecast
-from surepick.forecasts.rehearsal import NO_HELP
+from surepick.forecasts.simulated_studies import NO_HELP
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
+from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
 
 DELTA = 0.05
 

@@ -53,14 +53,14 @@ LIGHT_NAMES = [name for name in sp.__all__ if name not in sp.NEED_EXTRAS]
 
 def test_importing_surepick_loads_numpy_and_scipy_linalg_only():
     modules = loaded_by(f"import surepick\nfor name in {LIGHT_NAMES!r}:\n    getattr(surepick, name)")
-    assert {"surepick.studies.study", "surepick.experiments", "surepick.environments"} <= modules
+    assert {"surepick.studies.study", "surepick.simulation", "surepick.environments"} <= modules
     assert packages(modules) == set()
 
 
 def test_every_public_name_has_a_home():
     at_home = {name for names in sp.HOMES.values() for name in names}
     assert {*at_home, "environments"} == set(LIGHT_NAMES)
-    assert sp.forecast.__module__ == "surepick.forecasts.prediction"
+    assert sp.forecast.__module__ == "surepick.forecasts.forecast"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])

@@ -9,10 +9,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import surepick as sp
-from surepick.complexity import KernelChoice, choose_kernel
-from surepick.complexity.kernel_choice import CRITERIA
+from surepick.core.observations import Observations
 from surepick.embeddings import GaussianKernel
-from surepick.records import Observations
+from surepick.tuning.kernel import CRITERIA, KernelChoice, choose_kernel
 
 
 def gram(features, gamma):

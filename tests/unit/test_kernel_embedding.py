@@ -9,7 +9,7 @@ import pytest
 
 from surepick.embeddings import ArmEmbedding, GaussianKernel, KernelEmbedding, MaternKernel
 from surepick.errors import InvalidInput
-from surepick.linalg import pivoted_cholesky, symmetric_spectrum
+from surepick.linalg.factorisations import pivoted_cholesky, symmetric_spectrum
 
 
 def arms(num_arms: int = 40, dim: int = 3, seed: int = 0) -> np.ndarray:

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 import surepick as sp
-from surepick.codec import to_json
+from surepick.core.json import to_json
 
 LANDED = Path(__file__).parents[1] / "fixtures" / "landed"
 PLACES = np.arange(12)

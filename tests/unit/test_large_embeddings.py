@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick import linalg
-from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, directions, linear
-from surepick.equal_rows import equal_rows
-from surepick.linalg import thin_svd, triangular_factor
-from surepick.studies.certificate import _arms_entry
+from surepick.certificates.document import _arms_entry
+from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, linear
+from surepick.embeddings import streaming_svd as directions
+from surepick.linalg import factorisations as linalg
+from surepick.linalg.factorisations import thin_svd, triangular_factor
+from surepick.linalg.unique_rows import equal_rows
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.studies import MemoryLog
 from surepick.studies.keys import canonical_key, read_pull_key
-from surepick.studies.leases import parse_duration
+from surepick.studies.logs.leases import parse_duration
+from surepick.studies.logs.memory import MemoryLog
 
 IDS = ("a", "b", "c")
 MEANS = {"a": 1.5, "b": 0.25, "c": 0.0}

@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import linprog
 
 import surepick as sp
+from surepick.core.observations import Observations
 from surepick.estimators import regularised_least_squares, self_normalised_radius
 from surepick.policies.base import stopped
+from surepick.policies.baselines.adahedge import Learner, hedged, nearest_contradiction, taught, tracked
+from surepick.policies.baselines.linear import in_span, judge, next_batch, pieces, pulled_more
+from surepick.policies.baselines.xy_static import fixed_design_multiplier
 from surepick.policies.certificate import certificate_of
-from surepick.policies.game import Learner, hedged, nearest_contradiction, taught, tracked
-from surepick.policies.peers import in_span, judge, next_batch, pieces, pulled_more
-from surepick.policies.xy_static import fixed_design_multiplier
-from surepick.records import Observations
 
 PEERS = ("xy-static", "xy-adaptive", "lingape", "lingame")
 SEEDS = range(5)

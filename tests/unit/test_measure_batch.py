@@ -9,8 +9,8 @@ from test_cli_run_study import MEANS, Lab
 
 import surepick as sp
 from surepick.cli.app import main
-from surepick.studies.batch_command import BatchCommand, matched
-from surepick.studies.command import Command, Outcome
+from surepick.studies.runner.batch_program import BatchCommand, matched
+from surepick.studies.runner.program import Command, Outcome
 
 PROGRAM = """import sys
 from pathlib import Path

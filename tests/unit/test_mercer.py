@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from surepick.complexity import effective_dimension
 from surepick.embeddings import (
     ArmEmbedding,
     ExpansionRecord,
@@ -23,6 +22,7 @@ from surepick.embeddings import (
     parse_expansion,
 )
 from surepick.errors import InvalidInput
+from surepick.policies.dimension import effective_dimension
 
 EXACT = [
     SineExpansion(),

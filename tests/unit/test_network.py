@@ -11,8 +11,9 @@ import pytest
 import torch
 
 import surepick as sp
-from surepick.embeddings import NeuralTangentKernel, neural, unit_rows_with_norm
-from surepick.embeddings.neural import ARCHITECTURES, SCALES, ArmNetwork, GradientSpectrum, Network
+from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
+from surepick.embeddings.neural import network as neural
+from surepick.embeddings.neural.network import ARCHITECTURES, SCALES, ArmNetwork, GradientSpectrum, Network
 
 KINDS = list(itertools.product(ARCHITECTURES, (2, 3)))
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device here")

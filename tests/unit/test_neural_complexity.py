@@ -15,16 +15,10 @@ from fresh_modules import run_fresh
 from scipy.stats import norm
 
 import surepick as sp
-from surepick.complexity import (
-    neural_effective_dimension,
-    neural_gram,
-    proof_parameters,
-    reward_norm,
-    spectrum_effective_dimension,
-    theorem_parameters,
-)
-from surepick.complexity.neural_theorem import rounding_floor
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
+from surepick.embeddings.neural.effective_dimension import neural_gram, spectrum_effective_dimension
+from surepick.theory.neural_dimension import neural_effective_dimension, reward_norm
+from surepick.theory.neural_theorem import proof_parameters, rounding_floor, theorem_parameters
 
 PAGE = Path(__file__).parents[2] / "docs" / "neural-guarantee.md"
 SMALL = {"reward_norm": 2.0, "epsilon": 0.25, "delta": 0.08, "slack": 0.25, "depth": 2, "width": 10}

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.embeddings.neural import ArmNetwork
-from surepick.estimators.network import plausible_regularization, train
+from surepick.core.observations import Observations
+from surepick.embeddings.neural.network import ArmNetwork
+from surepick.estimators.network_training import plausible_regularization, train
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.means_neural_rule import MeansNeuralRule
-from surepick.policies.neural_elimination import NeuralElimination
-from surepick.policies.neural_rule import CONSTANTS, WHY_HEURISTIC, NeuralRule, conclude, initial_state
-from surepick.records import Observations
+from surepick.policies.neural.means_control import MeansNeuralRule
+from surepick.policies.neural.neural_elimination import NeuralElimination
+from surepick.policies.neural.rule import CONSTANTS, WHY_HEURISTIC, NeuralRule, conclude, initial_state
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(1.0)}
 

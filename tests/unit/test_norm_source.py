@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.codec import from_json, to_json
-from surepick.embeddings.norm_source import ESTIMATED_NORM
+from surepick.core.json import from_json, to_json
+from surepick.embeddings.norm_bound import ESTIMATED_NORM
 from surepick.policies.certificate import certificate_of
 from surepick.policies.registry import policy_options
 

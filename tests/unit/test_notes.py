@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick import notes
 from surepick.cli.app import app
 from surepick.cli.notes import listen
+from surepick.core import notes
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from surepick import environments
+from surepick.bench import datasets
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.noise import Bernoulli
 
@@ -38,7 +38,7 @@ def sample(tmp_path):
 
 
 def test_items_have_their_click_rate_and_their_context(sample):
-    env = environments.open_bandit(sample)
+    env = datasets.open_bandit(sample)
     assert env.arms.ids == ("7", "3", "9")
     np.testing.assert_array_equal(env.means, [1 / 4, 1 / 2, 0])
     assert env.noise == Bernoulli()
@@ -48,7 +48,7 @@ def test_items_have_their_click_rate_and_their_context(sample):
 
 
 def test_pairs_pool_the_displays_of_equal_users(sample):
-    env = environments.open_bandit(sample, arm="pair")
+    env = datasets.open_bandit(sample, arm="pair")
     assert env.arms.ids == ("0/7", "0/3", "1/7", "1/3", "1/9")
     np.testing.assert_array_equal(env.means, [1 / 2, 0, 0, 1, 0])
     np.testing.assert_array_equal(env.law.repeats, [2, 1, 2, 1, 1])
@@ -59,17 +59,17 @@ def test_pairs_pool_the_displays_of_equal_users(sample):
 
 
 def test_a_pull_draws_a_recorded_click(sample):
-    seen = environments.open_bandit(sample, arm="pair").pull([500, 9, 9, 9, 0], np.random.default_rng(0))
+    seen = datasets.open_bandit(sample, arm="pair").pull([500, 9, 9, 9, 0], np.random.default_rng(0))
     assert 150 < seen.sums[0] < 350
     np.testing.assert_array_equal(seen.sums[1:], [0, 0, 9, 0])
 
 
 def test_arms_with_few_displays_can_be_left_out(sample):
-    env = environments.open_bandit(sample, arm="pair", min_records=2)
+    env = datasets.open_bandit(sample, arm="pair", min_records=2)
     assert env.arms.ids == ("0/7", "1/7")
     np.testing.assert_array_equal(env.means, [1 / 2, 0])
     with pytest.raises(InvalidInput, match=r"no arm has 5 recorded displays; the most is 4 \(of 3 arms\)"):
-        environments.open_bandit(sample, min_records=5)
+        datasets.open_bandit(sample, min_records=5)
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_arms_with_few_displays_can_be_left_out(sample):
 )
 def test_options_that_are_not_there_are_refused(sample, options, words):
     with pytest.raises(InvalidInput, match=words):
-        environments.open_bandit(sample, **options)
+        datasets.open_bandit(sample, **options)
 
 
 def test_files_that_are_not_there_come_with_the_recipe(sample):
     with pytest.raises(DatasetMissing, match=r"neither women\.csv\.gz nor women\.csv in .*random/women.*zr-obp"):
-        environments.open_bandit(sample, campaign="women")
+        datasets.open_bandit(sample, campaign="women")
     (sample / "random" / "men" / "item_context.csv").unlink()
-    assert environments.open_bandit(sample, arm="pair").num_arms == 5
+    assert datasets.open_bandit(sample, arm="pair").num_arms == 5
     with pytest.raises(DatasetMissing, match=r"item_context\.csv"):
-        environments.open_bandit(sample)
+        datasets.open_bandit(sample)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_files_of_another_kind_are_refused(sample, name, old, new, words):
     path = sample / "random" / "men" / f"{name}.csv"
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(InvalidInput, match=words):
-        environments.open_bandit(sample)
+        datasets.open_bandit(sample)
 
 
 @pytest.mark.parametrize(("policy", "pairs", "clicks"), [("random", 2929, 46), ("bts", 2146, 69)])
@@ -118,13 +118,13 @@ def test_the_sample_gives_the_click_rates_of_its_file(shared_data, policy, pairs
     for row in rows:
         by_item[row["item_id"]].append(int(row["click"]))
         by_pair[(*(row[f"user_feature_{number}"] for number in range(4)), row["item_id"])].append(int(row["click"]))
-    items = environments.open_bandit(folder, policy)
+    items = datasets.open_bandit(folder, policy)
     assert dict(zip(items.arms.ids, items.means, strict=True)) == pytest.approx(
         {item: np.mean(recorded) for item, recorded in by_item.items()}
     )
     assert (items.num_arms, items.arms.features.shape[1], items.law.rewards.sum()) == (34, 28, clicks)
     assert len(np.unique(items.arms.features, axis=0)) == 33  # two items share their context
-    both = environments.open_bandit(folder, policy, arm="pair")
+    both = datasets.open_bandit(folder, policy, arm="pair")
     np.testing.assert_allclose(both.means, [np.mean(recorded) for recorded in by_pair.values()])
     assert both.num_arms == len(np.unique(both.arms.features, axis=0)) == pairs
-    assert environments.make_environment("open-bandit", seed=1, data=shared_data, policy=policy) == items
+    assert datasets.make_environment("open-bandit", seed=1, data=shared_data, policy=policy) == items

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.randomness import stream
+from surepick.core.random_streams import stream
 
 GOLDEN = [0.16712902694714848, 0.2478459061191821]
 

@@ -10,6 +10,7 @@ import pytest
 
 import surepick as sp
 from surepick import environments
+from surepick.bench import datasets
 from surepick.environments import RecordedRewards
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "environments.md"
@@ -91,7 +92,7 @@ def test_the_added_noise_is_above_what_repeats_show(shared_data, name, share):
 
 def test_every_environment_is_in_the_table():
     text = DOCUMENT.read_text(encoding="utf-8")
-    for name in environments.environment_names():
+    for name in datasets.environment_names():
         assert f"| `{name.replace('-', '_')}`, `{name}` |" in text
     for name in environments.__all__:
         if callable(getattr(environments, name)) and name[0].islower() and not name.startswith(("make", "environment")):
@@ -100,7 +101,7 @@ def test_every_environment_is_in_the_table():
 
 @pytest.mark.parametrize("name", ["two-clusters", "one-better", "random-network", "digits", "yahoo-like"])
 def test_the_table_says_how_many_arms_and_features_there_are(name):
-    num_arms, num_features = environments.make_environment(name, seed=0).arms.features.shape
+    num_arms, num_features = datasets.make_environment(name, seed=0).arms.features.shape
     assert f"`{name}` | {num_arms} | {num_features} |" in DOCUMENT.read_text(encoding="utf-8")
 
 
@@ -117,7 +118,7 @@ def test_the_document_says_what_generated_records_take(name, said):
     median, right = re.search(said, text).groups()
     pulls = []
     for seed in range(10, 30):
-        env = environments.yahoo_like(seed=seed)
+        env = datasets.yahoo_like(seed=seed)
         policy = sp.make_policy(name, env.arms, epsilon=0.1, delta=0.05, noise=env.noise, **sp.paper_settings(name))
         pulls.append(sp.simulate(policy, env, seed=seed, max_pulls=50_000_000).oracle_pulls)
     assert sum(number is not None for number in pulls) == int(right)

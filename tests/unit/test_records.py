@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick import records
-from surepick.codec import from_json, to_json
-from surepick.policies.action_elimination import MeansState
-from surepick.policies.rounds import EliminationState
-from surepick.records import IndependentArms, RoundRecord
+from surepick.core import arms as arms_module
+from surepick.core.design import IndependentArms
+from surepick.core.json import from_json, to_json
+from surepick.core.step import RoundRecord
+from surepick.policies.baselines.action_elimination import MeansState
+from surepick.policies.elimination.rounds import EliminationState
 
 PLAN = sp.Plan(
     3,
@@ -189,7 +190,7 @@ def test_arms_of_other_numbers_in_a_file_become_doubles(file_of_arms):
 
 
 def test_arms_in_a_file_that_are_not_finite_are_named(file_of_arms, monkeypatch):
-    monkeypatch.setattr(records, "CHECKED_ENTRIES", 4)
+    monkeypatch.setattr(arms_module, "CHECKED_ENTRIES", 4)
     numbers = np.ones((7, 2), np.float32)
     numbers[1, 0], numbers[6, 1] = np.nan, -np.inf
     np.save(file_of_arms, numbers)

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from test_certificate import FIXTURES, POLICIES, cli, resealed, study_of
 
 import surepick as sp
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.studies import durable, registration
-from surepick.studies.certificate import certificate_document
+from surepick.certificates.document import certificate_document
+from surepick.certificates.verify import verify_certificate
+from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.studies import database as durable
+from surepick.studies import registration
 from surepick.studies.registration import read_code, registration_code
-from surepick.studies.verify import verify_certificate
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], [*"abc"], columns=["x", "y"])
 CODES = {  # of the fixtures: a code that was written down once must be that of all later versions

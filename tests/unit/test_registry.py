@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.policies.action_elimination import ActionElimination
-from surepick.policies.arm_elimination import ArmElimination
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.policies.certified_neural import CertifiedNeural
-from surepick.policies.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.lingame import LinGame
-from surepick.policies.lingape import LinGapE
-from surepick.policies.lucb import LUCB
-from surepick.policies.means_neural_rule import MeansNeuralRule
-from surepick.policies.neural_elimination import NeuralElimination
+from surepick.policies.baselines.action_elimination import ActionElimination
+from surepick.policies.baselines.lingame import LinGame
+from surepick.policies.baselines.lingape import LinGapE
+from surepick.policies.baselines.lucb import LUCB
+from surepick.policies.baselines.sequential_halving import SuccessiveHalving
+from surepick.policies.baselines.xy_adaptive import XYAdaptive
+from surepick.policies.baselines.xy_static import XYStatic
+from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.certified.neural import CertifiedNeural
+from surepick.policies.elimination.arm_elimination import ArmElimination
+from surepick.policies.elimination.delta_spending import SCHEDULES, UNIONS
+from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
+from surepick.policies.elimination.rounds import STOPPINGS
+from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
+from surepick.policies.neural.means_control import MeansNeuralRule
+from surepick.policies.neural.neural_elimination import NeuralElimination
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary
-from surepick.policies.rounds import FLOORS, STOPPINGS
-from surepick.policies.schedules import SCHEDULES, UNIONS
-from surepick.policies.successive_halving import SuccessiveHalving
-from surepick.policies.unknown_misspecification import UnknownMisspecificationElimination
-from surepick.policies.xy_adaptive import XYAdaptive
-from surepick.policies.xy_static import XYStatic
+from surepick.policies.round_sizes import FLOORS
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
 REQUIRED = {

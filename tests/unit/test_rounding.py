@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from surepick.core.design import Design
 from surepick.designs import allocate, design_value, round_design, solve_design
 from surepick.errors import InvalidInput
-from surepick.records import Design
 
 
 def adams(weights: np.ndarray, total: int) -> float:

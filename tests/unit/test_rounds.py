@@ -7,13 +7,20 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.complexity import bias, worst_gap
-from surepick.policies.arm_elimination import ArmElimination
+from surepick.core.design import Design, IndependentArms
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.dimension_rules import AdaptiveDimension, FixedDimension
-from surepick.policies.rounds import EliminationState, RoundSettings, initial_state, next_look, open_round, round_size
-from surepick.records import Design, IndependentArms
+from surepick.policies.dimension import bias, worst_gap
+from surepick.policies.elimination.arm_elimination import ArmElimination
+from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension
+from surepick.policies.elimination.rounds import (
+    EliminationState,
+    RoundSettings,
+    initial_state,
+    next_look,
+    open_round,
+    round_size,
+)
 
 FEATURES = np.random.default_rng(1).normal(size=(7, 3))
 MEANS = FEATURES @ (np.array([0.6, -0.3, 0.5]) / np.linalg.norm([0.6, -0.3, 0.5]))

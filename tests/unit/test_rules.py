@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.arrays import record
 from surepick.estimators import arm_means, least_squares
-from surepick.policies import rules
-from surepick.policies.rules import compare
-from surepick.records import record
+from surepick.policies.elimination import rule as rules
+from surepick.policies.elimination.rule import compare
 
 
 @record

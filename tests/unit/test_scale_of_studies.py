@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from surepick.designs import farthest_first
 from surepick.embeddings import LinearEmbedding
-from surepick.linalg import whitened
-from surepick.policies import farthest_first
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.policies.prepared import MOST_DIMENSIONS, Prepared
+from surepick.linalg.whitening import whitened
+from surepick.policies.certified.cache import MOST_DIMENSIONS, Prepared
+from surepick.policies.certified.elimination import CertifiedElimination
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
 ASKED_SECONDS, ASKED_MEGABYTES = 300.0, 4_000.0

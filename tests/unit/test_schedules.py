@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.policies.rounds import RoundSettings
-from surepick.policies.schedules import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
-from surepick.settings import check_choice
+from surepick.core.validation import check_choice
+from surepick.policies.elimination.delta_spending import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
+from surepick.policies.elimination.rounds import RoundSettings
 
 DELTA = 0.05
 

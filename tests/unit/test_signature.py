@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from test_certificate import POLICIES, cli, resealed, study_of
 
 import surepick as sp
-from surepick.studies import signature
-from surepick.studies.certificate import certificate_document
-from surepick.studies.seal import signed_bytes
-from surepick.studies.verify import verify_certificate
+from surepick.certificates import signature
+from surepick.certificates.document import certificate_document
+from surepick.certificates.seal import signed_bytes
+from surepick.certificates.verify import verify_certificate
 
 PEM, OPENSSH = serialization.PrivateFormat.PKCS8, serialization.PrivateFormat.OpenSSH
 

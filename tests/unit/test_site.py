@@ -21,6 +21,7 @@ from fresh_modules import run_fresh
 from markdown_it import MarkdownIt
 
 import surepick as sp
+from surepick.policies.registry import ENTRIES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -218,6 +219,7 @@ def test_a_page_says_the_same_here_and_on_a_code_host(page, site):
 def public_names() -> Iterator[str]:
     yield from (name for name in (*sp.__all__, *sp.NEED_EXTRAS) if name != "environments")
     yield from sp.environments.__all__
+    yield from sp.bench.datasets.__all__
 
 
 def references(site: Path) -> dict[str, str]:
@@ -231,7 +233,9 @@ def references(site: Path) -> dict[str, str]:
 
 def test_every_public_name_has_an_entry_in_the_reference(site):
     entries = references(site)
-    assert set(public_names()) == set(entries)
+    classes = {entry.policy for entry in ENTRIES.values()}
+    rules = {entry.rule.__name__ for entry in ENTRIES.values() if entry.rule}
+    assert {*public_names(), *classes, *rules} == set(entries)
     for name, entry in entries.items():
         assert len(plain(entry)) > 2 * len(name), f"{name} has no text"
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.codec import to_json
-from surepick.randomness import stream
-from surepick.records import Observations
-from surepick.studies import MemoryLog, Results
+from surepick.core.json import to_json
+from surepick.core.observations import Observations
+from surepick.core.random_streams import stream
+from surepick.studies import Results
+from surepick.studies.logs.memory import MemoryLog
 
 IDS = ("a", "b", "c", "d")
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.policies.certified_elimination import CertifiedElimination
-from surepick.studies import fold
+from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.studies import replay as fold
 
 MEANS = {"a": 0.9, "b": 0.2, "c": 0.5}
 

@@ -19,9 +19,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 import surepick as sp
-from surepick.studies import durable, migrate, sql_engine, sql_log, sql_schema
-from surepick.studies.durable import list_studies, migrate_studies
-from surepick.studies.sql_schema import SCHEMA, VERSION_TABLE, metadata
+from surepick.studies import database as durable
+from surepick.studies.database import list_studies, migrate_studies
+from surepick.studies.logs.sql import engine as sql_engine
+from surepick.studies.logs.sql import log as sql_log
+from surepick.studies.logs.sql import migrate
+from surepick.studies.logs.sql import schema as sql_schema
+from surepick.studies.logs.sql.schema import SCHEMA, VERSION_TABLE, metadata
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"], columns=["x", "y"])

@@ -15,15 +15,19 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.certificates.document import certificate_document
+from surepick.core.random_streams import stream
 from surepick.errors import ContractError
-from surepick.randomness import stream
-from surepick.reports import study_effort, study_intervals, study_map, study_report, study_spending
-from surepick.reports.study_drawing import Scale, bins, nice_step, staircase
-from surepick.reports.study_history import History, Kept, history_of
-from surepick.reports.study_spending import Foreseen
-from surepick.reports.study_words import chance, column, distinct, labels, number, plain, shortened, signed_column
-from surepick.studies import MemoryLog
-from surepick.studies.certificate import certificate_document
+from surepick.reports.study import comparisons_chart as study_intervals
+from surepick.reports.study import forecast_chart as study_spending
+from surepick.reports.study import page as study_report
+from surepick.reports.study import pca_chart as study_map
+from surepick.reports.study import pulls_chart as study_effort
+from surepick.reports.study.forecast_chart import Foreseen
+from surepick.reports.study.format import chance, column, distinct, labels, number, plain, shortened, signed_column
+from surepick.reports.study.history import History, Kept, history_of
+from surepick.reports.study.svg import Scale, bins, nice_step, staircase
+from surepick.studies.logs.memory import MemoryLog
 
 ROOT = Path(__file__).parents[2]
 VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}
@@ -231,7 +235,7 @@ def test_the_templates_are_in_the_wheel(tmp_path):
     packed = set(zipfile.ZipFile(wheel).namelist())
     here = {path.name for path in study_report.TEMPLATES.iterdir()}
     assert {"report.html", "report.css", "report.js"} <= here
-    assert {f"surepick/reports/templates/{name}" for name in here} <= packed
+    assert {f"surepick/reports/study/templates/{name}" for name in here} <= packed
 
 
 # --- what users wrote is text
@@ -389,7 +393,7 @@ def test_a_policy_without_intervals_says_how_it_decides(tmp_path, name, options)
 
 def test_more_candidates_than_a_certificate_lists_are_still_reported(monkeypatch, tmp_path):
     whole = page_of(finished(most_plans=2), tmp_path)
-    monkeypatch.setattr("surepick.studies.certificate.INLINE", 4)
+    monkeypatch.setattr("surepick.certificates.document.INLINE", 4)
     monkeypatch.setattr(study_intervals, "INLINE", 4)
     page = page_of(finished(most_plans=2), tmp_path)
     assert "There are no intervals: with more than 4 candidates" in page.words

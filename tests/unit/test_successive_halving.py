@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.observations import Observations
 from surepick.policies.base import stopped
+from surepick.policies.baselines.sequential_halving import SuccessiveHalving, halving_error_bound
 from surepick.policies.certificate import certificate_of
-from surepick.policies.successive_halving import SuccessiveHalving, halving_error_bound
-from surepick.records import Observations
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bounded(0, 1)}
 

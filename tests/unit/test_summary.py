@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from surepick.experiments import Results, summarize
-from surepick.experiments.published import PUBLISHED, published_for, read_off
-from surepick.experiments.rows import Replicate, Round, column_kinds
-from surepick.experiments.summary import share, spread
+from surepick.bench.published_numbers import PUBLISHED, published_for, read_off
+from surepick.bench.results import Results
+from surepick.bench.summary import share, spread, summarize
+from surepick.bench.tables import Replicate, Round, column_kinds
 
 
 def replicate(seed: int = 0, **changes) -> dict:

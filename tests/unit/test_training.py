@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import surepick as sp
-from surepick.embeddings.neural import ARCHITECTURES, ArmNetwork, Network
-from surepick.estimators import network as training
-from surepick.estimators.network import TRAINERS, Lesson, Trained, train
-from surepick.records import Observations
+from surepick.core.observations import Observations
+from surepick.embeddings.neural.network import ARCHITECTURES, ArmNetwork, Network
+from surepick.estimators import network_training as training
+from surepick.estimators.network_training import TRAINERS, Lesson, Trained, train
 
 QUICK = ("gauss-newton", "gradient-descent")
 

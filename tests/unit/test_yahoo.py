@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick import environments
-from surepick.environments.distinct_sample import DistinctSample, feature_row
-from surepick.environments.yahoo_lines import YahooRecord, read_lines
+from surepick.bench import datasets
+from surepick.bench.datasets.distinct_sample import DistinctSample, feature_row
+from surepick.bench.datasets.yahoo_lines import YahooRecord, read_lines
 from surepick.errors import DatasetMissing, InvalidInput
 
 SEEDS = range(5)
@@ -54,7 +54,7 @@ def log(tmp_path):
 
 
 def test_a_line_is_read_whole_and_the_features_are_put_in_the_order_of_their_ids(tmp_path):
-    (line,) = environments.yahoo_records(written(tmp_path / "log", [GOOD]), strict=True)
+    (line,) = datasets.yahoo_records(written(tmp_path / "log", [GOOD]), strict=True)
     assert (line.number, line.timestamp, line.article, line.clicked) == (1, 1241160900, "102", True)
     assert line.user == (1.0, 0.1, 0.2, 0.3, 0.15, 0.25)
     assert dict(line.pool) == {"101": (1.0, 0.5, 0.125, 0.125, 0.125, 0.125), "102": (1.0, 0.1, 0.1, 0.1, 0.1, 0.6)}
@@ -94,10 +94,10 @@ def test_a_line_that_is_no_record_is_refused_or_skipped_by_its_reason(tmp_path, 
     reason, words = fault
     path = written(tmp_path / "log.gz", [GOOD, line, GOOD])
     with pytest.raises(InvalidInput, match=rf"{re.escape(str(path))}, line 2: .*{words}.*strict=False"):
-        environments.yahoo_log(path, strict=True)
-    held = environments.yahoo_log(path)
+        datasets.yahoo_log(path, strict=True)
+    held = datasets.yahoo_log(path)
     assert (held.records, held.clicks, dict(held.skipped)) == (2, 2, {reason: 1})
-    assert [record.number for record in environments.yahoo_records(path)] == [1, 3]
+    assert [record.number for record in datasets.yahoo_records(path)] == [1, 3]
 
 
 def test_every_faulty_case_has_a_message_of_its_own(shared_data, tmp_path):
@@ -106,23 +106,23 @@ def test_every_faulty_case_has_a_message_of_its_own(shared_data, tmp_path):
     for name, line in cases:
         path = written(tmp_path / "case", [line])
         if name.startswith("ok"):
-            assert len(list(environments.yahoo_records(path, strict=True))) == 1
+            assert len(list(datasets.yahoo_records(path, strict=True))) == 1
         else:
             with pytest.raises(InvalidInput, match=rf"^{re.escape(str(path))}, line 1: ") as caught:
-                environments.yahoo_log(path, strict=True)
+                datasets.yahoo_log(path, strict=True)
             messages[name] = str(caught.value)
     assert len(cases) == 12
     assert len(set(messages.values())) == len(messages) == 9
-    together = environments.yahoo_log(written(tmp_path / "all", [line for _, line in cases]))
+    together = datasets.yahoo_log(written(tmp_path / "all", [line for _, line in cases]))
     assert (together.records, sum(together.skipped.values())) == (3, 9)
     assert "value is not finite: 1" in together.sentence
 
 
 def test_pools_and_articles_that_come_again_are_read_alike(tmp_path, monkeypatch):
     path = written(tmp_path / "log", generated_lines(50))
-    first = list(environments.yahoo_records(path))
-    monkeypatch.setattr("surepick.environments.yahoo_lines.REMEMBERED", 0)
-    assert list(environments.yahoo_records(path)) == first
+    first = list(datasets.yahoo_records(path))
+    monkeypatch.setattr("surepick.bench.datasets.yahoo_lines.REMEMBERED", 0)
+    assert list(datasets.yahoo_records(path)) == first
 
 
 # files
@@ -136,22 +136,22 @@ def test_packed_plain_and_split_logs_hold_the_same(tmp_path):
     for name, part in (("b.gz", lines[25:]), ("a.gz", lines[:25])):
         written(folder / name, part)
     (folder / "README").write_text("not a part of the log")
-    expected = list(environments.yahoo_records(whole))
+    expected = list(datasets.yahoo_records(whole))
     assert len(expected) == 60
-    assert list(environments.yahoo_records(packed)) == list(environments.yahoo_records(folder)) == expected
+    assert list(datasets.yahoo_records(packed)) == list(datasets.yahoo_records(folder)) == expected
 
 
 def test_a_fault_is_placed_by_its_file_and_the_line_there(tmp_path):
     written(tmp_path / "a.gz", [GOOD, GOOD])
     second = written(tmp_path / "b.gz", [GOOD, "nothing"])
     with pytest.raises(InvalidInput, match=rf"^{re.escape(str(second))}, line 2: "):
-        list(environments.yahoo_records(tmp_path, strict=True))
+        list(datasets.yahoo_records(tmp_path, strict=True))
 
 
 def test_an_absent_log_comes_with_the_recipe(tmp_path):
     for path, words in ((tmp_path / "log.gz", "no file or folder"), (tmp_path, r"no \*\.gz in")):
         with pytest.raises(DatasetMissing, match=rf"{words}.*R6A.*non-commercial") as caught:
-            environments.yahoo_r6a(path)
+            datasets.yahoo_r6a(path)
         assert "webscope" in caught.value.recipe
 
 
@@ -160,7 +160,7 @@ def test_a_damaged_file_is_refused_also_when_lines_may_be_skipped(tmp_path, dama
     path = tmp_path / "log.gz"
     path.write_bytes(damage(gzip.compress("".join(f"{line}\n" for line in generated_lines(300)).encode())))
     with pytest.raises(InvalidInput, match=r"log\.gz cannot be read beyond line \d+: .*obtain it again"):
-        environments.yahoo_log(path)
+        datasets.yahoo_log(path)
 
 
 # the draw
@@ -197,37 +197,35 @@ def test_the_sample_in_one_pass_is_that_of_all_lines_in_order(size, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_arms_are_different_lines_of_which_some_were_clicked(log, seed):
-    drawn = environments.draw_yahoo(log, 80, seed)
+    drawn = datasets.draw_yahoo(log, 80, seed)
     assert sum(line.clicked for line in drawn.records) == 2  # round(.025 * 80)
     assert len({line.number for line in drawn.records}) == len({feature_row(line) for line in drawn.records}) == 80
-    assert all(line in list(environments.yahoo_records(log)) for line in drawn.records[:5])
+    assert all(line in list(datasets.yahoo_records(log)) for line in drawn.records[:5])
     assert all(len(line.pool) == 12 for line in drawn.records)
-    assert drawn.log == environments.yahoo_log(log)
-    env = environments.yahoo_r6a(log, 80, seed)
+    assert drawn.log == datasets.yahoo_log(log)
+    env = datasets.yahoo_r6a(log, 80, seed)
     assert env.arms.ids == tuple(f"{line.article}-#{line.number}" for line in drawn.records)
     np.testing.assert_array_equal(env.means, [0.8 if line.clicked else 0.3 for line in drawn.records])
     assert env.noise == sp.SubGaussian(1.0)
 
 
 def test_the_features_keep_the_geometry_of_the_products(log):
-    lines = environments.draw_yahoo(log, 60, 1).records
+    lines = datasets.draw_yahoo(log, 60, 1).records
     products = np.array([np.outer(line.user, line.displayed).ravel() for line in lines])
-    features = environments.yahoo_r6a(log, 60, 1).arms.features
+    features = datasets.yahoo_r6a(log, 60, 1).arms.features
     np.testing.assert_allclose(features @ features.T, products @ products.T, atol=1e-4)
-    exact = environments.yahoo_r6a(log, 60, 1, rank_tolerance=1e-14).arms.features
+    exact = datasets.yahoo_r6a(log, 60, 1, rank_tolerance=1e-14).arms.features
     np.testing.assert_allclose(exact @ exact.T, products @ products.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fine_tolerance_takes_the_rounding_of_memberships_for_directions(shared_data, seed):
     ranks = [
-        environments.yahoo_r6a(shared_data / "r6a_generated", 200, seed, rank_tolerance=tolerance).arms.features.shape[
-            1
-        ]
+        datasets.yahoo_r6a(shared_data / "r6a_generated", 200, seed, rank_tolerance=tolerance).arms.features.shape[1]
         for tolerance in (1e-4, 1e-9)
     ]
     assert ranks == [25, 35]
-    env = environments.yahoo_r6a(shared_data / "r6a_generated", seed=seed)
+    env = datasets.yahoo_r6a(shared_data / "r6a_generated", seed=seed)
     assert (env.num_arms, int(np.sum(env.means == 0.8)), env.arms.features.shape[1]) == (200, 5, 25)
 
 
@@ -235,17 +233,17 @@ def test_lines_with_equal_features_are_one_arm_and_are_counted(tmp_path):
     lines = generated_lines(600, users=5)  # 60 different pairs, most of them both clicked and not
     path = written(tmp_path / "log", lines)
     for seed in SEEDS:
-        drawn = environments.draw_yahoo(path, 40, seed, num_rewarding=10)
+        drawn = datasets.draw_yahoo(path, 40, seed, num_rewarding=10)
         assert len({feature_row(line) for line in drawn.records}) == 40
         assert drawn.repeated > 0
     with pytest.raises(InvalidInput, match=r"distinct features, of 600 records; 61 arms need 2 and 59\. No line was"):
-        environments.draw_yahoo(path, 61)
+        datasets.draw_yahoo(path, 61)
 
 
 def test_the_seed_decides_the_draw_and_the_place_of_an_arm_tells_nothing(log):
-    assert environments.yahoo_r6a(log, 40, 3) == environments.yahoo_r6a(log, 40, 3)
-    assert environments.yahoo_r6a(log, 40, 3) != environments.yahoo_r6a(log, 40, 4)
-    best = Counter(environments.yahoo_r6a(log, 20, seed, num_rewarding=1).best >= 10 for seed in range(40))
+    assert datasets.yahoo_r6a(log, 40, 3) == datasets.yahoo_r6a(log, 40, 3)
+    assert datasets.yahoo_r6a(log, 40, 3) != datasets.yahoo_r6a(log, 40, 4)
+    best = Counter(datasets.yahoo_r6a(log, 20, seed, num_rewarding=1).best >= 10 for seed in range(40))
     assert min(best.values()) >= 4  # each half has 4 or more of 40, but for 1 in 5 million
 
 
@@ -257,15 +255,15 @@ def test_too_few_clicks_are_told_with_the_skipped_lines(tmp_path):
         match=r"1 clicked and 78 other lines .*of 101 records; 80 arms need 2 and 78\. 2 lines were skipped "
         r"\(empty line: 1, malformed beginning: 1\)\. Ask for fewer arms",
     ):
-        environments.yahoo_r6a(path, 80)
-    assert environments.yahoo_r6a(path, 40).num_arms == 40
+        datasets.yahoo_r6a(path, 80)
+    assert datasets.yahoo_r6a(path, 40).num_arms == 40
 
 
 def test_strict_reaches_the_environment(tmp_path):
     path = written(tmp_path / "log", [*generated_lines(100), ""])
-    assert environments.yahoo_r6a(path, 20).num_arms == 20
+    assert datasets.yahoo_r6a(path, 20).num_arms == 20
     with pytest.raises(InvalidInput, match="line 101: the line is empty"):
-        environments.yahoo_r6a(path, 20, strict=True)
+        datasets.yahoo_r6a(path, 20, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -280,9 +278,9 @@ def test_strict_reaches_the_environment(tmp_path):
 )
 def test_settings_out_of_range_are_refused(log, options, words):
     with pytest.raises(InvalidInput, match=words):
-        environments.yahoo_r6a(log, **options)
+        datasets.yahoo_r6a(log, **options)
     with pytest.raises(InvalidInput, match=words):
-        environments.yahoo_like(**options)
+        datasets.yahoo_like(**options)
 
 
 def test_a_line_is_a_record_or_a_fault(tmp_path):
@@ -295,18 +293,18 @@ def test_a_line_is_a_record_or_a_fault(tmp_path):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_generated_records_have_the_form_and_say_that_they_are_generated(seed):
-    env = environments.yahoo_like(seed=seed)
+    env = datasets.yahoo_like(seed=seed)
     assert env.arms.ids == tuple(f"generated-{arm}" for arm in range(200))
     assert (int(np.sum(env.means == 0.8)), int(np.sum(env.means == 0.3))) == (5, 195)
     assert env.arms.features.shape == (200, 35)
-    assert environments.yahoo_like(seed=seed, rank_tolerance=1e-4).arms.features.shape == (200, 25)
+    assert datasets.yahoo_like(seed=seed, rank_tolerance=1e-4).arms.features.shape == (200, 25)
     assert env.noise == sp.SubGaussian(1.0)
-    assert env == environments.yahoo_like(seed=seed) != environments.yahoo_like(seed=seed + 1)
+    assert env == datasets.yahoo_like(seed=seed) != datasets.yahoo_like(seed=seed + 1)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_which_arms_are_rewarding_is_no_linear_function_of_the_features(seed):
-    env = environments.yahoo_like(seed=seed)
+    env = datasets.yahoo_like(seed=seed)
     with_constant = np.column_stack([env.arms.features, np.ones(200)])
     fitted = with_constant @ np.linalg.lstsq(with_constant, env.means)[0]
     assert np.max(np.abs(fitted - env.means)) > 0.2  # of the .5 that lies between the two rewards
@@ -314,7 +312,7 @@ def test_which_arms_are_rewarding_is_no_linear_function_of_the_features(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_action_elimination_takes_as_long_as_on_the_real_log(seed):
-    env = environments.yahoo_like(seed=seed)
+    env = datasets.yahoo_like(seed=seed)
     policy = sp.make_policy(
         "action-elimination",
         env.arms,
@@ -327,8 +325,8 @@ def test_action_elimination_takes_as_long_as_on_the_real_log(seed):
 
 
 def test_names_lead_to_the_environments(shared_data, tmp_path):
-    assert environments.make_environment("yahoo-like", seed=2, num_arms=40) == environments.yahoo_like(40, 2)
+    assert datasets.make_environment("yahoo-like", seed=2, num_arms=40) == datasets.yahoo_like(40, 2)
     (tmp_path / "yahoo_r6a").mkdir()
     path = written(tmp_path / "yahoo_r6a" / "day.gz", generated_lines(100))
-    found = environments.make_environment("yahoo-r6a", seed=2, data=tmp_path, num_arms=20)
-    assert found == environments.yahoo_r6a(path, 20, 2)
+    found = datasets.make_environment("yahoo-r6a", seed=2, data=tmp_path, num_arms=20)
+    assert found == datasets.yahoo_r6a(path, 20, 2)

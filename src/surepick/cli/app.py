@@ -53,10 +53,14 @@ PANELS = {  # in the order of --help: the file and the function of each command;
         "export": ("study_answers", "export"),
     },
     "Experiments": {
-        "bench": ("bench", "bench"),
+        "bench": ("surepick.bench.cli.commands", "bench"),
     },
 }
-COMMANDS = {name: place for places in PANELS.values() for name, place in places.items()}
+COMMANDS = {  # name -> (module, function)
+    name: (module if "." in module else f"surepick.cli.commands.{module}", function)
+    for places in PANELS.values()
+    for name, (module, function) in places.items()
+}
 PANEL_OF = {name: panel for panel, places in PANELS.items() for name in places}
 
 
@@ -109,7 +113,7 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         panel, (module, function) = PANEL_OF[cmd_name], COMMANDS[cmd_name]
-        found = getattr(importlib.import_module(f"surepick.cli.{module}"), function)
+        found = getattr(importlib.import_module(module), function)
         if isinstance(found, typer.Typer):
             group = typer.main.get_group(found)
             group.name, group.rich_help_panel = cmd_name, panel

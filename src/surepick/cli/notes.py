@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from surepick.cli.output import note
-from surepick.notes import LOG
+from surepick.core.notes import LOG
 
 AGAIN = 2.0  # a longer wait is worth a second note if it is so many times as long
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.random_streams import stream
+from surepick.core.validation import as_number, whole_number
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
-from surepick.experiments import Run
 from surepick.noise import PilotGaussian, SubGaussian, pilot_noise
-from surepick.randomness import stream
-from surepick.records import FloatArray, IntArray
-from surepick.settings import as_number, whole_number
+from surepick.simulation import Run
 
 USUAL_PULLS = 40
 SHARE_OF_DELTA = 0.1

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from surepick.records import Plan
+from surepick.core.plan import Plan
 from surepick.studies import Study
 
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.designs.pairs import Pairs, farthest_pairs, largest, pairs_from
-from surepick.designs.planar import FEW as PLANE_FEW
-from surepick.designs.planar import farthest_in_the_plane, farthest_of_few
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.designs.convex_hull_2d import FEW as PLANE_FEW
+from surepick.designs.convex_hull_2d import farthest_in_the_plane, farthest_of_few
+from surepick.designs.farthest_pairs import Pairs, farthest_pairs, largest, pairs_from
 from surepick.designs.problem import Problem, checked_weights, pose
-from surepick.linalg import cholesky, longest_image, reciprocal_condition, row_norms, solve_lower, thin_svd
-from surepick.records import FloatArray, IntArray, record
-from surepick.threads import one_blas_thread
+from surepick.linalg.blas_threads import one_blas_thread
+from surepick.linalg.factorisations import cholesky, reciprocal_condition, row_norms, solve_lower, thin_svd
+from surepick.linalg.whitening import longest_image
 
 SAFE_RECIPROCAL_CONDITION = 1e-10
 RANGE_CUT = 1e-7

@@ -11,10 +11,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.equal_rows import EqualRows, equal_rows
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.linalg import Whitened, images, row_norms, whitened
-from surepick.records import FloatArray, IntArray, record
+from surepick.linalg.factorisations import row_norms
+from surepick.linalg.unique_rows import EqualRows, equal_rows
+from surepick.linalg.whitening import Whitened, images, whitened
 
 
 @record

@@ -7,10 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.design import Allocation, Design
 from surepick.designs.objective import Objective
 from surepick.designs.problem import checked_weights, normalised, pose
 from surepick.errors import InvalidInput
-from surepick.records import Allocation, Design, FloatArray, IntArray
 
 GROWTH = 1.1
 SUM_SAFETY = 1e-12

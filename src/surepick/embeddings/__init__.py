@@ -1,17 +1,17 @@
 """Arms -> vectors, and a bound on how wrong a linear function of them can be. Never sees a reward."""
 
-from surepick.embeddings.composite_expansions import ExpansionRecord, ProductExpansion, parse_expansion
-from surepick.embeddings.decay import ExponentialDecay, PolynomialDecay, effective_dimension_of_tails
-from surepick.embeddings.expansions import Expansion, HermiteExpansion, SineExpansion
+from surepick.embeddings.base import ArmEmbedding
 from surepick.embeddings.independent import IndependentEmbedding
 from surepick.embeddings.kernel import KernelEmbedding
-from surepick.embeddings.kernels import CallableKernel, GaussianKernel, Kernel, MaternKernel, PolynomialKernel
+from surepick.embeddings.kernel_functions import CallableKernel, GaussianKernel, Kernel, MaternKernel, PolynomialKernel
+from surepick.embeddings.kernel_names import make_kernel, parse_kernel
 from surepick.embeddings.linear import LinearEmbedding
-from surepick.embeddings.mercer import MercerEmbedding
-from surepick.embeddings.named_kernels import make_kernel, parse_kernel
-from surepick.embeddings.neural_tangent import NeuralTangentKernel, unit_rows_with_norm
-from surepick.embeddings.periodic_expansions import FourierExpansion
-from surepick.embeddings.protocol import ArmEmbedding
+from surepick.embeddings.mercer.eigenfunctions import Expansion, HermiteExpansion, SineExpansion
+from surepick.embeddings.mercer.eigenvalue_decay import ExponentialDecay, PolynomialDecay, effective_dimension_of_tails
+from surepick.embeddings.mercer.embedding import MercerEmbedding
+from surepick.embeddings.mercer.fourier import FourierExpansion
+from surepick.embeddings.mercer.products import ExpansionRecord, ProductExpansion, parse_expansion
+from surepick.embeddings.neural.tangent_kernel import NeuralTangentKernel, unit_rows_with_norm
 
 __all__ = [
     "ArmEmbedding",

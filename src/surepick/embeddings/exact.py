@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.arrays import FloatArray, record
+from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray, record
+from surepick.core.design import Embedding
 from surepick.errors import InvalidInput
-from surepick.records import Arms, Embedding
 
 
 @record

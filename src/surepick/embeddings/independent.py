@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from surepick.core.arrays import record
+from surepick.core.design import IndependentArms
+from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput
-from surepick.records import IndependentArms, record
-from surepick.settings import whole_number
 
 
 @record

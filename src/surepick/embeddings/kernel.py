@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.embeddings.directions import leading
-from surepick.embeddings.kernels import Kernel, KernelFunction
+from surepick.core.arms import feature_matrix
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.design import Embedding
+from surepick.core.validation import check_choice, positive_number
+from surepick.embeddings.kernel_functions import Kernel, KernelFunction
+from surepick.embeddings.kernel_names import make_kernel
 from surepick.embeddings.linear import EQUAL_FEATURES
-from surepick.embeddings.named_kernels import make_kernel
-from surepick.embeddings.norm_source import DECLARED, check_norm_source, norm_in_words, unproved_norm
-from surepick.equal_rows import equal_rows
+from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.embeddings.streaming_svd import leading
 from surepick.errors import InvalidInput
-from surepick.linalg import pivoted_cholesky, symmetric_spectrum, thin_svd, triangular_factor
-from surepick.records import Embedding, FloatArray, IntArray, feature_matrix, freeze, record
-from surepick.settings import check_choice, positive_number
+from surepick.linalg.factorisations import pivoted_cholesky, symmetric_spectrum, thin_svd, triangular_factor
+from surepick.linalg.unique_rows import equal_rows
 from surepick.text import quoted
 
 BOUNDS = ("row-tail", "paper")

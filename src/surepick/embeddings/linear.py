@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.embeddings.directions import (
+from surepick.core.arms import feature_matrix
+from surepick.core.arrays import FloatArray, freeze, record
+from surepick.core.design import Embedding
+from surepick.core.validation import as_number, check_choice, positive_number, whole_number
+from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.embeddings.streaming_svd import (
     KEPT_ENTRIES,
     NOTHING,
     STREAM_ABOVE,
@@ -15,12 +20,9 @@ from surepick.embeddings.directions import (
     numerical_rank,
     tail_sums,
 )
-from surepick.embeddings.norm_source import DECLARED, check_norm_source, norm_in_words, unproved_norm
-from surepick.equal_rows import EqualRows, equal_rows
 from surepick.errors import InvalidInput
-from surepick.linalg import thin_svd
-from surepick.records import Embedding, FloatArray, feature_matrix, freeze, record
-from surepick.settings import as_number, check_choice, positive_number, whole_number
+from surepick.linalg.factorisations import thin_svd
+from surepick.linalg.unique_rows import EqualRows, equal_rows
 
 BOUNDS = ("row-tail", "paper")
 EQUAL_FEATURES = "Some candidates have equal features: they are taken to have equal means."

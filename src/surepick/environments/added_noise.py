@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from surepick.core.validation import positive_number
 from surepick.environments.environment import Environment
 from surepick.environments.recorded import table
 from surepick.errors import InvalidInput
 from surepick.noise import SubGaussian
-from surepick.settings import positive_number
 from surepick.tables import Names
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.random_streams import stream
 from surepick.environments.environment import Environment
 from surepick.errors import InvalidInput
-from surepick.linalg import thin_svd
+from surepick.linalg.factorisations import thin_svd
 from surepick.noise import SubGaussian
-from surepick.randomness import stream
-from surepick.records import Arms, FloatArray, IntArray
 
 NUM_CLASSES = 10
 REWARDS = np.array([0.5, 0.8, 0.8, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5, 0.8])  # 7 is best; 1, 2 and 9 resemble it

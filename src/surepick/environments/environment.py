@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.core.arms import Arms
+from surepick.core.arrays import BoolArray, FloatArray, freeze, record
+from surepick.core.observations import Observations
 from surepick.environments.rewards import RewardLaw, law_of
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, scales
-from surepick.records import Arms, BoolArray, FloatArray, Observations, freeze, record
 
 
 @record

@@ -7,11 +7,11 @@ from typing import Unpack
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.records import FloatArray
 from surepick.tables import Names, ReadOptions, Table, grouped_arms, read_table
 
 

@@ -10,9 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.observations import Observations
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, scales
-from surepick.records import FloatArray, IntArray, Observations, freeze, record
 
 
 class RewardLaw(Protocol):

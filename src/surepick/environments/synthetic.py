@@ -7,12 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.random_streams import stream
+from surepick.core.validation import positive_number, whole_number
 from surepick.environments.environment import Environment
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, SubGaussian
-from surepick.randomness import stream
-from surepick.records import Arms, FloatArray, IntArray
-from surepick.settings import positive_number, whole_number
 
 LINEAR_CENTRES = (0.8, 0.5)  # squared norms of x1 and x2
 LINEAR_PRODUCT = (0.395, 0.405)  # the product of x1 and x2 lies strictly between

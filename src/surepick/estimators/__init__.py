@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
 from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
-from surepick.estimators.boundaries import anytime_radius, mixture_radius, noise_multiplier
-from surepick.estimators.checks import collapsed, lack_of_fit, norm_contradicted
-from surepick.estimators.evidence import Evidence, batch_evidence, bias_ahead, only
+from surepick.estimators.base import Estimate
+from surepick.estimators.confidence_radii import anytime_radius, mixture_radius, noise_multiplier
+from surepick.estimators.e_values import Evidence, batch_evidence, bias_ahead, only
+from surepick.estimators.goodness_of_fit import collapsed, lack_of_fit, norm_contradicted
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
-from surepick.estimators.noise_allowance import NoiseAllowance, noise_allowance, with_squares
-from surepick.estimators.protocol import Estimate
-from surepick.estimators.regularised import (
-    RegularisedEstimate,
-    regularised_least_squares,
-    self_normalised_radius,
-)
-from surepick.linalg import Whitened
-from surepick.records import Embedding, IndependentArms, Observations
+from surepick.estimators.noise_mgf import NoiseAllowance, noise_allowance, with_squares
+from surepick.estimators.ridge import RegularisedEstimate, regularised_least_squares, self_normalised_radius
+from surepick.linalg.whitening import Whitened
 
 __all__ = [
     "ArmMeansEstimate",

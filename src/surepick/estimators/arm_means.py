@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.records import BoolArray, FloatArray, IntArray, Observations, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.observations import Observations
 
 
 @record

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.linalg import WeightedRange, Whitened, weighted_range, whitened
-from surepick.records import BoolArray, Embedding, FloatArray, IntArray, Observations, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
 RANGE_TOLERANCE = 1e-7
 BLOCK_ENTRIES = 65_536  # what is formed of a block of rows stays in the cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surepick.records import record
+from surepick.core.arrays import record
 
 
 @record

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import RoundRecord, Step
+from surepick.core.validation import as_number, check_size, positive_number, whole_number
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, largest_scale, scales
-from surepick.records import FloatArray, IntArray, Observations, Plan, RoundRecord, Step, record
-from surepick.settings import as_number, check_size, positive_number, whole_number
 from surepick.text import quoted
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from surepick.core.certificate import Certificate
 from surepick.noise import Noise, PilotGaussian, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
-from surepick.records import Certificate
 
 
 def certificate(problem: Problem, claim: Claim) -> Certificate:

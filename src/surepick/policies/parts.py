@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray
 from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from surepick.embeddings.exact import ExactFeatures
 from surepick.errors import InvalidInput
-from surepick.records import Arms, FloatArray
 
 LINEAR = ("norm_bound", "bound", "norm_source", "max_rank")
 KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
@@ -79,7 +80,7 @@ def nothing_parts(_: Arms, __: dict[str, Any]) -> Parts:
 
 
 def network_parts(arms: Arms, options: dict[str, Any]) -> Parts:
-    from surepick.embeddings.neural import Network  # noqa: PLC0415 (torch: heavy, and an extra)
+    from surepick.embeddings.neural.network import Network  # noqa: PLC0415 (torch: heavy, and an extra)
 
     return {"features": _doubles(arms), "network": Network(**taken(options, NETWORK))}
 

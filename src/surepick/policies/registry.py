@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.arms import Arms
+from surepick.core.validation import check_size
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
 from surepick.policies.base import Policy, Problem
-from surepick.policies.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
+from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.parts import (
     NETWORK,
     OPTIONS_OF,
@@ -29,8 +31,6 @@ from surepick.policies.parts import (
     taken,
     unbounded_parts,
 )
-from surepick.records import Arms
-from surepick.settings import check_size
 from surepick.text import quoted
 
 LITERAL_ROUNDS = MappingProxyType(
@@ -98,7 +98,7 @@ class Entry:
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "linear-embedding": Entry(
-            "arm_elimination",
+            "elimination.arm_elimination",
             "ArmElimination",
             linear_parts,
             "Algorithm 1 with the linear embedding: rewards nearly linear in few directions of the features",
@@ -106,7 +106,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             rule=AdaptiveDimension,
         ),
         "fixed-linear": Entry(
-            "arm_elimination",
+            "elimination.arm_elimination",
             "ArmElimination",
             linear_parts,
             "Algorithm 3 with the linear embedding: one dimension for all rounds",
@@ -114,7 +114,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             rule=FixedDimension,
         ),
         "kernel-embedding": Entry(
-            "arm_elimination",
+            "elimination.arm_elimination",
             "ArmElimination",
             kernel_parts,
             "Algorithm 1 with a kernel: rewards smooth in the features, of bounded norm in the kernel's space",
@@ -122,7 +122,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             rule=AdaptiveDimension,
         ),
         "fixed-kernel": Entry(
-            "arm_elimination",
+            "elimination.arm_elimination",
             "ArmElimination",
             kernel_parts,
             "Algorithm 3 with a kernel: one dimension for all rounds",
@@ -130,7 +130,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             rule=FixedDimension,
         ),
         "rage": Entry(
-            "arm_elimination",
+            "elimination.arm_elimination",
             "ArmElimination",
             exact_parts,
             "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
@@ -140,32 +140,32 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             set=MappingProxyType({"reserve": 0.0}),
         ),
         "unknown-misspecification": Entry(
-            "unknown_misspecification",
+            "elimination.unknown_misspecification",
             "UnknownMisspecificationElimination",
             unbounded_parts,
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
             paper=MappingProxyType({"schedule": "paper", "union": "all", "floor": "published"}),
         ),
         "certified-linear": Entry(
-            "certified_elimination",
+            "certified.elimination",
             "CertifiedElimination",
             linear_parts,
             "fewest measurements for a certificate, with the linear embedding: the default where features are used",
         ),
         "certified-kernel": Entry(
-            "certified_elimination",
+            "certified.elimination",
             "CertifiedElimination",
             kernel_parts,
             "fewest measurements for a certificate, with a kernel: rewards smooth in the features",
         ),
         "certified-independent": Entry(
-            "certified_elimination",
+            "certified.elimination",
             "CertifiedElimination",
             independent_parts,
             "fewest measurements for a certificate without features: the default where none are used",
         ),
         "neural-embedding": Entry(
-            "neural_elimination",
+            "neural.neural_elimination",
             "NeuralElimination",
             network_parts,
             "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
@@ -194,14 +194,14 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             ),
         ),
         "means-neural-rule": Entry(
-            "means_neural_rule",
+            "neural.means_control",
             "MeansNeuralRule",
             nothing_parts,
             "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
             paper=MappingProxyType({"constants": "paper"}),
         ),
         "certified-neural": Entry(
-            "certified_neural",
+            "certified.neural",
             "CertifiedNeural",
             network_parts,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
@@ -217,7 +217,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             ),
         ),
         "action-elimination": Entry(
-            "action_elimination",
+            "baselines.action_elimination",
             "ActionElimination",
             nothing_parts,
             "action elimination: features are ignored, one interval per arm",
@@ -225,42 +225,42 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             unsaid=MappingProxyType({"boundary": "union"}),
         ),
         "xy-static": Entry(
-            "xy_static",
+            "baselines.xy_static",
             "XYStatic",
             features_parts,
             "XY-static (Soare et al. 2014): rewards exactly linear in the features, one fixed design",
             paper=MappingProxyType({"constants": "paper"}),
         ),
         "xy-adaptive": Entry(
-            "xy_adaptive",
+            "baselines.xy_adaptive",
             "XYAdaptive",
             features_parts,
             "XY-adaptive (Soare et al. 2014): rewards exactly linear in the features, phases that drop arms",
             paper=MappingProxyType({"constants": "paper", "shrinkage": 0.1, "stopping": "phases"}),
         ),
         "lingape": Entry(
-            "lingape",
+            "baselines.lingape",
             "LinGapE",
             features_parts,
             "LinGapE (Xu et al. 2018): rewards exactly linear, of bounded norm; the leader against its closest rival",
             paper=MappingProxyType({"selection": "greedy", "radius": "dimension"}),
         ),
         "lingame": Entry(
-            "lingame",
+            "baselines.lingame",
             "LinGame",
             features_parts,
             "LinGame (Degenne et al. 2020): rewards exactly linear, of bounded norm; weights from a game",
             paper=MappingProxyType({"play": "learner", "threshold": "stylised"}),
         ),
         "lucb": Entry(
-            "lucb",
+            "baselines.lucb",
             "LUCB",
             nothing_parts,
             "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
             paper=MappingProxyType({"growth": 0.0}),
         ),
         "successive-halving": Entry(
-            "successive_halving",
+            "baselines.sequential_halving",
             "SuccessiveHalving",
             nothing_parts,
             "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",

@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
-from surepick.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from surepick.studies.leases import format_utc
+from surepick.studies.logs.leases import format_utc
 from surepick.studies.study import Study
 from surepick.tables.writing import write_table
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from surepick.core.arrays import record
 from surepick.noise import Noise, informative
-from surepick.records import record
-from surepick.studies.fold import Fold
-from surepick.studies.leases import format_time
+from surepick.studies.logs.leases import format_time
+from surepick.studies.replay import Fold
 
 LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 

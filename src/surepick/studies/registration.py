@@ -14,11 +14,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from surepick.codec import encode
+from surepick.core.arms import Arms
+from surepick.core.json import encode
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, spec_of
-from surepick.records import Arms
-from surepick.studies.hashes import canonical, hash_of_arms
+from surepick.studies.logs.hash_chain import canonical, hash_of_arms
 from surepick.text import printable
 
 VERSION = 1  # of the definition; it stands in the prefix

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.core.arms import Arms
+from surepick.core.arrays import IntArray
+from surepick.core.certificate import Certificate
+from surepick.core.plan import Plan
+from surepick.core.step import RoundRecord
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.certificate import certificate_of
-from surepick.records import Arms, Certificate, IntArray, Plan, RoundRecord
-from surepick.studies import parts, telling
-from surepick.studies import results as border
-from surepick.studies.board import Held
-from surepick.studies.circumstances import EarlyEnd, with_circumstances, with_early_end
-from surepick.studies.fold import Build, Fold
+from surepick.studies import leasing, recording
+from surepick.studies import validation as border
+from surepick.studies.deviations import EarlyEnd, with_circumstances, with_early_end
 from surepick.studies.keys import canonical_keys
-from surepick.studies.leases import format_time
-from surepick.studies.log import (
+from surepick.studies.logs.base import (
     ABANDONED,
     CLOSED,
     ENDED,
@@ -31,14 +32,17 @@ from surepick.studies.log import (
     Circumstances,
     Event,
     Log,
-    MemoryLog,
     Planned,
     Results,
 )
+from surepick.studies.logs.leases import format_time
+from surepick.studies.logs.memory import MemoryLog
+from surepick.studies.open_plan import Held
 from surepick.studies.progress import Progress, progress_of
+from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code
+from surepick.studies.replay import Build, Fold
 from surepick.studies.subject import check_subject
-from surepick.studies.telling import Receipt
 
 
 class _NoPlan(Exception):
@@ -157,7 +161,7 @@ class Study:
         """
         asked = max_pulls is not None or worker is not None or lease is not None
         if asked:
-            name, seconds = parts.terms(max_pulls, worker, lease)
+            name, seconds = leasing.terms(max_pulls, worker, lease)
         while (planned := self._open()) is not None:
             if not asked:
                 return replace(planned.plan, ids=self.ids)
@@ -186,7 +190,7 @@ class Study:
     def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool) -> Plan | None:
         """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
         with self._turn():
-            now = self.log.clock() if trusted else parts.checked_time(self.log)
+            now = self.log.clock() if trusted else leasing.checked_time(self.log)
             board = self._fold.look(planned)
             held = board.held_by(worker, now)
             if not board.takes_results:
@@ -197,7 +201,7 @@ class Study:
                     return replace(planned.plan, ids=self.ids, counts=np.zeros_like(board.asked))
                 self.log.add_lease(leased, now)
                 held = Held(leased, np.zeros_like(board.asked))
-            return parts.part(self.log, board, held, self.ids)
+            return leasing.part(self.log, board, held, self.ids)
 
     # tell
 
@@ -258,7 +262,7 @@ class Study:
         arms, names = self._arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
         keyed = canonical_keys(keys, names)
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, keyed, source=parts.source(worker))
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, keyed, source=leasing.source(worker))
         return self._tell(rows.rows(np.flatnonzero(seen.counts)), worker, plan)
 
     def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> Receipt:
@@ -292,7 +296,7 @@ class Study:
         """
         results = self._singles(ids, rewards, keys, worker)
         with self._turn():
-            fresh, repeated = telling.fresh(self.log, results, self.ids)
+            fresh, repeated = recording.fresh(self.log, results, self.ids)
             if len(fresh.arms):
                 self.log.add_results(0, fresh, standing=PRIOR, at=self.log.clock())
         return Receipt(prior=len(fresh.arms), repeated=repeated)
@@ -320,7 +324,7 @@ class Study:
     def _fail(self, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
         arms, names = self._arms_of([name for name, _ in failed])
         keys = canonical_keys([key for _, key in failed], names) or ()
-        return telling.store_failures(self._fold, arms, self.ids, keys, parts.source(worker))
+        return recording.store_failures(self._fold, arms, self.ids, keys, leasing.source(worker))
 
     def release(self, worker: str) -> int:
         """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.
@@ -359,7 +363,7 @@ class Study:
             OutOfTurn: no plan is open.
             InvalidInput: the reason is empty, or an id is unknown.
         """
-        why = parts.stated(reason)
+        why = leasing.stated(reason)
         if not why:
             raise InvalidInput(
                 "an abandonment needs its reason: independent-of-value if which results are missing has nothing to do "
@@ -388,7 +392,7 @@ class Study:
                 if planned is not None and planned.number > judged and self._fold.look(planned).closed:
                     continue  # its last result came meanwhile: it may have stopped the study
                 if self.log.ended() is None:
-                    self.log.add_event(Event(ENDED, 0, reason=parts.stated(reason), at=self.log.clock()))
+                    self.log.add_event(Event(ENDED, 0, reason=leasing.stated(reason), at=self.log.clock()))
                 return
 
     # what is known
@@ -474,12 +478,14 @@ class Study:
         plan: int | None,
         failed: Sequence[tuple[object, object]] = (),
     ) -> Receipt:
-        gone, rows = Receipt(), telling.pairs(failed)
+        gone, rows = Receipt(), recording.pairs(failed)
         try:
             with self._turn():
                 if rows:
                     gone = self._fail(rows, worker)
-                receipt = telling.store(self._fold, results, self.ids, worker, plan) if len(results.arms) else Receipt()
+                receipt = (
+                    recording.store(self._fold, results, self.ids, worker, plan) if len(results.arms) else Receipt()
+                )
                 if receipt is None:
                     raise _NoPlan
         except _NoPlan:
@@ -516,11 +522,11 @@ class Study:
         arms, names = self._arms_of(ids)
         values = border.check_rewards(rewards, self.noise, len(arms), names)
         labels = canonical_keys(keys, names)
-        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=parts.source(worker))
+        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=leasing.source(worker))
 
     def _arms_of(self, ids: Sequence[object]) -> tuple[IntArray, list[str]]:
         """(indices, names) of the arms of these ids."""
-        names = parts.names_of(ids)
+        names = leasing.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")

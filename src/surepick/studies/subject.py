@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
-from surepick.records import Arms
 
 
 def check_subject(arms: Arms, policy: Policy[Any]) -> None:

@@ -10,19 +10,12 @@ from typing import Unpack
 
 import numpy as np
 
+from surepick.core.arms import Arms, checked_ids
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.records import Arms, FloatArray, IntArray, checked_ids, record
 from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import ReadOptions, kind_of, read_table
-from surepick.tables.selection import (
-    Names,
-    Selection,
-    column_names,
-    feature_columns,
-    row_ids,
-    selected,
-    warn_of_case,
-)
+from surepick.tables.selection import Names, Selection, column_names, feature_columns, row_ids, selected, warn_of_case
 from surepick.tables.table import Table
 
 SINGLE_ABOVE = 4_000_000

@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from surepick.core.arrays import record
 from surepick.errors import InvalidInput
-from surepick.records import record
 from surepick.tables.escapes import unescaped
 from surepick.tables.table import TableWarning, as_number
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.errors import InvalidInput
-from surepick.records import FloatArray
 from surepick.tables.arrow import check_distinct, pyarrow_parquet
 from surepick.tables.content import check_regular, readable
 from surepick.tables.reading import cells_as_column

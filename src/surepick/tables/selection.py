@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 
+from surepick.core.arrays import record
 from surepick.errors import InvalidInput
-from surepick.records import record
 from surepick.tables.table import MISSING, Table, TableWarning, as_number, header_hint
 
 Names = str | Sequence[str]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from surepick.core.arrays import record
 from surepick.errors import InvalidInput
-from surepick.records import record
 from surepick.tables.content import file_bytes, readable
 from surepick.tables.escapes import unescaped
 from surepick.tables.table import TableWarning, number_text

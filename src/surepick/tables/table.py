@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.records import FloatArray, IntArray, record
 
 Column = tuple[str, ...] | FloatArray
 MISSING = frozenset({"", "n/a", "na", "nan", "none", "null", "-", "--", "?", "#n/a", "#value!", "#ref!", "#div/0!"})

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
-from surepick.files import write_whole
 from surepick.tables.arrow import pyarrow_parquet
 from surepick.tables.escapes import escaped
 

@@ -1,0 +1,1 @@
+"""`surepick bench`."""

@@ -1,0 +1,184 @@
+"""The tables of experiments as people read them, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from surepick.bench.paper_experiments import experiment, experiment_names
+from surepick.bench.results import Results
+from surepick.bench.summary import CellSummary, Share, Spread, summarize
+from surepick.cli.output import Text
+from surepick.core.json import encode
+
+WIDTH = 170  # of the tables, which are too wide for most terminals; narrower, their numbers would be cut
+OWN = "own stop: pulls until the policy stopped by itself, which is what a user pays"
+ORACLE = "ORACLE: pulls until only epsilon-best arms were left; needs the truth, so that nobody can stop there"
+ROUNDS = (
+    "rounds: mean dimension d_k, and share s_k of runs whose active set held only epsilon-best arms (needs the truth)"
+)
+
+
+LEGEND = (
+    "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
+    "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
+    "(95 %): exact intervals. stopped: own stops, where a budget ended\nsome runs, which count as not right; the "
+    "numbers beside are of the others. -: no run."
+)
+NEEDS_THE_TRUTH = (
+    *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),
+    *("right", "wrong", "reference", "own_to_reference", "rounds.done"),
+)
+
+
+def summary_json(results: Results) -> dict[str, Any]:
+    """All cells with all numbers; the names of those that need the truth are listed."""
+    cells = [
+        {
+            **encode(cell),
+            "oracle_to_expected": cell.oracle_to_expected,
+            "oracle_median_to_expected": cell.oracle_median_to_expected,
+            "own_to_expected": cell.own_to_expected,
+        }
+        for cell in summarize(results)
+    ]
+    return {
+        "needs_the_truth": list(NEEDS_THE_TRUTH),
+        "notes": {name: experiment(name).note for name in results.experiments if _note(name)},
+        "cells": cells,
+    }
+
+
+def print_summary(results: Results) -> None:
+    """For each experiment: own stop, oracle's stop, rounds; each table says which it is."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.width = max(console.width, WIDTH)
+    cells = summarize(results)
+    for name in results.experiments:
+        mine = [cell for cell in cells if cell.experiment == name]
+        title = experiment(name).title if name in experiment_names() else ""
+        console.print()
+        console.print(Text.assemble((name, "bold"), f"   {title}"))
+        if _note(name):
+            console.print(Text(_note(name), "yellow"))
+        console.print(_table(OWN, [own_row(cell) for cell in mine]))
+        eliminating = [oracle_row(cell) for cell in mine if cell.reached is not None]
+        if eliminating:
+            console.print(_table(ORACLE, eliminating))
+        in_rounds = [row for cell in mine if cell.rounds for row in rounds_rows(cell)]
+        if in_rounds:
+            console.print(_table(ROUNDS, in_rounds))
+    console.print(LEGEND, style="dim")
+
+
+def _note(name: str) -> str:
+    return experiment(name).note if name in experiment_names() else ""
+
+
+def own_row(cell: CellSummary) -> dict[str, str]:
+    """What a user pays: column -> text."""
+    return {
+        "environment": cell.environment,
+        "policy": cell.policy,
+        "delta": f"{cell.delta:g}",
+        "right (95 %)": share_text(cell.right),
+        "verdict": _verdicts(cell),
+        "stopped": "" if cell.own is not None and cell.own.count == cell.runs else _stopped(cell),
+        **_spread(cell.own),
+        "x reference": _ratio(cell.own_to_reference),
+        "expected": number(cell.published.own),
+        "ratio": _ratio(cell.own_to_expected),
+        "seconds": "" if cell.seconds is None else f"{cell.seconds:.2f}",
+    }
+
+
+def oracle_row(cell: CellSummary) -> dict[str, str]:
+    """The paper's metric, beside what was published: column -> text."""
+    known, out = cell.published, cell.best_eliminated
+    return {
+        "environment": cell.environment,
+        "policy": cell.policy,
+        "delta": f"{cell.delta:g}",
+        "reached (95 %)": share_text(cell.reached),
+        "paper's success": "" if known.success is None else f"{known.success:.0%}",
+        **_spread(cell.oracle),
+        "paper's figure": known.figure,
+        "expected": number(known.expected),
+        "mean ratio": _ratio(cell.oracle_to_expected),
+        "median ratio": _ratio(cell.oracle_median_to_expected),
+        "best out": "" if out is None else f"{out.count}/{out.total}",
+    }
+
+
+def rounds_rows(cell: CellSummary) -> list[dict[str, str]]:
+    """(d_k, s_k) of the cell, and in a second row the paper's where it has them: column -> text."""
+    ours = [(row.mean_dim, row.done) for row in cell.rounds]
+    several = [(cell.policy, ours), ("  (the paper's)", list(cell.published.rounds))]
+    return [
+        {"environment": cell.environment, "policy": name, "delta": f"{cell.delta:g}"}
+        | {f"d_{k}, s_{k}": f"{dim:.4g}, {done:.0%}" for k, (dim, done) in enumerate(pairs, start=1)}
+        for name, pairs in several
+        if pairs
+    ]
+
+
+def filled(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """The columns in which some row has a text, and the rows in them; "delta" only where it varies."""
+    heads = [head for head in dict.fromkeys(head for row in rows for head in row) if any(row.get(head) for row in rows)]
+    if len({row.get("delta") for row in rows}) == 1:
+        heads = [head for head in heads if head != "delta"]
+    return heads, [[row.get(head, "") for head in heads] for row in rows]
+
+
+def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="italic", box=box.SIMPLE_HEAD, pad_edge=False)
+    heads, cells = filled(rows)
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("environment", "policy") else "right", no_wrap=True)
+    above = None
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in ("" if row[0] == above else row[0], *row[1:])))
+        above = row[0]
+    return table
+
+
+def _stopped(cell: CellSummary) -> str:
+    return f"{0 if cell.own is None else cell.own.count} of {cell.runs}"
+
+
+def _verdicts(cell: CellSummary) -> str:
+    most = [*cell.verdicts, *(["failed"] if cell.failures else [])]
+    counts = {**cell.verdicts, "failed": cell.failures}
+    return most[0] if len(most) == 1 else ", ".join(f"{counts[name]} {name}" for name in most)
+
+
+def share_text(share: Share | None) -> str:
+    """49/50 (89%-100%); "" for None."""
+    return "" if share is None else f"{share.count}/{share.total} ({share.low:.0%}-{share.high:.0%})"
+
+
+def _spread(spread: Spread | None) -> dict[str, str]:
+    if spread is None:
+        return {"mean": "-", "median": "-", "quartiles": "-"}
+    quartiles = f"{number(spread.lower)}-{number(spread.upper)}"
+    return {"mean": number(spread.mean), "median": number(spread.median), "quartiles": quartiles}
+
+
+def number(value: float | None) -> str:
+    """A number of pulls in at most five characters: 3,215, 60.2k, 2.88M; "" for None."""
+    if value is None:
+        return ""
+    for unit, letter, least in ((1e6, "M", 999_500), (1e3, "k", 9_999.5)):
+        if value >= least:
+            return f"{value / unit:.3g}{letter}" if value < 999.5 * unit else f"{value / unit:,.0f}{letter}"
+    return f"{value:,.0f}"
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return ""
+    return number(value) if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,120 @@
+"""The Open Bandit Dataset: recorded clicks on fashion items, by item or by pair of user and item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from surepick.bench.datasets.files import data_file, numbered, one_hot
+from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.validation import check_choice, whole_number
+from surepick.environments.environment import Environment
+from surepick.environments.rewards import RecordedRewards
+from surepick.errors import InvalidInput
+from surepick.noise import Bernoulli
+from surepick.tables import Table, read_table
+
+USER_FEATURES = tuple(f"user_feature_{number}" for number in range(4))
+ITEM_NUMBER, *ITEM_CATEGORIES = (f"item_feature_{number}" for number in range(4))
+RECIPE = (
+    "The small sample is in the folder obd of https://github.com/st-tech/zr-obp (Apache-2.0), the whole at "
+    "https://research.zozo.com/data.html; give the folder that holds random/ and bts/, its files plain or packed (.gz)."
+)
+
+
+def open_bandit(
+    directory: str | Path,
+    policy: Literal["random", "bts"] = "random",
+    campaign: str = "men",
+    *,
+    arm: Literal["item", "pair"] = "item",
+    min_records: int = 1,
+) -> Environment:
+    """Recorded clicks: which item, or which pair of user and item, is clicked most often?
+
+    A pull draws one of the arm's recorded displays; its mean is its click rate in the file. A display is never an arm
+    of its own: many have equal features and were clicked once and not clicked another time.
+
+    Args:
+        directory: holds POLICY/CAMPAIGN/CAMPAIGN.csv and item_context.csv, plain or packed (.gz).
+        policy: which displays: "random" chose items uniformly, so that click rates can be compared; "bts" (Bernoulli
+            Thompson sampling) chose them by context, so that they also tell to whom an item was shown.
+        campaign: "men", "women" or "all", as far as the files are there.
+        arm: "item": the features are the item's context, a number and its categories one-hot. "pair": an item and the
+            users with equal features; the features are the products of the user's one-hot categories and the one-hot
+            item.
+        min_records: arms with fewer displays are left out. In the sample of 10,000 most pairs have one or two, and
+            a pair clicked in its only display has the click rate 1.
+
+    Returns:
+        Arms with the item's id, or "USER/ITEM" with users numbered in the order of their appearance. Items may share
+        their context (two of the 34 men's items do): no function of it tells them apart.
+
+    Raises:
+        DatasetMissing: a file is absent; the message holds the recipe.
+        InvalidInput: an unknown policy or kind of arm, a file without the columns, a click that is neither 0 nor 1,
+            an item without context, or no arm with enough displays.
+
+    Source: Saito et al., Open Bandit Dataset and Pipeline (2020), arXiv 2008.07146.
+    """
+    check_choice("policy", policy, ("random", "bts"))
+    check_choice("arm", arm, ("item", "pair"))
+    whole_number("min_records", min_records, least=1, meaning="an arm without a display has no click rate.")
+    folder = Path(directory) / policy / campaign
+    displays = read_table(data_file(folder, f"{campaign}.csv", RECIPE))
+    clicks = _clicks(displays)
+    items, item_of_row = numbered(displays.text("item_id"))
+    if arm == "item":
+        context = read_table(data_file(folder, "item_context.csv", RECIPE))
+        return _environment(items, _contexts(context, items), item_of_row, clicks, min_records)
+    users, user_of_row = numbered(list(zip(*(displays.text(name) for name in USER_FEATURES), strict=True)))
+    pairs, pair_of_row = numbered(list(zip(user_of_row.tolist(), item_of_row.tolist(), strict=True)))
+    ids = [f"{user}/{items[item]}" for user, item in pairs]
+    categories = np.column_stack([one_hot(column) for column in zip(*users, strict=True)])
+    user_of_pair, item_of_pair = np.array(pairs).T
+    shown = np.eye(len(items))[item_of_pair]
+    features = np.einsum("ki,kj->kij", categories[user_of_pair], shown).reshape(len(pairs), -1)
+    return _environment(ids, features, pair_of_row, clicks, min_records)
+
+
+def _clicks(displays: Table) -> FloatArray:
+    clicks = displays.numbers("click")
+    bad = np.flatnonzero((clicks != 0.0) & (clicks != 1.0))
+    if bad.size:
+        raise InvalidInput(
+            f"{displays.source}, row {displays.line_of(bad[0])}: the click is {clicks[bad[0]]:g}, as in {bad.size} "
+            f"of {len(clicks)} rows neither 0 nor 1. Obtain the file again. {RECIPE}"
+        )
+    return clicks
+
+
+def _contexts(context: Table, items: list[str]) -> FloatArray:
+    """The context of each item, in the order of the items."""
+    row_of = {item: row for row, item in enumerate(context.text("item_id"))}
+    lacking = [item for item in items if item not in row_of]
+    if lacking:
+        raise InvalidInput(
+            f"{context.source} has no row for {len(lacking)} of {len(items)} displayed items (the first is "
+            f"{lacking[0]!r}); they would have no features. Give the two files of one campaign. {RECIPE}"
+        )
+    columns = [context.numbers(ITEM_NUMBER)[:, None], *(one_hot(context.text(name)) for name in ITEM_CATEGORIES)]
+    return np.column_stack(columns)[[row_of[item] for item in items]]
+
+
+def _environment(
+    ids: list[str], features: FloatArray, arm_of_row: IntArray, clicks: FloatArray, min_records: int
+) -> Environment:
+    """Arms with at least `min_records` rows, each with its recorded clicks."""
+    kept = np.bincount(arm_of_row) >= min_records
+    if not kept.any():
+        raise InvalidInput(
+            f"no arm has {min_records} recorded displays; the most is {int(np.bincount(arm_of_row).max())} "
+            f"(of {len(ids)} arms). Lower min_records."
+        )
+    rows = kept[arm_of_row]
+    law = RecordedRewards(clicks[rows], (np.cumsum(kept) - 1)[arm_of_row[rows]])
+    arms = Arms(features[kept], [name for name, keep in zip(ids, kept, strict=True) if keep])
+    return Environment(arms=arms, means=law.means, noise=Bernoulli(), law=law)

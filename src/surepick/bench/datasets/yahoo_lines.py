@@ -1,0 +1,308 @@
+"""Lines of the Yahoo! R6A news log: which article was shown to whom, from which pool, and whether it was clicked.
+
+    TIMESTAMP DISPLAYED CLICK |user 1:V ... 6:V |ARTICLE 1:V ... 6:V |ARTICLE ...
+
+The log itself is not included: it is given on request, for non-commercial research.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, cast
+
+from surepick.core.arrays import record
+from surepick.core.paths import is_file, is_folder
+from surepick.errors import DatasetMissing, InvalidInput
+
+Features = tuple[float, ...]
+
+NUM_FEATURES = 6
+POSITIONS = MappingProxyType({str(number + 1): number for number in range(NUM_FEATURES)})  # feature id -> place
+LONGEST_TIMESTAMP = 20  # digits
+PREFIXES = tuple(f"{name}:" for name in POSITIONS)
+REMEMBERED = 2_000  # pools and article blocks kept by their text: consecutive lines repeat them
+RECIPE = (
+    "Ask for the data set R6A (Yahoo! Front Page Today Module User Click Log) at "
+    "https://webscope.sandbox.yahoo.com, free for non-commercial research, and give one of its files or their folder."
+)
+REMEDY = "Correct or remove the line, or read with strict=False, which skips such lines and counts them."
+
+
+@record
+class YahooRecord:
+    """One line of the log.
+
+    Args:
+        number: of the line, counted from 1 through all files.
+        timestamp: seconds since 1970.
+        article: id of the displayed article.
+        clicked: whether the user clicked on it.
+        user: the user's six features, in the order of their ids.
+        pool: id -> six features of every article that could have been displayed.
+    """
+
+    number: int
+    timestamp: int
+    article: str
+    clicked: bool
+    user: Features
+    pool: Mapping[str, Features]
+
+    @property
+    def displayed(self) -> Features:
+        """The six features of the displayed article."""
+        return self.pool[self.article]
+
+
+@record
+class SkippedLine:
+    """A line that is not a record.
+
+    Args:
+        reason: what kind of fault, for counting.
+        message: file, line and the fault in full.
+    """
+
+    reason: str
+    message: str
+
+
+@record
+class YahooLog:
+    """What a log holds.
+
+    Args:
+        records: good lines.
+        clicks: how many of them were clicked.
+        skipped: reason -> lines that were passed over for it.
+    """
+
+    records: int
+    clicks: int
+    skipped: Mapping[str, int]
+
+    @property
+    def sentence(self) -> str:
+        """The counts in words."""
+        if not self.skipped:
+            return "No line was skipped."
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in self.skipped.items())
+        return f"{sum(self.skipped.values())} lines were skipped ({reasons})."
+
+
+def yahoo_log(path: str | Path, *, strict: bool = False) -> YahooLog:
+    """Read the whole log and count: records, clicks, and the lines skipped for each reason.
+
+    Args:
+        path, strict: as in `yahoo_records`.
+
+    Raises:
+        DatasetMissing, InvalidInput: as in `yahoo_records`.
+
+    Cost: one pass, constant memory.
+    """
+    tally = Tally()
+    for line in read_lines(path, strict=strict):
+        tally.add(line)
+    return tally.log
+
+
+def yahoo_records(path: str | Path, *, strict: bool = False) -> Iterator[YahooRecord]:
+    """The good lines of the log, one by one.
+
+    Args:
+        path: a file, packed (`*.gz`) or plain, or a folder whose `*.gz` are read in the order of their names.
+        strict: False skips lines that are no records (`yahoo_log` counts them); True refuses the first one.
+
+    Returns:
+        An iterator of records; the pool of a record holds the features of every article offered.
+
+    Raises:
+        DatasetMissing: there is no such file, or no `*.gz` in the folder; the message holds the recipe.
+        InvalidInput: a file cannot be read or unpacked, or, with strict, a line is not a record.
+
+    Cost: one pass, constant memory; about 70,000 lines of real length (25 articles) a second on one core.
+    """
+    return (line for line in read_lines(path, strict=strict) if isinstance(line, YahooRecord))
+
+
+def read_lines(path: str | Path, *, strict: bool) -> Iterator[YahooRecord | SkippedLine]:
+    """Every line as a record, or as the fault that it has; arguments and errors as in `yahoo_records`."""
+    number = 0
+    parser = _Parser()
+    for file in _files(Path(path)):
+        for line, raw in enumerate(_raw_lines(file), start=1):
+            number += 1
+            try:
+                yield parser.parsed(raw.decode("latin-1"), number)
+            except _BadLineError as bad:
+                message = f"{file}, line {line}: {bad}. {REMEDY}"
+                if strict:
+                    raise InvalidInput(message) from None
+                yield SkippedLine(bad.reason, message)
+
+
+class Tally:
+    """Counts lines while they are read."""
+
+    def __init__(self) -> None:
+        self.records, self.clicks = 0, 0
+        self.skipped: Counter[str] = Counter()
+
+    def add(self, line: YahooRecord | SkippedLine) -> None:
+        if isinstance(line, SkippedLine):
+            self.skipped[line.reason] += 1
+        else:
+            self.records += 1
+            self.clicks += line.clicked
+
+    @property
+    def log(self) -> YahooLog:
+        return YahooLog(self.records, self.clicks, MappingProxyType(dict(sorted(self.skipped.items()))))
+
+
+class _BadLineError(Exception):
+    """A line is not a record; `reason` is the kind of fault, the message the fault in full."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class _Parser:
+    """Parses lines, and remembers the text of pools and articles that come again."""
+
+    def __init__(self) -> None:
+        self.pools: dict[str, Mapping[str, Features]] = {}
+        self.articles: dict[str, tuple[str, Features]] = {}
+
+    def parsed(self, text: str, number: int) -> YahooRecord:
+        """The record of a line.
+
+        Raises:
+            _BadLineError: the line is none.
+        """
+        head, _, rest = text.partition("|")
+        user, _, offered = rest.partition("|")
+        fields = head.split()
+        if not fields and not rest:
+            raise _BadLineError("empty line", "the line is empty")
+        if len(fields) != 3 or not (fields[0].isdecimal() and len(fields[0]) <= LONGEST_TIMESTAMP):
+            raise _BadLineError(
+                "malformed beginning", f"it begins with {head.strip()[:60]!r}, not with TIMESTAMP ARTICLE CLICK"
+            )
+        timestamp, article, click = fields
+        if click not in ("0", "1"):
+            raise _BadLineError("click is neither 0 nor 1", f"the click is {click[:20]!r}; it must be 0 or 1")
+        who, _, values = user.partition(" ")
+        if who != "user":
+            raise _BadLineError("no user block", f"where |user was expected stands |{who.strip()[:20]}")
+        features = _features("the user", values)
+        pool = self.pools.get(offered)
+        if pool is None:
+            pool = self._pool(offered)
+        if article not in pool:
+            raise _BadLineError(
+                "displayed article not in the pool",
+                f"the displayed article {article[:20]} is not among the {len(pool)} articles of its pool",
+            )
+        return YahooRecord(number, int(timestamp), article, click == "1", features, pool)
+
+    def _pool(self, offered: str) -> Mapping[str, Features]:
+        pool: dict[str, Features] = {}
+        for block in offered.split("|"):
+            known = self.articles.get(block)
+            name, features = self._article(block) if known is None else known
+            if name in pool:
+                raise _BadLineError("article offered twice", f"the article {name} stands twice in the pool")
+            pool[name] = features
+        if len(self.pools) >= REMEMBERED:
+            self.pools.clear()
+        return self.pools.setdefault(offered, MappingProxyType(pool))
+
+    def _article(self, block: str) -> tuple[str, Features]:
+        name, _, values = block.partition(" ")
+        if not name.strip():
+            raise _BadLineError("article without id", f"an article of the pool has no id: |{block.strip()[:40]}")
+        if len(self.articles) >= REMEMBERED:
+            self.articles.clear()
+        return self.articles.setdefault(block, (name.strip(), _features(f"the article {name.strip()[:20]}", values)))
+
+
+def _features(whose: str, text: str) -> Features:
+    """Six finite values in the order of their ids, from "2:.5 3:.5 ..." in any order.
+
+    First the quick way for blocks without a fault, four times as fast as naming the fault.
+    """
+    tokens = text.split()
+    if len(tokens) == NUM_FEATURES and "_" not in text:
+        try:
+            found = {token[:2]: float(token[2:]) for token in tokens}
+            in_order = tuple([found[name] for name in PREFIXES])
+            if math.isfinite(sum(in_order)):
+                return in_order
+        except (KeyError, ValueError):
+            pass
+    return _features_or_fault(whose, tokens)
+
+
+def _features_or_fault(whose: str, tokens: list[str]) -> Features:
+    values: dict[str, float] = {}
+    for token in tokens:
+        name, colon, number = token.partition(":")
+        if name not in POSITIONS or not colon:
+            raise _BadLineError("unknown feature", f"{whose} has {token[:30]!r}; features are 1:VALUE to 6:VALUE")
+        if name in values:
+            raise _BadLineError("repeated feature", f"{whose} has the feature {name} twice")
+        values[name] = _finite(whose, name, number)
+    if len(values) < NUM_FEATURES:
+        lacking = ", ".join(name for name in POSITIONS if name not in values)
+        raise _BadLineError(
+            "missing feature", f"{whose} has {len(values)} of {NUM_FEATURES} features: {lacking} not found"
+        )
+    return tuple([values[name] for name in POSITIONS])
+
+
+def _finite(whose: str, name: str, number: str) -> float:
+    try:
+        value = math.nan if "_" in number else float(number)
+    except ValueError:
+        raise _BadLineError(
+            "value is not a number", f"the feature {name} of {whose} is {number[:20]!r}, not a number"
+        ) from None
+    if not math.isfinite(value):
+        raise _BadLineError("value is not finite", f"the feature {name} of {whose} is {number[:20]}, not finite")
+    return value
+
+
+def _files(path: Path) -> list[Path]:
+    if is_file(path):
+        return [path]
+    if not is_folder(path):
+        raise DatasetMissing(f"There is no file or folder {path}.", recipe=RECIPE)
+    files = sorted(path.glob("*.gz"))
+    if not files:
+        raise DatasetMissing(f"There is no *.gz in {path}.", recipe=RECIPE)
+    return files
+
+
+def _raw_lines(file: Path) -> Iterator[bytes]:
+    line = 0
+    try:
+        with _opened(file) as stream:
+            for line, raw in enumerate(stream, start=1):  # noqa: B007 (named in the message below)
+                yield raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(
+            f"{file} cannot be read beyond line {line}: {error}. It is damaged or not complete; obtain it again."
+        ) from error
+
+
+def _opened(file: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(file)) if file.suffix == ".gz" else file.open("rb")

@@ -1,0 +1,187 @@
+"""One replicate: a cell and a seed, played to the end, as rows of the two tables."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.bench.datasets.registry import make_environment
+from surepick.bench.spec import Cell, EnvironmentSpec
+from surepick.bench.tables import Replicate, Round
+from surepick.core.arrays import record
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.json import encode
+from surepick.embeddings import LinearEmbedding
+from surepick.environments import Environment
+from surepick.errors import DatasetMissing
+from surepick.linalg.blas_threads import one_thread
+from surepick.noise import largest_scale
+from surepick.policies.base import Policy
+from surepick.policies.registry import make_policy
+from surepick.simulation import Run, simulate
+from surepick.theory.hardness import hardness, reference_pulls
+
+
+@record
+class Played:
+    """A replicate and its rounds, as rows."""
+
+    replicate: dict[str, Any]
+    rounds: tuple[dict[str, Any], ...]
+
+
+def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
+    """Make the environment and the policy, and simulate until the own stop; what goes wrong is kept as a failure.
+
+    Args:
+        cell: what is run.
+        seed: of environment and rewards.
+        data: the folder of data sets.
+
+    Returns:
+        Rows that depend on (cell, seed) only, but for `seconds`; one thread is used, so that they are equal bit for
+        bit whatever the number of workers.
+
+    Raises:
+        DatasetMissing: the files of the environment are not there; that is no failure of a policy.
+    """
+    try:
+        with one_thread():
+            environment, policy = instance(cell, seed, data)
+        with one_thread():  # once more, for what the policy has loaded in the meantime
+            reference = reference_of(cell.environment, environment, epsilon=cell.epsilon, delta=cell.delta)
+            run = simulate(policy, environment, seed=seed, max_pulls=budget(cell))
+    except DatasetMissing:
+        raise
+    except Exception as error:  # kept and reported, whatever it is: one failure must not end a night's run
+        return Played(_plain(_failed(cell, seed, error)), ())
+    return Played(
+        _plain(_replicate(cell, seed, environment, policy, run, reference)),
+        tuple(_plain(row) for row in _rounds(cell, seed, environment, run)),
+    )
+
+
+def _plain(row: Replicate | Round) -> dict[str, Any]:
+    """The row as plain data; a number that is not finite is missing."""
+    values: dict[str, Any] = encode(row)
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
+
+
+def budget(cell: Cell) -> int:
+    """The most pulls of a study of the cell."""
+    return cell.max_pulls if cell.policy.max_pulls is None else cell.policy.max_pulls
+
+
+def instance(cell: Cell, seed: int, data: str | Path = ".") -> tuple[Environment, Policy[Any]]:
+    """The environment and the policy of a replicate."""
+    environment = make_environment(cell.environment.name, seed=seed, data=data, **cell.environment.options)
+    policy = make_policy(
+        cell.policy.name,
+        environment.arms,
+        epsilon=cell.epsilon,
+        delta=cell.delta,
+        noise=environment.noise if cell.policy.noise is None else cell.policy.noise,
+        **cell.policy.options,
+    )
+    return environment, policy
+
+
+def reference_of(spec: EnvironmentSpec, environment: Environment, *, epsilon: float, delta: float) -> float | None:
+    """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the spec names; None where it has no meaning.
+
+    It is a bound for normal noise, means linear in those vectors and one best arm; elsewhere a unit of measurement.
+    """
+    if not 2.4 * delta < 1.0:
+        return None
+    found = hardness(
+        _vectors(spec, environment), -environment.means if environment.minimize else environment.means, epsilon
+    )
+    return reference_pulls(found.value, sigma=largest_scale(environment.noise), delta=delta)
+
+
+def _vectors(spec: EnvironmentSpec, environment: Environment) -> Embedding | IndependentArms:
+    if spec.reference == "independent":
+        return IndependentArms(environment.num_arms)
+    family = LinearEmbedding(environment.arms.features, norm_bound=1.0)
+    return family.at(family.max_dim if spec.reference_dim is None else spec.reference_dim)
+
+
+def _named(cell: Cell, seed: int) -> dict[str, Any]:
+    return {
+        "key": cell.key(seed),
+        "experiment": cell.experiment,
+        "environment": cell.environment.label,
+        "policy": cell.policy.label,
+        "seed": seed,
+    }
+
+
+def _failed(cell: Cell, seed: int, error: Exception) -> Replicate:
+    return Replicate(
+        **_named(cell, seed),
+        num_arms=None,
+        dim=None,
+        epsilon=cell.epsilon,
+        delta=cell.delta,
+        max_pulls=budget(cell),
+        failure=f"{type(error).__name__}: {error}",
+    )
+
+
+def _replicate(
+    cell: Cell, seed: int, environment: Environment, policy: Policy[Any], run: Run, reference: float | None
+) -> Replicate:
+    last = run.rounds[-1].active if run.rounds else np.arange(environment.num_arms)
+    tied = environment.gaps[last] == 0.0
+    return Replicate(
+        **_named(cell, seed),
+        num_arms=environment.num_arms,
+        dim=int(environment.arms.features.shape[1]),
+        epsilon=cell.epsilon,
+        delta=cell.delta,
+        max_pulls=budget(cell),
+        pulls=run.pulls,
+        success=run.success,
+        best_arm=run.best_arm,
+        verdict=run.verdict,
+        true_gap=run.true_gap,
+        oracle_pulls=run.oracle_pulls,
+        best_eliminated=environment.best not in last if policy.traits.eliminates else None,
+        all_best_eliminated=not bool(tied.any()) if policy.traits.eliminates else None,
+        num_rounds=run.rounds[-1].round if run.rounds else 0,
+        stops=policy.traits.stops,
+        eliminates=policy.traits.eliminates,
+        reference_pulls=reference,
+        seconds=run.seconds,
+    )
+
+
+def _rounds(cell: Cell, seed: int, environment: Environment, run: Run) -> list[Round]:
+    good = environment.epsilon_best(cell.epsilon)
+    named = _named(cell, seed)
+    return [
+        Round(
+            **named,
+            round=row.round,
+            look=row.look,
+            looks=row.looks,
+            dim=row.dim,
+            value=row.value,
+            lower_bound=row.lower_bound,
+            misspecification=row.misspecification,
+            pulls=row.pulls,
+            total_pulls=row.total_pulls,
+            active=len(row.active),
+            only_good=bool(good[row.active].all()),
+            best_active=environment.best in row.active,
+            leader=environment.arms.ids[row.leader],
+            certified_gap=row.certified_gap,
+            alarms="; ".join(row.alarms),
+        )
+        for row in run.rounds
+    ]

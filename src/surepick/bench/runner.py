@@ -1,0 +1,209 @@
+"""Run experiments: in parallel, each replicate kept as it finishes, resumed after any interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from surepick.bench.replicate import Played, play
+from surepick.bench.results import Place, Results, finished
+from surepick.bench.spec import Cell, Experiment
+from surepick.core.arrays import record
+from surepick.core.validation import whole_number
+from surepick.errors import InvalidInput, StorageError
+from surepick.policies.registry import needs_torch
+
+OnResult = Callable[[int, int, dict[str, Any]], None]
+
+
+@record
+class Task:
+    """A replicate to be run."""
+
+    cell: Cell
+    seed: int
+    digest: str
+    key: str
+
+
+def tasks_of(experiments: Sequence[Experiment], *, runs: int, first_seed: int = 0) -> tuple[Task, ...]:
+    """Every cell with every seed; seed by seed, so that what is left takes about as long as what was.
+
+    Raises:
+        InvalidInput: runs is below 1, or first_seed negative.
+    """
+    whole_number("runs", runs, least=1, meaning="how many seeds every policy is run with.")
+    whole_number("seed", first_seed, least=0, meaning="the first of the seeds.")
+    cells = list({cell.digest: (cell, cell.digest) for each in experiments for cell in each.cells}.values())
+    titles = Counter(cell.title for cell, _ in cells)
+    for title, count in titles.items():
+        if count > 1:
+            raise InvalidInput(
+                f"{count} different settings are all called {title}; give them labels, or the experiments names, that "
+                "tell them apart."
+            )
+    return tuple(
+        Task(cell, seed, digest, cell.key(seed))
+        for seed in range(first_seed, first_seed + runs)
+        for cell, digest in cells
+    )
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    *,
+    out: str | Path,
+    runs: int,
+    first_seed: int = 0,
+    jobs: int | None = None,
+    data: str | Path = ".",
+    on_result: OnResult | None = None,
+) -> Results:
+    """Run what is not there yet, and what failed before, and write the two tables.
+
+    Args:
+        experiments: what is run.
+        out: NAME.parquet; see results.py for the files beside it.
+        runs: seeds per cell.
+        first_seed: the first of them.
+        jobs: worker processes, -1 for one per processor; None: what an enclosing `joblib.parallel_config` says (its
+            backend may be dask), else one.
+        data: the folder of data sets.
+        on_result: called as (replicates done, all of them, row) after each replicate, and once at the start with an
+            empty row.
+
+    Returns:
+        Both tables; they depend on the experiments, runs and first_seed only, but for `seconds`.
+
+    Raises:
+        InvalidInput: `out` holds replicates that are not asked for, cannot be written, or joblib is absent.
+        DatasetMissing: the files of an environment are not there.
+        StorageError: a worker was killed, or a part cannot be written; what is finished is kept.
+    """
+    place, wanted = Place(Path(out)), tasks_of(experiments, runs=runs, first_seed=first_seed)
+    if jobs == 0:
+        raise InvalidInput("jobs is 0; give the number of processes, or -1 for one per processor.")
+    with _alone(place):
+        kept = dict(finished(place))
+        _refuse_strangers(place, kept, wanted)
+        done = {task.key for task in wanted if task.key in kept and not kept[task.key].replicate["failure"]}
+        if len(done) == len(wanted):
+            return Results.of(kept.values())
+        for task in wanted:
+            if task.key not in done and (part := place.read_part(task.digest, task.seed, task.key)) is not None:
+                kept[task.key] = part
+                done |= {task.key} if not part.replicate["failure"] else set()
+        report = on_result or (lambda _done, _all, _row: None)
+        report(len(done), len(wanted), {})
+        for task, played in _played([task for task in wanted if task.key not in done], jobs, str(data)):
+            place.write_part(task.digest, task.seed, played)
+            kept[task.key] = played
+            done.add(task.key)
+            report(len(done), len(wanted), played.replicate)
+        results = place.write(kept.values())
+        place.remove_parts((task.digest, task.seed) for task in wanted)
+        return results
+
+
+def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tuple[Task, Played]]:
+    """The replicates in the order in which they finish."""
+    try:
+        from joblib import Parallel, delayed, parallel_config  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise InvalidInput('experiments need joblib, which is absent: pip install "surepick[bench]".') from error
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 (loads multiprocessing)
+
+    network = any(needs_torch(task.cell.policy.name) for task in tasks)
+    processes = parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1)
+    with contextlib.nullcontext() if jobs is None else processes:
+        parallel = Parallel(return_as="generator_unordered", batch_size=1)
+        try:
+            yield from parallel(delayed(_one)(task, data, network, os.getpid()) for task in tasks)
+        except BrokenProcessPool as error:
+            raise StorageError(
+                "a worker process was killed, perhaps for want of memory. What is finished is kept; run the same "
+                "again, with fewer --jobs if it was the memory."
+            ) from error
+
+
+def _one(task: Task, data: str, network: bool, parent: int) -> tuple[Task, Played]:
+    if os.getppid() == parent:
+        _end_with(parent)
+    if network and importlib.util.find_spec("torch") is not None:
+        importlib.import_module(
+            "surepick.embeddings.neural.network"
+        )  # first of all: a worker that grows later is replaced
+    return task, play(task.cell, task.seed, data)
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """End this worker when its parent has ended, even by a kill: else it would wait for work for minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _refuse_strangers(place: Place, kept: dict[str, Played], wanted: Sequence[Task]) -> None:
+    strangers = sorted(set(kept) - {task.key for task in wanted})
+    if strangers:
+        raise InvalidInput(
+            f"{place.out} holds {len(strangers):,} replicates that this command does not ask for (the first is "
+            f"{strangers[0]}): other experiments, policies, seeds or settings, or an earlier version of surepick. "
+            "Choose another --out, or ask for those as well."
+        )
+
+
+@contextlib.contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """Hold the folder of parts: two runs that write the same files would remove each other's.
+
+    The lock is the operating system's, so a process that was killed holds nothing.
+
+    Raises:
+        InvalidInput: another process holds it, or the folder cannot be made.
+    """
+    try:
+        import fcntl  # noqa: PLC0415 (not on Windows)
+    except ImportError:
+        place.open_parts()
+        yield
+        return
+    held = _locked(place, fcntl)
+    try:
+        yield
+    finally:
+        place.remove_parts(())  # an empty folder, before anybody else can hold it
+        os.close(held)
+
+
+def _locked(place: Place, fcntl: Any) -> int:
+    """A descriptor of the folder of parts, locked: of the folder that is there now, not of one that was removed."""
+    while True:
+        place.open_parts()
+        with contextlib.suppress(FileNotFoundError):
+            folder = os.open(place.parts, os.O_RDONLY)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(folder)
+                raise InvalidInput(
+                    f"another process is writing {place.out}; wait for it, or choose another --out."
+                ) from None
+            with contextlib.suppress(FileNotFoundError):
+                if os.fstat(folder).st_ino == place.parts.stat().st_ino:
+                    return folder
+            os.close(folder)

@@ -1,0 +1,196 @@
+"""What an experiment is: frozen, plain data, so that it has an identity and can be run anywhere.
+
+    Experiment = cells,   Cell = environment x policy x settings,   replicate = cell x seed
+
+The identity of a cell is the SHA-256 of its canonical JSON. A replicate that is found under its key needs no second
+run; one of another cell, of other settings or of another version of the package is never taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import field, replace
+from importlib.metadata import version
+from typing import Any
+
+from surepick.core.arrays import record
+from surepick.core.json import encode
+from surepick.core.validation import as_number, positive_number, whole_number
+from surepick.errors import InvalidInput
+
+MOST_PULLS = 10_000_000  # the paper's: a study that would pass it is a failure
+REFERENCES = ("linear", "independent")
+BUDGET = "pulls after which a study is given up."
+
+
+def _check_named(what: str, label: object, name: object, options: object) -> None:
+    if not isinstance(label, str) or not isinstance(name, str):
+        raise InvalidInput(f"label and name of {what} are {label!r} and {name!r}; both must be texts.")
+    if not isinstance(options, dict):
+        raise InvalidInput(f"options of {what}, {label!r}, are {options!r}; give names and values.")
+
+
+@record
+class EnvironmentSpec:
+    """An environment as plain data.
+
+    Args:
+        label: how tables and figures name it, e.g. "K=250, D=20".
+        name: a name that `make_environment` knows.
+        options: its settings, without seed and files.
+        reference: whose vectors the reference number of pulls is computed with: "linear", those of the linear
+            embedding, or "independent", where the means are no linear function of the features.
+        reference_dim: dimensions of the linear embedding; None: all.
+    """
+
+    label: str
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    reference: str = "linear"
+    reference_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_named("an environment", self.label, self.name, self.options)
+        if self.reference not in REFERENCES:
+            raise InvalidInput(f"reference is {self.reference!r}; it is one of {', '.join(REFERENCES)}.")
+        if self.reference_dim is not None:
+            whole_number("reference_dim", self.reference_dim, least=1, meaning="dimensions of the linear embedding.")
+
+
+@record
+class PolicySpec:
+    """A policy as plain data.
+
+    Args:
+        label: how tables and figures name it.
+        name: a name that `make_policy` knows.
+        options: its settings, without epsilon, delta and noise.
+        noise: the noise that is declared to it, e.g. "subgaussian:1"; None: the environment's own.
+        max_pulls: its budget; None: the experiment's.
+    """
+
+    label: str
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    noise: str | None = None
+    max_pulls: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_named("a policy", self.label, self.name, self.options)
+        if self.noise is not None and not isinstance(self.noise, str):
+            raise InvalidInput(f"noise of policy {self.label!r} is {self.noise!r}; give a text such as subgaussian:1.")
+        if self.max_pulls is not None:
+            object.__setattr__(self, "max_pulls", whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET))
+
+
+@record
+class Cell:
+    """One policy on one kind of environment, run with many seeds.
+
+    Args:
+        experiment: the name of the experiment that it belongs to.
+        environment, policy: what is run.
+        epsilon: the shortfall that is tolerated, in reward units.
+        delta: error probability.
+        max_pulls: a plan that would pass it is not pulled.
+    """
+
+    experiment: str
+    environment: EnvironmentSpec
+    policy: PolicySpec
+    epsilon: float = 0.1
+    delta: float = 0.05
+    max_pulls: int = MOST_PULLS
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.experiment, str):
+            raise InvalidInput(f"the name of an experiment is {self.experiment!r}; it must be a text.")
+        epsilon = positive_number("epsilon", self.epsilon, "the shortfall that is tolerated, in reward units.")
+        delta = as_number("delta", self.delta)
+        if not 0 < delta < 1:
+            raise InvalidInput(f"delta is {self.delta!r}; it must lie strictly between 0 and 1: the error probability.")
+        pulls = whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET)
+        for name, value in (("epsilon", epsilon), ("delta", delta), ("max_pulls", pulls)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def canonical(self) -> str:
+        """The cell and the version of the package as one line of JSON with sorted keys."""
+        identity = {**encode(self), "surepick": version("surepick")}
+        return json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of `canonical`."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()[:16]
+
+    @property
+    def title(self) -> str:
+        """experiment/environment/policy/delta, for people."""
+        return f"{self.experiment}/{self.environment.label}/{self.policy.label}/{self.delta:g}"
+
+    def key(self, seed: int) -> str:
+        """The name of a replicate: unique, and sorted by experiment, environment, policy and seed."""
+        return f"{self.title}/{seed:06d}/{self.digest}"
+
+
+@record
+class Experiment:
+    """What one name of `surepick bench run` stands for.
+
+    Args:
+        name: e.g. "paper-linear".
+        title: one line for people.
+        cells: what is run, each with every seed.
+        note: what a reader of its tables must be told, e.g. that the data are generated; "" if nothing.
+    """
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Labels of its policies."""
+        return tuple(dict.fromkeys(cell.policy.label for cell in self.cells))
+
+
+def restricted(experiments: Iterable[Experiment], policies: Iterable[str]) -> tuple[Experiment, ...]:
+    """The experiments with these policies only (labels); those that have none of them are left out.
+
+    Raises:
+        InvalidInput: a policy is part of none.
+    """
+    several, wanted = tuple(experiments), tuple(policies)
+    if not wanted:
+        return several
+    known = tuple(dict.fromkeys(label for each in several for label in each.policies))
+    missing = [label for label in wanted if label not in known]
+    if missing:
+        raise InvalidInput(
+            f"{', '.join(each.name for each in several)}: no policy {missing[0]!r}; there is {', '.join(known)}."
+        )
+    kept = (replace(each, cells=tuple(cell for cell in each.cells if cell.policy.label in wanted)) for each in several)
+    return tuple(each for each in kept if each.cells)
+
+
+def crossed(
+    name: str,
+    title: str,
+    environments: Iterable[EnvironmentSpec],
+    policies: Iterable[PolicySpec],
+    *,
+    note: str = "",
+    **settings: Any,
+) -> Experiment:
+    """Every policy on every environment.
+
+    Args:
+        settings: epsilon, delta and max_pulls of all cells.
+    """
+    several = tuple(policies)
+    cells = tuple(Cell(name, place, policy, **settings) for place in environments for policy in several)
+    return Experiment(name, title, cells, note)

@@ -1,0 +1,234 @@
+"""What a results file says: for each cell, own-stop pulls, oracle pulls, right answers, and what was published.
+
+Own-stop and oracle numbers are different things and stand in different fields. A share comes with its exact
+(Clopper-Pearson) 95 % interval.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from surepick.bench.paper_experiments import experiment, experiment_names
+from surepick.bench.published_numbers import Published, published_for
+from surepick.bench.results import Results, Row
+from surepick.bench.tables import ended_by_itself
+from surepick.core.arrays import record
+
+MOST_ROUNDS = 8  # of a policy whose rounds are shown; batches of an anytime policy are no rounds
+
+
+@record
+class Spread:
+    """How numbers scatter: mean, median, lower and upper quartile, and how many they are."""
+
+    mean: float
+    median: float
+    lower: float
+    upper: float
+    count: int
+
+
+@record
+class Share:
+    """count of total, with the exact 95 % interval [low, high] of the probability behind it."""
+
+    count: int
+    total: int
+    low: float
+    high: float
+
+
+@record
+class RoundSummary:
+    """The paper's (d_k, s_k): mean dimension of round k, and the share of runs done by its end.
+
+    Args:
+        round: k.
+        runs: runs that opened it.
+        mean_dim: d_k, over these.
+        done: s_k, the share of all runs whose active set held only epsilon-best arms by then. Needs the truth.
+    """
+
+    round: int
+    runs: int
+    mean_dim: float
+    done: float
+
+
+@record
+class CellSummary:
+    """One policy in one environment.
+
+    Args:
+        experiment, environment, policy, delta: which.
+        runs: replicates, failed ones included.
+        failures: replicates without a result.
+        verdicts: verdict -> replicates.
+        own: pulls of the runs that ended at their own stop: what a user pays. None if there are none.
+        right: runs that ended at their own stop with an epsilon-best arm, of all.
+        wrong: runs that ended at their own stop with another arm, of those that did.
+        oracle: pulls until only epsilon-best arms were left, of the runs that came there. Needs the truth.
+        reached: how many came there; None for policies that do not eliminate.
+        best_eliminated: runs that ruled out the best arm; None likewise.
+        reference: median of 2 sigma^2 rho* log(1/(2.4 delta)). Needs the truth.
+        own_to_reference: median of own-stop pulls over it.
+        seconds: median.
+        rounds: for policies that eliminate, with an embedding and few rounds; else empty.
+        published: what was published of this cell.
+    """
+
+    experiment: str
+    environment: str
+    policy: str
+    delta: float
+    runs: int
+    failures: int
+    verdicts: dict[str, int]
+    own: Spread | None
+    right: Share
+    wrong: Share
+    oracle: Spread | None
+    reached: Share | None
+    best_eliminated: Share | None
+    reference: float | None
+    own_to_reference: float | None
+    seconds: float | None
+    rounds: tuple[RoundSummary, ...]
+    published: Published
+
+    @property
+    def oracle_to_expected(self) -> float | None:
+        """Mean of the oracle pulls over what the reimplementation measured; None if there is nothing to compare."""
+        if self.oracle is None or self.published.expected is None or self.published.by_median:
+            return None
+        return self.oracle.mean / self.published.expected
+
+    @property
+    def oracle_median_to_expected(self) -> float | None:
+        """The same with the median, which a few runs that end a round early or late do not move."""
+        if self.oracle is None or self.published.expected is None:
+            return None
+        return self.oracle.median / self.published.expected
+
+    @property
+    def own_to_expected(self) -> float | None:
+        """Own-stop pulls over what the reimplementation measured; None if there is nothing to compare."""
+        return None if self.own is None or self.published.own is None else self.own.mean / self.published.own
+
+
+def summarize(results: Results) -> tuple[CellSummary, ...]:
+    """Every cell of the results, in the order of the file."""
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in results.replicates:
+        name = (row["experiment"], row["environment"], row["policy"], row["delta"], _digest(row))
+        cells.setdefault(name, []).append(row)
+    rounds: dict[str, list[Row]] = {}
+    for row in results.rounds:
+        rounds.setdefault(row["key"], []).append(row)
+    summaries = [_cell(name, rows, [rounds.get(row["key"], []) for row in rows]) for name, rows in cells.items()]
+    return tuple(sorted(summaries, key=_place))
+
+
+def _digest(row: Row) -> str:
+    """The identity of the cell that a replicate belongs to, so that equal labels do not mix different settings."""
+    return str(row["key"]).rpartition("/")[2]
+
+
+def _place(cell: CellSummary) -> tuple[Any, ...]:
+    """Where a cell stands: as its experiment lists it, else by name."""
+    name = (cell.environment, cell.policy, cell.delta)
+    if cell.experiment not in experiment_names():
+        return (len(experiment_names()), cell.experiment, 0, name)
+    listed = [(each.environment.label, each.policy.label, each.delta) for each in experiment(cell.experiment).cells]
+    position = listed.index(name) if name in listed else len(listed)
+    return (experiment_names().index(cell.experiment), cell.experiment, position, name)
+
+
+def _cell(name: tuple[Any, ...], rows: Sequence[Row], rounds: Sequence[Sequence[Row]]) -> CellSummary:
+    experiment, environment, policy, delta, _ = name
+    done = [row for row in rows if not row["failure"]]
+    own = [row for row in done if ended_by_itself(failure="", stops=row["stops"], verdict=row["verdict"])]
+    eliminating = [row for row in done if row["eliminates"]]
+    reached = [row["oracle_pulls"] for row in eliminating if row["oracle_pulls"] is not None]
+    known = [row for row in own if row["reference_pulls"]]
+    right = sum(bool(row["success"]) for row in own)
+    return CellSummary(
+        experiment=experiment,
+        environment=environment,
+        policy=policy,
+        delta=delta,
+        runs=len(rows),
+        failures=len(rows) - len(done),
+        verdicts=dict(sorted(Counter(row["verdict"] for row in done).items())),
+        own=spread(row["pulls"] for row in own),
+        right=share(right, len(rows)),
+        wrong=share(len(own) - right, len(own)),
+        oracle=spread(reached),
+        reached=share(len(reached), len(rows)) if eliminating else None,
+        best_eliminated=share(sum(row["best_eliminated"] for row in eliminating), len(eliminating))
+        if eliminating
+        else None,
+        reference=_median(row["reference_pulls"] for row in done if row["reference_pulls"] is not None),
+        own_to_reference=_median(row["pulls"] / row["reference_pulls"] for row in known),
+        seconds=_median(row["seconds"] for row in done),
+        rounds=_rounds(rounds)
+        if any(_compressed(row, played) for row, played in zip(rows, rounds, strict=True))
+        else (),
+        published=published_for(experiment, environment, policy),
+    )
+
+
+def spread(numbers: Iterable[float]) -> Spread | None:
+    """Mean, median and quartiles; None of nothing."""
+    values = np.array(list(numbers), dtype=np.float64)
+    if values.size == 0:
+        return None
+    lower, median, upper = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
+    return Spread(float(values.mean()), median, lower, upper, int(values.size))
+
+
+def share(count: int, total: int, *, confidence: float = 0.95) -> Share:
+    """count of total with the exact interval of Clopper and Pearson (1934); [0, 1] when total is 0.
+
+    low = Beta^-1(a; count, total - count + 1),   high = Beta^-1(1 - a; count + 1, total - count),   a = (1 - conf)/2
+    """
+    from scipy.special import betaincinv  # noqa: PLC0415 - loaded on first use
+
+    tail = (1.0 - confidence) / 2.0
+    low = float(betaincinv(count, total - count + 1, tail)) if count > 0 else 0.0
+    high = float(betaincinv(count + 1, total - count, 1.0 - tail)) if count < total else 1.0
+    return Share(count, total, low, high)
+
+
+def _median(numbers: Iterable[float | None]) -> float | None:
+    values = [value for value in numbers if value is not None]
+    return float(np.median(values)) if values else None
+
+
+def _rounds(studies: Sequence[Sequence[Row]]) -> tuple[RoundSummary, ...]:
+    """(d_k, s_k), if the studies have few rounds."""
+    played = [rows for rows in studies if rows]
+    most = max((rows[-1]["round"] for rows in played), default=0)
+    if not 0 < most <= MOST_ROUNDS:
+        return ()
+    found = []
+    for number in range(1, most + 1):
+        dims = [next(row["dim"] for row in rows if row["round"] == number) for rows in played if _opened(rows, number)]
+        until = [[row for row in rows if row["round"] <= number] for rows in played]
+        done = sum(any(row["only_good"] for row in rows) for rows in until)
+        found.append(RoundSummary(number, len(dims), float(np.mean(dims)) if dims else 0.0, done / len(studies)))
+    return tuple(found)
+
+
+def _compressed(replicate: Row, rounds: Sequence[Row]) -> bool:
+    """Whether some round went through an embedding: of another dimension than the features, and than the arms left."""
+    left = [replicate["num_arms"], *(row["active"] for row in rounds)]
+    return any(row["dim"] not in (0, replicate["dim"], before) for row, before in zip(rounds, left, strict=False))
+
+
+def _opened(rows: Sequence[Row], number: int) -> bool:
+    return any(row["round"] == number for row in rows)

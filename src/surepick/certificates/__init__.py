@@ -1,0 +1,1 @@
+"""Certificates as files: written, registered, signed, and verified elsewhere."""

@@ -1,0 +1,403 @@
+"""The certificate as a document that others can check: what was asked and told, and all that follows from it.
+
+    facts     the policy, the arms, what each plan asked, what was told, how it was carried out
+    derived   everything else: `document_of` computes it from the facts, for the writer and for whoever verifies
+
+The published form is certificate.schema.json, beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.certificates.columns import LastIntervals, plain_number, plain_numbers, sparse, told_of, widths_of
+from surepick.certificates.fingerprint import arithmetic
+from surepick.certificates.seal import sealed
+from surepick.certificates.signature import sign_certificate
+from surepick.core.arms import Arms
+from surepick.core.arrays import IntArray
+from surepick.core.comparisons import Intervals
+from surepick.core.diff import first_difference
+from surepick.core.files import write_whole
+from surepick.core.json import encode
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import RoundRecord, Step
+from surepick.errors import StorageError
+from surepick.linalg.blas_threads import one_thread
+from surepick.policies.base import Policy, name_of, spec_of, stopped
+from surepick.studies.audit import Audit, audited
+from surepick.studies.deviations import EarlyEnd
+from surepick.studies.logs.base import Circumstances
+from surepick.studies.logs.hash_chain import hash_of_arms
+from surepick.studies.registration import code_of
+from surepick.studies.replay import steps_of
+from surepick.studies.study import Study, answer_of
+from surepick.studies.validation import received
+
+FORMAT = "surepick certificate"
+VERSION = 2
+ADDED = {2: ("registration", "signature")}  # version -> the fields that it was the first to have
+QUICK_PLANS = 50
+LARGEST_QUICK_DESIGN = 30_000
+INLINE = 10_000  # arms whose features, intervals and fates are written out
+SCHEMA = Path(__file__).with_name("certificate.schema.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One plan that was judged.
+
+    Args:
+        number: of the plan in its study.
+        plan: what was asked.
+        seen: what was received, in the policy's sign.
+        circumstances: how it was carried out.
+    """
+
+    number: int
+    plan: Plan
+    seen: Observations
+    circumstances: Circumstances
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a certificate rests on.
+
+    Args:
+        study: its name, None if it has none.
+        made_by: program and version that wrote the certificate.
+        arithmetic: how that process rounds (`linalg.arithmetic`).
+        reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
+            elsewhere, or were not tried.
+        arms, policy: what was chosen among, and how.
+        minimize: small rewards are good.
+        looks: the plans that were judged, in order.
+        end: how the study was closed before its policy stopped, None if it was not.
+    """
+
+    study: str | None
+    made_by: str
+    arithmetic: str
+    reproduced: int
+    arms: Arms
+    policy: Policy[Any]
+    minimize: bool
+    looks: tuple[Look, ...]
+    end: EarlyEnd | None
+
+
+def certificate_document(study: Study, name: str | None = None, *, check: bool = False) -> dict[str, Any]:
+    """The certificate of a study, from the plans that are closed, as plain JSON data.
+
+    Args:
+        study: of which nothing is shown that its open plan was told.
+        name: what the study is called.
+        check: compare each stored decision with what follows from what was told, as `open_study` does; in the same
+            fold, for studies that were opened without.
+
+    Raises:
+        StorageError: two looks at a log that others write to did not agree, or, with `check`, as `open_study`.
+    """
+    with one_thread():  # as whoever verifies it: threads change the last bits, and with them designs
+        return _certificate_document(study, name, audited(study, name or "") if check else None)
+
+
+def _certificate_document(study: Study, name: str | None, checked: Audit | None) -> dict[str, Any]:
+    looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
+    facts = Facts(
+        study=name,
+        made_by=f"surepick {version()}",
+        arithmetic=arithmetic(),
+        reproduced=0,
+        arms=study.arms,
+        policy=study.policy,
+        minimize=study.minimize,
+        looks=looks,
+        end=study.early_end(),
+    )
+    repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
+    document = document_of(facts, watch=repeated.watch, steps=None if checked is None else checked.steps)
+    return sealed({**document, "reproduced": repeated.equal})
+
+
+def write_certificate(
+    study: Study, path: str | Path, *, name: str | None = None, sign: str | Path | None = None
+) -> Path:
+    """Write the certificate of a study to a JSON file that `verify_certificate` and `surepick verify` check.
+
+    Args:
+        study: a study, stopped or not; only closed plans are in its certificate.
+        path: the file, replaced if it exists.
+        name: what the study is called in it.
+        sign: a file with a private Ed25519 key to sign it with (`sign_certificate`).
+
+    Raises:
+        InvalidInput: the file cannot be written, or the key cannot be read.
+    """
+    document = certificate_document(study, name)
+    return write_document(document if sign is None else sign_certificate(document, sign), path)
+
+
+def write_document(document: dict[str, Any], path: str | Path) -> Path:
+    """Write a certificate to a JSON file.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    target = Path(path)
+    write_whole(target, f"{laid_out(document)}\n".encode(), what="the certificate")
+    return target
+
+
+def laid_out(value: Any, indent: str = "") -> str:
+    """JSON with a field a line, and lists of plain values on one line each."""
+    deeper = indent + " "
+    if isinstance(value, dict) and value:
+        rows = [f"{json.dumps(name, ensure_ascii=False)}: {laid_out(item, deeper)}" for name, item in value.items()]
+        return "{\n" + ",\n".join(deeper + row for row in rows) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return "[\n" + ",\n".join(deeper + laid_out(item, deeper) for item in value) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def version() -> str:
+    """The version of this package."""
+    import surepick  # noqa: PLC0415 (the package imports this module)
+
+    return surepick.__version__
+
+
+def _looks(study: Study) -> tuple[Look, ...]:
+    judged = [decision for decision in study.log.decisions() if decision.plan > 0]
+    plans = {planned.number: planned.plan for planned in study.log.plans()}
+    looks = []
+    for decision in judged:
+        plan, seen = plans.get(decision.plan), decision.seen
+        if plan is None:
+            raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
+        if seen is None:  # a log in memory keeps the rows and the latest sums
+            seen = received(study.log.results(decision.plan), len(study.ids), minimize=study.minimize)
+        looks.append(Look(decision.plan, plan, seen, decision.circumstances))
+    return tuple(looks)
+
+
+# the plans
+
+
+class Repeated:
+    """Plans computed again while a study is folded.
+
+    Args:
+        policy: asks.
+        most: how many plans, from the first.
+    """
+
+    def __init__(self, policy: Policy[Any], most: int) -> None:
+        self.most = most
+        self.equal = 0
+        self._policy = policy
+
+    def watch(self, look: Look, state: Any) -> None:
+        """Count the plan if all before it and it itself come out equal."""
+        if look.number == self.equal + 1 <= self.most and not stopped(self._policy, state):
+            self.equal += not plan_difference(look.plan, self._policy.ask(state))
+
+
+def plan_difference(stored: Plan, again: Plan) -> str:
+    """Where two plans differ, "" where they agree: numbers within 1e-9, all else exactly."""
+    return first_difference(encode(stored), encode(again)).lstrip(".")
+
+
+def quick_plans(policy: Policy[Any], number: int) -> int:
+    """How many of so many plans can be computed again in a few seconds: all, the first 50, or none.
+
+    None where the arms times the dimensions in which a design may be searched exceed LARGEST_QUICK_DESIGN, since one
+    search may take seconds there; all where nothing is designed.
+    """
+    embedding, features = policy.traits.embedding, policy.traits.features
+    size = 0 if features is None else int(features.size)
+    if embedding is not None:
+        size = 0 if embedding.family == "independent" else int(policy.problem.num_arms * embedding.max_dim)
+    if size == 0:
+        return number
+    return min(number, QUICK_PLANS) if size <= LARGEST_QUICK_DESIGN else 0
+
+
+# the document
+
+
+def document_of(
+    facts: Facts,
+    *,
+    watch: Callable[[Look, Any], None] | None = None,
+    steps: Iterable[tuple[Any, Step[Any]]] | None = None,
+) -> dict[str, Any]:
+    """The certificate that follows from the facts.
+
+    Args:
+        facts: what it rests on.
+        watch: called with each look and the policy's state before it.
+        steps: (the policy's state before, its step) of each look, if they are computed anyway.
+
+    Raises:
+        ValueError: the facts contradict each other.
+    """
+    policy, arms = facts.policy, facts.arms
+    state, intervals, active = policy.init(), None, np.arange(arms.num_arms)
+    rounds: dict[int, list[dict[str, Any]]] = {}
+    rows: dict[int, RoundRecord] = {}
+    last = LastIntervals(arms.num_arms)
+    for look, (before, step) in zip(
+        facts.looks, steps_of(policy, facts.looks) if steps is None else steps, strict=True
+    ):
+        if watch is not None:
+            watch(look, before)
+        intervals = None if step.deciding is None else step.deciding(intervals)
+        if intervals is not None:
+            last.add(look.number, intervals, np.union1d(active, step.record.active))
+        entry = _look_entry(facts, look, step, intervals, active)
+        rounds.setdefault(step.record.round, []).append(entry)
+        rows[step.record.round] = step.record
+        state, active = step.state, step.record.active
+    if facts.end is not None and stopped(policy, state):
+        raise ValueError("the study is said to have been closed early, and its policy had stopped")
+    answer = answer_of(
+        policy,
+        arms,
+        state,
+        minimize=facts.minimize,
+        rounds=tuple(rows[number] for number in sorted(rows)),
+        circumstances=[look.circumstances for look in facts.looks],
+        end=facts.end,
+    )
+    candidates = _arms_entry(arms)
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": facts.made_by,
+        "arithmetic": facts.arithmetic,
+        "reproduced": facts.reproduced,
+        "study": facts.study,
+        "best_arm": answer.best_arm,
+        "epsilon": float(answer.epsilon),
+        "delta": float(answer.delta),
+        "pulls": answer.pulls,
+        "verdict": answer.verdict,
+        "promise": answer.promise,
+        "reason": answer.reason,
+        "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
+        "minimize": answer.minimize,
+        "assumptions": list(answer.assumptions),
+        "checks": list(policy.traits.checks),
+        "policy": encode(spec_of(policy)),
+        "algorithm": name_of(policy),
+        "arms": candidates,
+        "registration": code_of(spec_of(policy), candidates, minimize=facts.minimize),
+        "ended": encode(facts.end),
+        "rounds": [{**_row_entry(rows[number], arms), "looks": rounds[number]} for number in sorted(rounds)],
+        "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
+        "candidates": _candidates(facts, answer.arm, active),
+        "signature": None,
+    }
+    return sealed(document)
+
+
+def _arms_entry(arms: Arms) -> dict[str, Any]:
+    inline = arms.num_arms <= INLINE
+    return {
+        "number": arms.num_arms,
+        "ids": list(arms.ids) if inline else None,
+        "features": np.asarray(arms.features, np.float64).tolist() if inline else None,
+        "columns": None if arms.columns is None else list(arms.columns),
+        "preparation": list(arms.preparation),
+        "sha256": hash_of_arms(arms),
+    }
+
+
+def _look_entry(
+    facts: Facts, look: Look, step: Step[Any], intervals: Intervals | None, active: IntArray
+) -> dict[str, Any]:
+    plan, row, ids = look.plan, step.record, facts.arms.ids
+    joined = np.setdiff1d(row.active, active)
+    return {
+        "plan": look.number,
+        "look": plan.look,
+        "looks": plan.looks,
+        "candidate": None if plan.candidate is None else ids[plan.candidate],
+        "dim": plan.dim,
+        "value": plain_number(plan.value),
+        "lower_bound": plain_number(plan.lower_bound),
+        "misspecification": float(plan.misspecification),
+        "asked": sparse(plan.counts),
+        "allocation": None if plan.allocation is None else sparse(plan.allocation),
+        "told": told_of(look.seen, minimize=facts.minimize),
+        "surplus": bool(np.any(look.seen.counts > plan.counts)),
+        "repeated": look.circumstances.repeated,
+        "abandoned": list(look.circumstances.abandoned),
+        **_outcome(row, facts.arms),
+        "width": widths_of(intervals),
+        "left": _left(np.setdiff1d(active, row.active), intervals, facts.arms.num_arms),
+        "joined": joined.tolist() if facts.arms.num_arms <= INLINE else None,
+    }
+
+
+def _row_entry(row: RoundRecord, arms: Arms) -> dict[str, Any]:
+    return {
+        "round": row.round,
+        "dim": row.dim,
+        "value": plain_number(row.value),
+        "lower_bound": plain_number(row.lower_bound),
+        "misspecification": float(row.misspecification),
+        **_outcome(row, arms),
+    }
+
+
+def _outcome(row: RoundRecord, arms: Arms) -> dict[str, Any]:
+    """What came of a plan, or of a round by its last plan."""
+    return {
+        "pulls": row.pulls,
+        "total_pulls": row.total_pulls,
+        "active": len(row.active),
+        "leader": arms.ids[row.leader],
+        "certified_gap": plain_number(row.certified_gap),
+        "alarms": list(row.alarms),
+    }
+
+
+def _left(arms: IntArray, intervals: Intervals | None, num_arms: int) -> dict[str, Any]:
+    """Who left: "not the best (witness, margin)"."""
+    columns: dict[str, Any] = {"witnesses": None, "leads": None, "widths": None, "margins": None}
+    if num_arms > INLINE:
+        return {"number": len(arms), "arms": None, **columns}
+    if intervals is not None:
+        place = np.clip(np.searchsorted(intervals.arms, arms), 0, max(len(intervals.arms) - 1, 0))
+        found = np.isin(arms, intervals.arms)
+        columns["witnesses"] = np.where(found, intervals.witnesses[place], -1).tolist()
+        for name in ("leads", "widths", "margins"):
+            columns[name] = plain_numbers(np.where(found, getattr(intervals, name)[place], np.nan))
+    return {"number": len(arms), "arms": arms.tolist(), **columns}
+
+
+def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | None:
+    """Measurements, plain mean and fate of every arm."""
+    num_arms = facts.arms.num_arms
+    if num_arms > INLINE:
+        return None
+    sign = -1.0 if facts.minimize else 1.0
+    pulls, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
+    for look in facts.looks:
+        pulls += look.seen.counts
+        sums += sign * look.seen.sums
+    means = np.divide(sums, pulls, out=np.full(num_arms, np.nan), where=pulls > 0)
+    fates = np.full(num_arms, "left", dtype=object)
+    fates[active] = "possible"
+    fates[best] = "recommended"
+    return {"pulls": pulls.tolist(), "means": plain_numbers(means), "fates": fates.tolist()}

@@ -1,0 +1,208 @@
+"""The facts of a certificate, read from the file: what is of another kind or out of range is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surepick.certificates.columns import dense
+from surepick.certificates.document import Facts, Look
+from surepick.core.arms import Arms
+from surepick.core.arrays import IntArray
+from surepick.core.json import encode
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.policies.base import Policy, spec_of
+from surepick.studies.deviations import EarlyEnd
+from surepick.studies.logs.base import Circumstances
+from surepick.studies.validation import check_sums
+
+WHOLE = {"plan": 1, "look": 1, "looks": 1, "dim": 0, "repeated": 0}  # of a look -> the least that it can be
+LARGEST = 2**63 - 1  # what a database can hold
+ARITHMETIC = re.compile("[0-9a-f]{16}")
+
+
+def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
+    """The candidates.
+
+    Args:
+        entry: what the file says of them.
+        given: they themselves, where they are too many to be in the file.
+
+    Raises:
+        ValueError, InvalidInput: they are not there, or are no candidates.
+    """
+    for name in ("columns", "preparation"):
+        if entry[name] is not None and not (
+            isinstance(entry[name], list) and all(isinstance(text, str) for text in entry[name])
+        ):
+            raise ValueError(f"{name} are not texts")
+    if entry["ids"] is None:
+        if given is None:
+            raise ValueError(
+                f"the {entry['number']:,} candidates are too many to be in the file; give their table (--arms TABLE)"
+            )
+        return Arms(given.features, given.ids, columns=entry["columns"], preparation=entry["preparation"])
+    if entry["features"] is None:
+        raise ValueError("the ids are in the file and the features are not")
+    features = np.array(entry["features"], np.float64).reshape(len(entry["ids"]), -1)
+    return Arms(features, entry["ids"], columns=entry["columns"], preparation=entry["preparation"])
+
+
+def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
+    """The policy, built from its name and options.
+
+    Args:
+        spec: these; None if it has parts without a name.
+        arms: what it chooses among.
+        given: the policy, where it has parts without a name.
+
+    Raises:
+        ValueError, InvalidInput: it cannot be built, or the one given is another.
+    """
+    from surepick.policies.registry import make_policy  # noqa: PLC0415 (loads what the algorithm needs)
+
+    if given is not None:
+        if encode(spec_of(given)) != spec:
+            raise ValueError("the policy that was given is not that of the certificate")
+        return given
+    if spec is None:
+        raise ValueError("the policy has parts without a name; give it: verify_certificate(file, policy=...)")
+    return make_policy(arms=arms, **spec)
+
+
+def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
+    """All that a certificate rests on.
+
+    Raises:
+        ValueError, LookupError, TypeError, InvalidInput: something is missing, of another kind, or impossible.
+    """
+    _check_circumstances(document)
+    minimize = document["minimize"]
+    if not isinstance(minimize, bool):
+        raise ValueError("minimize is neither true nor false")
+    looks = sorted(_looks(document["rounds"], arms, policy, minimize), key=lambda look: look.number)
+    if [look.number for look in looks] != list(range(1, len(looks) + 1)):
+        raise ValueError("the plans are not numbered 1, 2, 3, ...")
+    reproduced = document["reproduced"]
+    if type(reproduced) is not int or not 0 <= reproduced <= len(looks):
+        raise ValueError(f"reproduced is {_short(reproduced)}, which is not a number of plans from 0 to {len(looks)}")
+    return Facts(
+        study=document["study"],
+        made_by=document["made_by"],
+        arithmetic=document["arithmetic"],
+        reproduced=reproduced,
+        arms=arms,
+        policy=policy,
+        minimize=minimize,
+        looks=tuple(looks),
+        end=_end(document["ended"]),
+    )
+
+
+def _check_circumstances(document: Mapping[str, Any]) -> None:
+    """Refuse circumstances that are no text, or no arithmetic."""
+    texts = {name: document[name] for name in ("made_by", "arithmetic")}
+    texts["study"] = "" if document["study"] is None else document["study"]
+    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: no text")
+    if not ARITHMETIC.fullmatch(document["arithmetic"]):
+        raise ValueError(f"arithmetic is {_short(document['arithmetic'])}, not 16 hexadecimal digits")
+
+
+def _end(ended: Any) -> EarlyEnd | None:
+    """How the study was closed early."""
+    if ended is None:
+        return None
+    end = EarlyEnd(**ended)
+    if not isinstance(end.reason, str):
+        raise ValueError("ended.reason is no text")
+    if not _is_number(end.at):
+        raise ValueError(f"ended.at is {_short(end.at)}, which is no time")
+    if type(end.missing) is not int or not 0 <= end.missing <= LARGEST:
+        raise ValueError(f"ended.missing is {_short(end.missing)}, which is no number of measurements")
+    if end.predicted is not None and not (_is_number(end.predicted) and end.predicted >= end.missing):
+        raise ValueError(
+            f"ended.predicted is {_short(end.predicted)}, and no fewer measurements than the {end.missing} that were "
+            "missing can have been predicted"
+        )
+    return end
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _short(value: object) -> str:
+    """The value in an error message; an integer may have thousands of digits."""
+    if type(value) is int and abs(value) > LARGEST:
+        return f"a whole number of {value.bit_length():,} bits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Look]:
+    index = {name: arm for arm, name in enumerate(arms.ids)}
+    for entry in rounds:
+        if type(entry["round"]) is not int or not 1 <= entry["round"] <= LARGEST:
+            raise ValueError(f"a round has the number {_short(entry['round'])}, not a whole number from 1")
+        for look in entry["looks"]:
+            _check_look(look)
+            number = look["plan"]
+            seen = _seen(look["told"], arms, policy, minimize)
+            counts = dense(look["asked"], arms.num_arms)
+            missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
+            if missing and not look["abandoned"]:
+                raise ValueError(f"plan {number}: {missing} of the measurements asked were neither told nor given up")
+            allocation = look["allocation"]
+            plan = Plan(
+                round=entry["round"],
+                counts=counts,
+                look=look["look"],
+                looks=look["looks"],
+                allocation=None if allocation is None else dense(allocation, arms.num_arms),
+                dim=look["dim"],
+                value=look["value"],
+                lower_bound=look["lower_bound"],
+                misspecification=look["misspecification"],
+                candidate=None if look["candidate"] is None else index[look["candidate"]],
+            )
+            abandoned = tuple(look["abandoned"])
+            came = Circumstances(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
+            yield Look(number, plan, seen, came)
+
+
+def _check_look(look: Mapping[str, Any]) -> None:
+    """Refuse numbers of a look that no look can have."""
+    for name, least in WHOLE.items():
+        if type(look[name]) is not int or not least <= look[name] <= LARGEST:
+            raise ValueError(f"{name} of a look is {_short(look[name])}, not a whole number from {least}")
+    if look["look"] > look["looks"]:
+        raise ValueError(f"plan {look['plan']} is look {look['look']} of {look['looks']}")
+    reasons = look["abandoned"]
+    if not isinstance(reasons, list) or not all(isinstance(reason, str) and reason for reason in reasons):
+        raise ValueError(f"plan {look['plan']}: abandoned is not a list of reasons")
+
+
+def _seen(told: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
+    """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
+    counts = dense(told, arms.num_arms)
+    measured = np.flatnonzero(counts)
+    sums, squares = _scattered(told["sums"], measured, arms), None
+    if told["squares"] is not None:
+        squares = _scattered(told["squares"], measured, arms)
+    check_sums(counts, sums, squares, policy.problem.noise, arms.ids)
+    return Observations(counts, -sums if minimize else sums, squares)
+
+
+def _scattered(values: Sequence[float], measured: IntArray, arms: Arms) -> np.ndarray:
+    if len(values) != len(measured) or not all(isinstance(value, float) for value in values):
+        raise ValueError("totals must be one number for each candidate that was measured")
+    column = np.zeros(arms.num_arms)
+    column[measured] = values
+    return column

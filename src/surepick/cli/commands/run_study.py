@@ -1,0 +1,134 @@
+"""`surepick run-study`: close the loop with any program that prints one reward a line."""
+
+from __future__ import annotations
+
+import getpass
+import signal
+import socket
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from surepick.cli import options
+from surepick.cli.commands.studies import NameArgument, UrlArgument, check_extra
+from surepick.cli.output import INTERRUPTED, NOT_CERTIFIED, Text, note, noted, print_json
+from surepick.errors import InvalidInput
+from surepick.studies.logs.leases import format_time, parse_duration
+from surepick.studies.recording import Receipt
+from surepick.studies.runner.batch_program import BatchCommand
+from surepick.studies.runner.loop import Loop
+from surepick.studies.runner.program import Command, Program
+from surepick.studies.study import Study
+
+SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
+
+
+def run_study(
+    url: UrlArgument,
+    name: NameArgument,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--measure",
+            metavar="'COMMAND {id} {pulls}'",
+            help="Any program that prints one reward a line. It is run without a shell; {id} and {pulls} are replaced "
+            "in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed one.",
+        ),
+    ] = None,
+    measure_batch: Annotated[
+        str | None,
+        typer.Option(
+            "--measure-batch",
+            metavar="COMMAND",
+            help="In place of --measure, and faster where measuring is cheap: a program that reads ids from its "
+            "standard input, one a line, and prints their rewards, one a line, in the same order.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Calls at a time.")] = 1,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Kill a call after so long: 90s, 10m.")] = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, help="Failed calls for one candidate, in a row, before giving up.")
+    ] = 3,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", min=1, help="Most measurements leased at a time; none: 64, a whole batch 1,000."),
+    ] = None,
+    lease: Annotated[str, typer.Option("--lease", help="How long a lease lasts if this process dies.")] = "1h",
+    worker: Annotated[
+        str | None,
+        typer.Option("--worker", help="Name of this loop; give each its own when several measure one study."),
+    ] = None,
+    max_pulls: Annotated[
+        int | None, typer.Option("--max-pulls", min=0, help="Begin no round that would pass this many measurements.")
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Ask, measure with a program, tell, until the answer is certified. After a kill, the same command goes on.
+
+    Exit code 3 if it ends without a certificate.
+    """
+    check_extra()
+    from surepick.cli.format_certificate import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
+    from surepick.studies.database import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+
+    command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
+    seconds = parse_duration(lease)
+    with noted():
+        study = open_study(url, name)
+    loop = Loop(
+        study,
+        command,
+        worker or f"{getpass.getuser()}@{socket.gethostname()}",
+        slots=workers,
+        retries=retries,
+        batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
+        lease=seconds,
+        most=max_pulls,
+        heard=_say,
+        idle=_say_who_has_the_rest,
+    )
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: the programs at work are ended too
+    try:
+        finished = loop.run()
+    except KeyboardInterrupt:
+        note("interrupted. What was told is stored; the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from None
+    answer = study.certificate()
+    if output is options.Format.json:
+        print_json({"study": name, **certificate_json(answer)})
+    else:
+        print_rounds(answer.rounds, study.policy)
+        print_certificate(answer, study.noise)
+        if not finished:
+            more = f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on."
+            Console(highlight=False, soft_wrap=True).print(Text(more))
+    if answer.verdict != "certified":
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Program:
+    if measure is not None and measure_batch is None:
+        return Command(measure, timeout)
+    if measure_batch is not None and measure is None:
+        return BatchCommand(measure_batch, timeout)
+    raise InvalidInput(
+        "say what measures, once: --measure 'COMMAND {id} {pulls}' for a program that is called for each candidate, or "
+        "--measure-batch COMMAND for one that reads many ids."
+    )
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(study: Study, receipt: Receipt) -> None:
+    if receipt.closed:
+        study.ask()
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(study.progress())))
+
+
+def _say_who_has_the_rest(study: Study) -> None:
+    """Or a user would wait for hours and not know why."""
+    out = [f"{part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in study.progress().out]
+    note(f"waiting for measurements that are out: {'; '.join(out)}. What has not come by then is measured here.")

@@ -1,0 +1,1 @@
+"""What all parts speak of: arms, designs, plans, observations, certificates, and how they become JSON and files."""

@@ -1,0 +1,137 @@
+"""What is chosen among."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arrays import FloatArray, IntArray, record, settled
+from surepick.core.validation import storable_text, texts_of
+from surepick.errors import InvalidInput
+
+
+def _named(rows: IntArray, ids: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(repr(ids[row]) for row in rows[:most])
+    return shown + (f" and {len(rows) - most} more" if len(rows) > most else "")
+
+
+def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
+    """The arms' ids as unique strings; "0".."K-1" when none are given.
+
+    Raises:
+        InvalidInput: they are no sequence, their number is not K, one is missing (None, NaN) or no text that a file
+            can hold, or two are equal.
+    """
+    if ids is None:
+        return tuple(str(row) for row in range(num_arms))
+    names = texts_of("ids", ids)
+    storable_text("an id", "".join(names))
+    if len(names) != num_arms:
+        raise InvalidInput(f"there are {len(names)} ids for {num_arms} arms; give one id per arm.")
+    if len(set(names)) != num_arms:
+        seen: set[str] = set()
+        repeated = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        raise InvalidInput(
+            f"{len(repeated)} ids are repeated (the first is {repeated[0]!r}); an id must name one arm. "
+            "If the rows are repeated measurements of the same arm, load them as a table of measurements."
+        )
+    return names
+
+
+CHECKED_ENTRIES = 4_000_000
+
+
+def _matrix(features: ArrayLike) -> FloatArray:
+    """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
+    if isinstance(features, np.ndarray) and features.dtype in (np.float32, np.float64) and settled(features):
+        matrix: FloatArray = np.asarray(features)
+    else:
+        try:
+            if np.iscomplexobj(features):
+                raise TypeError("complex numbers have no order")
+            matrix = np.array(features, dtype=np.float64)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
+        matrix.flags.writeable = False
+    if matrix.ndim != 2:
+        raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, D), one row an arm.")
+    if matrix.shape[0] == 0:
+        raise InvalidInput("there is no arm (K = 0); nothing can be chosen.")
+    return matrix
+
+
+def _refuse_not_finite(matrix: FloatArray, ids: Sequence[str] | None) -> None:
+    step = max(1, CHECKED_ENTRIES // max(matrix.shape[1], 1))
+    tops = range(0, len(matrix), step)
+    bad = np.concatenate([top + np.flatnonzero(~np.isfinite(matrix[top : top + step]).all(axis=1)) for top in tops])
+    if bad.size:
+        names = checked_ids(ids, len(matrix))
+        raise InvalidInput(
+            f"{bad.size} of {len(names)} arms have NaN or infinite features: {_named(bad, names)}. "
+            "Fill or drop these rows."
+        )
+
+
+def feature_matrix(features: ArrayLike) -> FloatArray:
+    """Features checked as those of `Arms` are, which names no arm unless it must.
+
+    Returns:
+        Shape (K, D), read-only; float64, or the array that was given if nobody can write to it, which may be float32.
+
+    Raises:
+        InvalidInput: no arm, wrong shape, non-finite features (the rows are named).
+    """
+    matrix = _matrix(features)
+    _refuse_not_finite(matrix, None)
+    return matrix
+
+
+@record
+class Arms:
+    """What is chosen among.
+
+    Args:
+        features: shape (K, D), finite floats, one row an arm; None or (K, 0) when the arms have no features. A
+            read-only float32 or float64 array that nobody can write to (memory-mapped with mode "r", or frozen by its
+            owner) is kept as it is and read in blocks; anything else becomes a float64 copy. float32 numbers are
+            float64 numbers, and are computed with as such.
+        ids: K unique strings; "0".."K-1" when None.
+        columns: names of the D feature columns, for messages; may be None.
+        preparation: what was done to the features ("standardize", "intercept"), in order; a norm bound refers to
+            the result.
+
+    Raises:
+        InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids.
+    """
+
+    features: FloatArray
+    ids: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    preparation: tuple[str, ...]
+
+    def __init__(
+        self,
+        features: ArrayLike | None = None,
+        ids: Sequence[object] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        preparation: Sequence[str] = (),
+    ) -> None:
+        if features is None:
+            if ids is None:
+                raise InvalidInput("arms need features, or ids, or both.")
+            ids = texts_of("ids", ids)
+            features = np.empty((len(ids), 0))
+        matrix = _matrix(features)
+        names = checked_ids(ids, matrix.shape[0])
+        _refuse_not_finite(matrix, names)
+        object.__setattr__(self, "features", matrix)
+        object.__setattr__(self, "ids", names)
+        object.__setattr__(self, "columns", None if columns is None else texts_of("columns", columns))
+        object.__setattr__(self, "preparation", texts_of("preparation", preparation))
+
+    @property
+    def num_arms(self) -> int:
+        return len(self.ids)

@@ -1,0 +1,225 @@
+"""The optimal design with a certificate: a restricted problem that grows by the farthest pairs and the best arms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.design import Design
+from surepick.designs.column_generation import (
+    BOUND_SAFETY,
+    Iterated,
+    bounded,
+    factor_of,
+    first_working_set,
+    iterated,
+    spanning,
+    sweep,
+)
+from surepick.designs.convex_hull_2d import outline
+from surepick.designs.objective import Objective, ends_of
+from surepick.designs.problem import Problem, normalised, pose, restricted
+from surepick.designs.sparsify import SAFE_RANGE_CUT, sparse
+from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.linalg.blas_threads import one_blas_thread
+from surepick.linalg.whitening import spanning_rows
+
+SOLVED_SHARE = 0.7
+STEADY_SHARE = 0.1
+CLOSE = 16.0
+MOST_ROUNDING = 1e-3
+OUTLINE_ABOVE = 64
+OUTLINE_SHARE = 0.5
+OUTLINE_CEILING = 0.8
+OUTLINE_TRIES = 4
+OUTLINE_MORE = 8
+LONGEST_ASKED = 1024
+CLEARLY = 0.05
+OUTLINE_DIRECTIONS = 4.8  # a circle then misses about a tenth of the tolerance, for arms and for pairs
+LEAST_OUTLINED = 1e-3
+
+
+def closed_form(problem: Problem) -> tuple[FloatArray, float] | None:
+    """Optimal weights and value where they can be written down; None elsewhere.
+
+    One active point, or active points that coincide: tau = 0, all weight on one arm. Rank 1: tau = (range of the
+    active points / largest |z|)^2, all weight on the largest arm. As many distinct arms as dimensions, and these are
+    compared: they are orthogonal in whitened coordinates, the pair (a, b) costs 1/lambda_a + 1/lambda_b, so uniform
+    weights on the active arms, tau = 2 |S|.
+    """
+    weights = np.zeros(len(problem.basis))
+    if _nothing_compared(problem):
+        weights[0 if problem.opposite else problem.active[0]] = 1.0
+        return weights, 0.0
+    if problem.rank == 1:
+        line = problem.points[problem.active, 0]
+        reach = float(np.abs(line).max() if problem.opposite else np.ptp(line))
+        weights[0] = 1.0
+        return weights, (reach / float(problem.basis[0, 0])) ** 2
+    if not problem.opposite and len(problem.points) == problem.rank:
+        weights[problem.active] = 1.0 / len(problem.active)
+        return weights, 2.0 * len(problem.active)
+    return None
+
+
+def _nothing_compared(problem: Problem) -> bool:
+    if problem.opposite:
+        return not problem.points.any()
+    if len(problem.active) == 1:
+        return True
+    one, other = problem.points[problem.active[:2]]
+    return bool((one == other).all()) and not np.ptp(problem.points[problem.active], axis=0).any()
+
+
+def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
+    """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
+    spanning = first_working_set(problem)
+    mixed = (1.0 - share) * weights
+    mixed[spanning.arms] += share * spanning.weights
+    return mixed
+
+
+def less_rounding(problem: Problem, bound: float) -> float:
+    """A lower bound less what rounding of the coordinates may have added to it."""
+    return bound * (1.0 - min(CLOSE * problem.relative_rounding, MOST_ROUNDING))
+
+
+def certified(objective: Objective, weights: FloatArray, bound: float) -> Design:
+    """The record of weights on the distinct arms: spread over all arms, valued afresh."""
+    problem = objective.problem
+    full = normalised(problem.spread(weights))
+    value = objective.value(full[problem.first])
+    if bound > value * (1.0 + BOUND_SAFETY + 2.0 * CLOSE * problem.relative_rounding):
+        raise ContractError(
+            f"the lower bound {bound:.6g} exceeds the value {value:.6g} of a design (docs/design-solver.md, line 2): "
+            "one of them is wrong. Please report the features."
+        )
+    return Design(full, value, min(bound, value), problem.rank)
+
+
+def solve_design(
+    features: ArrayLike,
+    active: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+) -> Design:
+    """The optimal design for telling the active arms apart, with a certificate.
+
+        tau = min over lambda in the simplex   max over a, b in S   ||x_a - x_b||^2 in A(lambda)^-1
+
+    where A(lambda) = sum_i lambda_i x_i x_i' runs over all K arms and S holds the active ones.
+
+    Args:
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome.
+        active: S as indices or as a mask of length K; None means all arms.
+        tolerance: largest certified relative gap, above 0; below 1e-4 rounding may prevent it.
+        max_steps: outer steps at most; 4 to 15 are usual.
+        rank_tolerance: singular values of the column-scaled features below this share of the largest are taken for
+            rounding noise; None means max(K, d) * machine epsilon. Features rounded to six decimals need about 1e-6.
+            A dropped direction counts as misspecification.
+
+    Returns:
+        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
+        lower_bound. The value is 0 when the active arms coincide.
+
+    Raises:
+        InvalidInput: non-finite features (the rows are named), an empty, repeated or unknown active arm, a tolerance
+            that is not positive.
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+
+    Source: Algorithm 1, line 5; the method is ours.       Differs from the paper: solved to a certified gap.
+    Cost: a few times O(K d^2) plus the pair search, and O(m^3) for the m arms in use (about 10 d); memory for about
+        four arrays like the features, and blocks. One BLAS thread is used, whatever is allowed: more would wait.
+    """
+    check_tolerance(tolerance)
+    with one_blas_thread():
+        problem = pose(features, active, rank_tolerance=rank_tolerance)
+        return solved(problem, tolerance=tolerance, max_steps=max_steps)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse a tolerance that no certificate can meet."""
+    if not 0.0 < tolerance < math.inf:
+        raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive and finite, .01 is usual.")
+
+
+def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
+    """A design of a problem whose value is certified to a relative tolerance.
+
+    Raises:
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+    """
+    objective, exact = Objective(problem), closed_form(problem)
+    if exact is not None:
+        return certified(objective, exact[0], less_rounding(problem, exact[1] * (1.0 - BOUND_SAFETY)))
+    if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:
+        outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
+        if outlined is not None:
+            return outlined
+    found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
+    found = replace(found, lower=less_rounding(problem, found.lower))
+    design = certified(objective, _sparse(objective, found, tolerance=tolerance), found.lower)
+    if not design.gap <= tolerance:
+        raise NotConverged(
+            f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
+            f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "
+            "certified. Raise max_steps, or accept .best with a larger slack.",
+            best=design,
+            gap=design.gap,
+        )
+    return design
+
+
+def _sparse(objective: Objective, found: Iterated, *, tolerance: float) -> FloatArray:
+    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
+    weights = found.weights(len(objective.problem.basis))
+    ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
+    if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
+        weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
+    return sparse(objective, weights, ceiling=ceiling)
+
+
+def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
+    """Those of the rows, longest first, that are outermost in some direction; of the shorter ones a sample is asked."""
+    some = np.concatenate([rows[:LONGEST_ASKED], rows[LONGEST_ASKED :: 1 + len(rows) // LONGEST_ASKED]])
+    return some[outline(points[some], count)]
+
+
+def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
+    """The design for the outermost arms alone, if it is good enough for all, as one look at all of them tells.
+
+    In the plane few arms have weight and few pairs are far; both are near the hull. Until the bracket holds for all
+    arms, those that spoil it join. None when that does not end soon: points of one circle, say, to a small tolerance.
+    """
+    problem = objective.problem
+    count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
+    rows = _outermost(problem.basis, np.arange(len(problem.basis)), count)
+    if len(problem.active) < len(problem.basis):
+        rows = np.union1d(rows, _outermost(problem.points, problem.active, count))
+    if spanning_rows(problem.basis[rows]).clearance < CLEARLY:
+        rows = np.union1d(rows, spanning(problem.basis))
+    if np.count_nonzero(np.isin(rows, problem.active)) < 2:
+        return None
+    bound, goal = 0.0, OUTLINE_SHARE * tolerance
+    for _ in range(OUTLINE_TRIES):
+        small = Objective(restricted(problem, rows))
+        found = iterated(small, goal=goal, max_steps=max_steps)
+        bounding = found.bounding.renamed(rows)
+        priced = bounding.multipliers.any()
+        seen = bounded(problem, bounding) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
+        bound = max(bound, less_rounding(problem, seen.lower))
+        weights = np.zeros(len(problem.basis))
+        weights[rows] = _sparse(small, found, tolerance=OUTLINE_CEILING * tolerance)
+        design = certified(objective, weights, bound)
+        if design.gap <= tolerance:
+            return design
+        dear = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
+        ends = ends_of(objective.far(factor_of(problem, bounding)))
+        rows = np.unique(np.concatenate([rows, dear[seen.gains[dear] > 1.0], ends.ravel()]))
+    return None

@@ -1,0 +1,99 @@
+"""Fewer arms for the same design: a rounded design spends at least one pull on every supported arm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.designs.objective import Objective, information
+from surepick.designs.problem import Problem, normalised
+from surepick.linalg.factorisations import cholesky, solve_lower
+from surepick.linalg.whitening import null_space
+
+DUST = 1e-6
+SAFE_RANGE_CUT = 1e-5
+LARGEST_REDUCTION = 1500
+
+
+def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
+    """Weights on at most r(r+1)/2 arms with the same information matrix and no larger sum (Caratheodory).
+
+    While the matrices z_i z_i' of the supported arms are linearly dependent, sum_i v_i z_i z_i' = 0 with
+    sum_i v_i >= 0: moving along -v until a weight vanishes leaves A as it is and does not raise the sum.
+
+    Args:
+        weights: lambda, shape (k,), with a regular A.
+
+    Returns:
+        The weights, not normalised; those given when A is singular.
+
+    Source: Caratheodory's theorem.
+    Cost: one singular value decomposition of an r(r+1)/2 by p matrix, O(p^2) for each of the arms removed.
+    """
+    support = np.flatnonzero(weights)
+    upper = np.triu_indices(problem.rank)
+    factor = cholesky(information(problem.basis, weights))
+    if len(support) <= len(upper[0]) or len(support) > LARGEST_REDUCTION or factor is None:
+        return weights
+    rows = solve_lower(factor, problem.basis[support].T).T
+    kernel = null_space((rows[:, upper[0]] * rows[:, upper[1]]).T)
+    lam = weights[support].copy()
+    while kernel.shape[1]:
+        direction = kernel[:, 0] * (1.0 if kernel[:, 0].sum() >= 0.0 else -1.0)
+        positive = np.flatnonzero(direction > 1e-9 * np.abs(direction).max())
+        if positive.size == 0:
+            break
+        ratios = lam[positive] / direction[positive]
+        gone = positive[np.argmin(ratios)]
+        lam = np.maximum(lam - float(ratios.min()) * direction, 0.0)
+        lam[gone] = 0.0
+        rest = kernel[:, 1:] - np.outer(direction, kernel[gone, 1:] / direction[gone])
+        kernel = rest / np.maximum(np.abs(rest).max(axis=0, initial=0.0), 1e-300)
+        kernel[gone] = 0.0
+    result = np.zeros_like(weights)
+    result[support] = lam
+    return result
+
+
+def without_smallest(weights: FloatArray, count: int) -> FloatArray:
+    """The weights with the `count` smallest positive ones set to zero, normalised."""
+    support = np.flatnonzero(weights)
+    kept = weights.copy()
+    kept[support[np.argsort(weights[support], kind="stable")[:count]]] = 0.0
+    return normalised(kept)
+
+
+def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
+    """Weights on few arms whose exact value stays below a ceiling, however their rounding turns out.
+
+    Dust goes first, then linear dependence, then the smallest weights, as many as the ceiling allows (by bisection, on
+    the exact value each time). A direction that is measured so weakly that the next rounding could lose it counts as
+    lost already.
+
+    Args:
+        weights: lambda, shape (k,), sum 1, of a value not above the ceiling.
+        ceiling: largest value that is accepted.
+        dust: weights below this share of the largest are dropped.
+
+    Returns:
+        Weights of sum 1; those given when nothing sparser meets the ceiling.
+
+    Source: ours.
+    Cost: about log2(p) evaluations of the objective for p supported arms.
+    """
+    best, problem = weights, objective.problem
+    cleaned = normalised(np.where(weights >= dust * weights.max(), weights, 0.0))
+    fewer = reduced(problem, cleaned)
+    for candidate in (cleaned,) if fewer is cleaned else (cleaned, normalised(fewer)):
+        if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
+            best = candidate
+    low, high = 0, int(np.count_nonzero(best))
+    start = best
+    while high - low > 1:
+        middle = (low + high) // 2
+        candidate = without_smallest(start, middle)
+        if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
+            low, best = middle, candidate
+        else:
+            high = middle
+    return best

@@ -1,0 +1,160 @@
+"""Optimal designs for given vectors, or for one arm against the others, in place of all differences of a set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.design import Design
+from surepick.designs.diagonal import independent_star_design
+from surepick.designs.problem import Problem, checked_features, pose_star, pose_targets
+from surepick.designs.solve import check_tolerance, solved
+from surepick.errors import InvalidInput, NotConverged
+from surepick.linalg.blas_threads import one_blas_thread
+
+SPAN_TOLERANCE = 1e-8
+
+
+def checked_targets(targets: ArrayLike, dim: int) -> FloatArray:
+    """Targets as an (m, d) array of finite floats with at least one row.
+
+    Raises:
+        InvalidInput: wrong shape, no target, or entries that are NaN or infinite.
+    """
+    try:
+        matrix = np.asarray(targets, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"targets are not a numeric (m, d) array: {error}.") from error
+    if matrix.ndim != 2 or matrix.shape[1] != dim:
+        raise InvalidInput(f"targets have shape {matrix.shape}; they must be (m, {dim}), in the features' coordinates.")
+    if matrix.shape[0] == 0:
+        raise InvalidInput("there is no target; a design measures at least one vector.")
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if bad.size:
+        raise InvalidInput(f"{bad.size} of {len(matrix)} targets have NaN or infinite entries, the first is {bad[0]}.")
+    return matrix
+
+
+def solve_target_design(
+    features: ArrayLike,
+    targets: ArrayLike,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+    span_tolerance: float = SPAN_TOLERANCE,
+) -> Design:
+    """The optimal design for measuring given linear functions of the parameter, with a certificate.
+
+        tau = min over lambda in the simplex   max over j   ||y_j||^2 in A(lambda)^-1,   A = sum_i lambda_i x_i x_i'
+
+    Args:
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome.
+        targets: y, shape (m, d), finite, in the coordinates of the features; zero and repeated rows welcome.
+        tolerance, max_steps, rank_tolerance: as in `solve_design`.
+        span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
+            outside the span of the arms; that part is dropped. Small differences of large features carry a rounding
+            error of their own: `solve_star_design` does not.
+
+    Returns:
+        Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
+        lower_bound. The value is 0 when all targets are 0.
+
+    Raises:
+        InvalidInput: non-finite input, wrong shapes, no target, a tolerance that is not positive, or a target outside
+            the span of the arms (tau is infinite; the target is named).
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+
+    Source: ours (the same solver as `solve_design`, on the points +-y_j / 2).
+    Cost: as `solve_design` with 2 m active arms.
+    """
+    check_tolerance(tolerance)
+    matrix = checked_features(features)
+    vectors = checked_targets(targets, matrix.shape[1])
+    _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
+    with one_blas_thread():
+        scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
+        problem = pose_targets(matrix, scaled, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
+        return _solved_in_units(problem, int(exponent), tolerance=tolerance, max_steps=max_steps)
+
+
+def _solved_in_units(problem: Problem, exponent: int, *, tolerance: float, max_steps: int) -> Design:
+    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors."""
+    try:
+        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps), exponent)
+    except NotConverged as unfinished:
+        raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
+
+
+def _scaled(design: Design, exponent: int) -> Design:
+    """The design with its values times 4 ** exponent."""
+    with np.errstate(over="ignore"):  # beyond the largest number: infinite
+        value, bound = (float(np.ldexp(number, 2 * exponent)) for number in (design.value, design.lower_bound))
+    return replace(design, value=value, lower_bound=bound)
+
+
+def solve_star_design(
+    features: ArrayLike,
+    centre: int,
+    scales: ArrayLike,
+    *,
+    rivals: IntArray | None = None,
+    noise_scales: FloatArray | None = None,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+) -> Design:
+    """The optimal design for one arm against each other arm, each difference to its own accuracy, with a certificate.
+
+        tau = min over lambda in the simplex   max over j != c   ||x_c - x_j||^2 in A(lambda)^-1 / w_j^2
+        A(lambda) = sum_x lambda_x x x' / v_x^2
+
+    Args:
+        features: x, shape (K, d), finite.
+        centre: c, an arm.
+        scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
+        rivals: indices of the arms j that c is compared with; None = all others.
+        noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
+        tolerance, max_steps, rank_tolerance: as in `solve_design`.
+
+    Returns:
+        Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
+        arms without structure, to rounding: no design depends on the basis. A rival that no design can tell from c,
+        because its features equal those of c in all the kept directions, adds nothing to the value and to the bound:
+        its difference is 0, and what was dropped of it is misspecification. So the value is finite, and 0 where all
+        rivals are such, or where there is none.
+
+    Raises:
+        InvalidInput: as `solve_target_design`; an arm that does not exist, scales that are not positive.
+        NotConverged: as `solve_design`.
+
+    Source: ours.
+    Cost: as `solve_target_design`; one whitening for linearly independent arms.
+    """
+    check_tolerance(tolerance)
+    matrix = checked_features(features)
+    if not 0 <= centre < len(matrix):
+        raise InvalidInput(f"arm {centre} does not exist: there are {len(matrix)} arms, 0 .. {len(matrix) - 1}.")
+    widths = np.array(scales, dtype=np.float64)
+    if widths.shape != (len(matrix),):
+        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({len(matrix)},), one an arm.")
+    widths[centre] = 1.0
+    if not (np.isfinite(widths) & (widths > 0)).all():
+        raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
+    _, exponent = np.frexp(np.delete(widths, centre) if rivals is None else widths[rivals])
+    finest = int(exponent.min()) if exponent.size else 0
+    with one_blas_thread():
+        problem = pose_star(
+            matrix,
+            centre,
+            np.ldexp(widths, -finest),  # exact; see `solve_target_design`
+            rank_tolerance=rank_tolerance,
+            rivals=rivals,
+            noise_scales=noise_scales,
+        )
+        if problem.rank == len(matrix):
+            return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps)

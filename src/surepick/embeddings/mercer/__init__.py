@@ -1,0 +1,1 @@
+"""Embeddings by the eigenfunctions of a kernel."""

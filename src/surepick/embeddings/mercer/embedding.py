@@ -1,0 +1,210 @@
+"""The leading eigenfunctions of a kernel whose eigen-system is known: the paper's section on RKHS, as it assumes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arms import feature_matrix
+from surepick.core.arrays import FloatArray, freeze, record
+from surepick.core.design import Embedding
+from surepick.core.validation import check_choice, positive_number
+from surepick.embeddings.mercer.eigenfunctions import Expansion
+from surepick.embeddings.mercer.products import parse_expansion
+from surepick.embeddings.streaming_svd import leading
+from surepick.errors import InvalidInput
+from surepick.linalg.unique_rows import equal_rows
+
+BOUNDS = ("pointwise", "paper")
+EPS = float(np.finfo(np.float64).eps)
+MOST_DIMENSIONS = 1_000
+INCONSISTENCY = 1e-6
+
+
+@record
+class MercerEmbedding:
+    """psi_d(x) = (sqrt(mu_1) phi_1(x), ..., sqrt(mu_d) phi_d(x)) for rewards of bounded norm in the kernel's space.
+
+        h(x) = sum_j theta_j sqrt(mu_j) phi_j(x),   ||theta||_2 = ||h||_H <= C
+
+        "pointwise":  gamma-tilde(d) = C max_x sqrt(k(x, x) - sum_{j<=d} mu_j phi_j(x)^2)
+        "paper":      gamma-tilde(d) = C C_phi sqrt(sum_{j>d} mu_j)
+
+    By Cauchy-Schwarz |eta_d(x)|^2 <= C^2 sum_{j>d} mu_j phi_j(x)^2, and Mercer's theorem gives that sum without a tail:
+    it is what the first d terms lack to k(x, x). Rounding of the difference is covered by (16 + 8 d) eps k(x, x), and
+    since the true quantity falls in d, each d may use the smallest value up to it; so it can exceed the paper's bound
+    only where that is below 1e-6 C or so. The paper's tail is never a partial sum: the expansion gives a closed form.
+
+    Args:
+        features: X, shape (K, D), finite, in the domain of the expansion.
+        expansion: eigenvalues and eigenfunctions, or their text ("sine", "hermite:1.0:0.5").
+        norm_bound: C > 0, a bound on ||h||_H in reward units per square root of kernel units.
+        bound: which misspecification bound, "pointwise" or "paper".
+        max_dim: the largest dimension; None for the number of distinct arms, at most 1,000. More than that can be
+            worth it when eigenvalues fall slowly, but `KernelEmbedding` has no misspecification there at all.
+
+    Raises:
+        InvalidInput: arms outside the domain, a parameter without meaning, the paper's bound where C_phi or the tail is
+            infinite, or an expansion whose terms exceed k(x, x) (it is not the kernel's).
+
+    Source: section 4 (the mapping and the paper's bound); the pointwise bound is ours.
+    Differs from the paper: the default bound is pointwise, which needs no C_phi and no tail.
+    Cost: O(K d) time and memory.
+    """
+
+    features: FloatArray
+    expansion: Expansion
+    norm_bound: float
+    bound: str
+    _limit: int | None
+    _scores: FloatArray
+    _tails: FloatArray
+    _distinct: int
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        *,
+        expansion: Expansion | str,
+        norm_bound: float,
+        bound: str = "pointwise",
+        max_dim: int | None = None,
+    ) -> None:
+        matrix = np.asarray(feature_matrix(features), dtype=np.float64)
+        expansion = parse_expansion(expansion) if isinstance(expansion, str) else expansion
+        _check(matrix, expansion, norm_bound, bound, max_dim)
+        distinct = len(equal_rows(matrix).first)
+        count = min(distinct, MOST_DIMENSIONS) if max_dim is None else max_dim
+        count = count if expansion.max_count is None else min(count, expansion.max_count)
+        scores = expansion.eigenfunctions(matrix, count) * np.sqrt(expansion.eigenvalues(count))
+        tails = (
+            expansion.eigenfunction_bound * np.sqrt(expansion.tails(count))
+            if bound == "paper"
+            else _pointwise_tails(expansion.diagonal(matrix), scores, bool(expansion.heuristic))
+        )
+        tails = np.minimum.accumulate(tails)
+        rank = max(int(np.argmin(tails)), 1)
+        object.__setattr__(self, "features", matrix)
+        object.__setattr__(self, "expansion", expansion)
+        object.__setattr__(self, "norm_bound", float(norm_bound))
+        object.__setattr__(self, "bound", bound)
+        object.__setattr__(self, "_limit", max_dim)
+        object.__setattr__(self, "_scores", scores[:, :rank])
+        object.__setattr__(self, "_tails", tails[: rank + 1])
+        object.__setattr__(self, "_distinct", distinct)
+        freeze(self, _scores=np.float64, _tails=np.float64)
+
+    @property
+    def num_arms(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def max_dim(self) -> int:
+        """The largest useful dimension: beyond it the bound falls no more, or the limit given is reached."""
+        return int(self._scores.shape[1])
+
+    @property
+    def num_distinct(self) -> int:
+        return self._distinct
+
+    def misspecification(self, dim: int) -> float:
+        return self.norm_bound * float(self._tails[self._checked(dim)])
+
+    def at(self, dim: int) -> Embedding:
+        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
+
+    @property
+    def heuristic(self) -> str:
+        """Why no theorem backs the bound; empty when one does."""
+        return self.expansion.heuristic
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        named = self.expansion.spec or "given by hand"
+        norm = (
+            f"The mean reward is a function of norm at most {self.norm_bound:g} in the reproducing kernel Hilbert "
+            f"space of the expansion {named}.",
+        )
+        if self.expansion.spec:
+            return norm
+        return (*norm, "The eigenvalues, eigenfunctions and kernel diagonal given by hand belong to one kernel.")
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        floor = self.misspecification(self.max_dim)
+        return (
+            f"With all {self.max_dim} eigenfunctions the embedding may still be wrong by {floor:.3g}. Raise max_dim, "
+            "or use a kernel embedding, if that is too much.",
+        )
+
+    @property
+    def family(self) -> str:
+        return "mercer"
+
+    @property
+    def spec(self) -> dict[str, object] | None:
+        if self.expansion.spec is None:
+            return None
+        return {
+            "expansion": self.expansion.spec,
+            "norm_bound": self.norm_bound,
+            "bound": self.bound,
+            "max_dim": self._limit,
+        }
+
+    def _checked(self, dim: int) -> int:
+        if not 1 <= dim <= self.max_dim:
+            raise InvalidInput(
+                f"dimension {dim} was asked of an embedding of {self.max_dim} eigenfunctions; use 1 .. {self.max_dim}."
+            )
+        return dim
+
+
+def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool) -> FloatArray:
+    """max_x sqrt(k(x, x) - ||psi_d(x)||^2 + rounding) for d = 0 .. count."""
+    num_arms, count = scores.shape
+    lacks = np.empty((num_arms, count + 1))
+    lacks[:, 0] = diagonal
+    np.cumsum(scores**2, axis=1, out=lacks[:, 1:])
+    np.subtract(diagonal[:, None], lacks[:, 1:], out=lacks[:, 1:])
+    worst = int(np.argmin(lacks[:, -1] / np.maximum(diagonal, np.finfo(np.float64).tiny)))
+    if not approximate and lacks[worst, -1] < -INCONSISTENCY * diagonal[worst]:
+        raise InvalidInput(
+            f"the expansion is not that of its kernel: at row {worst} its first {count} terms sum to "
+            f"{diagonal[worst] - lacks[worst, -1]:g}, above k(x, x) = {diagonal[worst]:g}. No bound would hold. Check "
+            "the eigenfunctions (they must have norm one for the measure of the eigenvalues)."
+        )
+    np.maximum(lacks, 0.0, out=lacks)
+    lacks += (16.0 + 8.0 * np.arange(count + 1)) * EPS * diagonal[:, None]
+    tails: FloatArray = np.sqrt(lacks.max(axis=0))
+    return tails
+
+
+def _check(matrix: FloatArray, expansion: Expansion, norm_bound: float, bound: str, max_dim: int | None) -> None:
+    if not isinstance(expansion, Expansion):
+        raise InvalidInput(
+            f"expansion is a {type(expansion).__name__}; give SineExpansion(), HermiteExpansion(gamma), "
+            "FourierExpansion(), a ProductExpansion of these, an ExpansionRecord, or a text such as 'sine'."
+        )
+    if expansion.num_columns not in (None, matrix.shape[1]):
+        raise InvalidInput(
+            f"the arms have {matrix.shape[1]} feature columns and the expansion is of {expansion.num_columns} "
+            "variables; choose columns, or combine one expansion per column in a ProductExpansion."
+        )
+    positive_number(
+        "norm_bound",
+        norm_bound,
+        "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
+        "certificate worthless.",
+    )
+    check_choice("bound", bound, BOUNDS)
+    if max_dim is not None and max_dim < 1:
+        raise InvalidInput(f"max_dim is {max_dim}; at least one eigenfunction is needed.")
+    c_phi, trace = expansion.eigenfunction_bound, float(expansion.tails(0)[0])
+    if bound == "paper" and not math.isfinite(c_phi * trace):
+        raise InvalidInput(
+            f"the paper's bound needs a finite C_phi and a proved tail; here C_phi is {c_phi:g} and the eigenvalues' "
+            f"sum is proved to be at most {trace:g}. Use bound='pointwise', which needs neither."
+        )

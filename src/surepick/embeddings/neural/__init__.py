@@ -1,0 +1,1 @@
+"""Networks as embeddings; only `network` needs torch."""

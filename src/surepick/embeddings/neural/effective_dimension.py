@@ -1,0 +1,143 @@
+"""How many directions hold nearly all of a neural tangent kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray
+from surepick.core.validation import as_number, check_choice
+from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
+from surepick.errors import InvalidInput
+from surepick.linalg.factorisations import symmetric_spectrum
+from surepick.text import quoted
+
+INPUTS = ("raw", "normalized")
+
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+NEGATIVE_SHARE = 64.0
+
+
+ASYMMETRY = 1e-10
+
+
+def neural_gram(features: ArrayLike, *, depth: int = 3, form: str = "H", inputs: str = "raw") -> FloatArray:
+    """The neural tangent kernel's gram matrix of the arms, shape (K, K).
+
+    The paper also doubles each coordinate (x becomes (x, x) / sqrt(2)); that leaves this matrix as it is.
+
+    Args:
+        features: x, shape (K, D), finite.
+        depth: L, the number of weight layers.
+        form: "H", the matrix that the paper prints, or "H-tilde", the limit of its network's gradients; see
+            `NeuralTangentKernel`.
+        inputs: "raw": every row has norm 1, as the paper assumes, or is refused. "normalized": the rows of
+            `unit_rows_with_norm`, of norm 1, from which the norm of x can still be told.
+
+    Raises:
+        InvalidInput: as `NeuralTangentKernel` and `unit_rows_with_norm`; an unknown choice of inputs.
+
+    Source: appendix F, definition of the NTK.
+    Cost: O(K^2 (D + L)) time.
+    """
+    check_choice("inputs", inputs, INPUTS)
+    rows = np.asarray(Arms(features).features, dtype=np.float64)
+    if inputs == "normalized":
+        rows = unit_rows_with_norm(rows)
+    return NeuralTangentKernel(depth, form).gram(rows, rows)
+
+
+def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, rounding: float | None = None) -> int:
+    """min {d >= 1 : sum_{i > d} (s_i + e) <= tolerance}: d_eff, and never too small where e bounds the rounding.
+
+    Args:
+        spectrum: eigenvalues, shape (K,), in any order, or a gram matrix, shape (K, K).
+        tolerance: in units of the gram matrix, 0 or more; from the sum of s_2, s_3, ... on the result is 1.
+        rounding: e, by how much an eigenvalue may be too small. None: 0 for eigenvalues, which are taken as they are;
+            eps (K s_1 + 16 trace) for a gram matrix. Negative eigenvalues count as 0; below -64 times
+            eps (K s_1 + 16 trace), or -64 e if that is lower, they are refused.
+
+    Returns:
+        d, 1 to K. A tolerance below what rounding can resolve gives K: set rounding to 0 to count the eigenvalues as
+        computed.
+
+    Raises:
+        InvalidInput: not eigenvalues or a gram matrix; not positive semi-definite; a tolerance without meaning.
+
+    Source: section 5, definition of the effective dimension, neural version.
+    Cost: O(K^3) time for a gram matrix.
+    """
+    return first_within(spectrum_tails(*checked_spectrum(spectrum, rounding)), tolerance)
+
+
+def checked_spectrum(spectrum: ArrayLike, rounding: float | None, *, columns: int = 0) -> tuple[FloatArray, float]:
+    """Eigenvalues, decreasing and not negative, and by how much each may be too small."""
+    given = finite_numbers(spectrum)
+    if given.ndim == 1 and given.size > 0:
+        if not np.isfinite(given).all():
+            raise InvalidInput(f"eigenvalue {int(np.flatnonzero(~np.isfinite(given))[0])} is not finite.")
+        return clipped_spectrum(np.sort(given)[::-1], rounding, computed=False, columns=columns)
+    values = symmetric_spectrum(checked_gram(given).copy()).values
+    return clipped_spectrum(values, rounding, computed=True, columns=columns)
+
+
+def finite_numbers(values: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the gram matrix or spectrum is not an array of numbers: {error}.") from error
+
+
+def checked_gram(gram: FloatArray) -> FloatArray:
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0:
+        raise InvalidInput(
+            f"the array has shape {gram.shape}; give a gram matrix (K, K), or, for a dimension, K eigenvalues."
+        )
+    if not np.isfinite(gram).all():
+        raise InvalidInput("the gram matrix has entries that are not finite.")
+    asymmetry = float(np.abs(gram - gram.T).max())
+    if asymmetry > ASYMMETRY * float(np.abs(gram).max()):
+        raise InvalidInput(
+            f"the gram matrix is not symmetric: two entries differ by {asymmetry:g}. Is it a gram matrix?"
+        )
+    return gram
+
+
+def clipped_spectrum(
+    values: FloatArray, rounding: float | None, *, computed: bool, columns: int
+) -> tuple[FloatArray, float]:
+    usual = EPS * (len(values) * abs(float(values[0])) + (columns + 16) * float(np.abs(values).sum()))
+    if rounding is None:
+        allowance = usual if computed else 0.0
+    else:
+        allowance = as_number("rounding", rounding)
+        if not 0.0 <= allowance < math.inf:
+            raise InvalidInput(
+                f"rounding is {quoted(rounding)}; it must be finite and at least 0, in units of the gram matrix."
+            )
+    lowest = float(values[-1])
+    if lowest < -NEGATIVE_SHARE * max(usual, allowance):
+        raise InvalidInput(
+            f"the smallest eigenvalue is {lowest:g}, far below what rounding explains ({usual:.1g}): this is no gram "
+            "matrix of a kernel, and no dimension or norm belongs to it."
+        )
+    return np.maximum(values, 0.0), allowance
+
+
+def spectrum_tails(values: FloatArray, allowance: float) -> FloatArray:
+    """sum_{i > d} (s_i + e) for d = 0, ..., K."""
+    sums = np.cumsum((values + allowance)[::-1])[::-1]
+    return np.append(sums, 0.0)
+
+
+def first_within(tails: FloatArray, tolerance: float) -> int:
+    limit = as_number("tolerance", tolerance)
+    if not limit >= 0.0:
+        raise InvalidInput(f"tolerance is {quoted(tolerance)}; it must be 0 or more, in units of the gram matrix.")
+    return 1 + int(np.argmax(tails[1:] <= limit))

@@ -1,0 +1,259 @@
+"""Evidence from one batch that a candidate is not beaten: the factor of an e-process for each rival."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES, Lens
+from surepick.estimators.noise_mgf import NoiseAllowance
+from surepick.linalg.whitening import Whitened
+
+HEURISTIC_CAUTION = 0.7
+SMALL_ENTRIES = 262_144  # weights that are formed at once
+CACHED_ENTRIES = 65_536  # of more, so many at a time: they stay in the cache
+LEAST_ROWS = 256
+LEAST_ROOM = 0.1  # of a margin
+GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
+CERTAIN = 1e6  # evidence of differences that are known without noise
+
+
+@record
+class Evidence:
+    """What one batch says against each rival.
+
+    Args:
+        gains: log e-values, shape (K,); 0 for c and where nothing is learnt, CERTAIN where no noise is left to doubt.
+        bets: t, shape (K,), in 1 / reward units: with m in place of epsilon the gain is gain + t (m - epsilon).
+        drawn: t xhat, shape (K,): xhat estimates h_j - h_c.
+    """
+
+    gains: FloatArray
+    bets: FloatArray
+    drawn: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, gains=np.float64, bets=np.float64, drawn=np.float64)
+
+    def only(self, rivals: IntArray) -> Evidence:
+        """The evidence against some rivals; nothing against the others."""
+        return Evidence(*(only(column, rivals) for column in (self.gains, self.bets, self.drawn)))
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Both together, where each rival is in one of them only."""
+        return Evidence(self.gains + other.gains, self.bets + other.bets, self.drawn + other.drawn)
+
+    @staticmethod
+    def nothing(num_arms: int) -> Evidence:
+        """No evidence."""
+        return Evidence(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
+
+
+def only(column: FloatArray, rivals: IntArray) -> FloatArray:
+    """The entries of some rivals, and 0 for the others."""
+    kept = np.zeros_like(column)
+    kept[rivals] = column[rivals]
+    return kept
+
+
+def batch_evidence(
+    embedded: Embedding | IndependentArms,
+    seen: Observations,
+    *,
+    centre: int,
+    epsilon: float,
+    margins: FloatArray,
+    allowance: NoiseAllowance,
+    noise_scales: FloatArray,
+    norm_bound: float | None,
+    steady: bool = False,
+    needs: FloatArray | None = None,
+    scores: FloatArray | None = None,
+    offset: float = 0.0,
+    white: Whitened | None = None,
+) -> Evidence:
+    """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
+
+        y = z_j - z_c,   u_x = y' A^+ z_x / s_x^2,   A = sum_x n(x) z_x z_x' / s_x^2
+        xhat = sum_x u_x sum(x),   D = sum_x n(x) u_x^2 s_x^2
+        beta = gamma sum_x |n(x) u_x - 1{x = j} + 1{x = c}| + C ||y - sum_x n(x) u_x z_x||
+        t = kappa max(margin_j - beta, 0) / D     (or with sigma in place of s in D, if that promises more)
+        gain = t (epsilon - beta - xhat) - sum_x allowance of n(x) pulls tilted by t |u_x|
+
+    If h_j - h_c > epsilon, the mean of epsilon - beta - xhat is negative, whatever weights u were computed: beta holds
+    what they miss. So E exp(gain) <= 1, given everything before the batch (docs/certified-elimination.md, lines 2-4).
+    All of u, D, beta, t are functions of the past and of the counts.
+
+    Args:
+        embedded: psi_d, shape (K, d), and gamma; or arms without structure.
+        seen: the batch, with squares where rewards have a range; which pulls came must not depend on their rewards.
+        centre: c, the candidate.
+        epsilon: the shortfall that is tolerated, in reward units.
+        margins: guesses of epsilon + h_c - h_j from before the batch, shape (K,): they decide the bets; where they are
+            not positive nothing is bet.
+        allowance: what may be assumed of the noise.
+        noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
+        norm_bound: C with ||theta_d|| <= C; not used for arms without structure.
+        steady: weights that trade noise for less bias (`steady_flows`) instead of least squares.
+        needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
+            be to expect about twice that. None: as high as promises most.
+        scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
+            lead of the rival than they say, the bet is on what is left. None: no guess of the bias itself.
+        offset: taken from every reward, a number from before the batch; norm bound and misspecification then refer to
+            the means less this number.
+        white: `whitened(embedded.features)`, for whoever has it; None: formed here.
+
+    Returns:
+        The gains, and the bets and estimates behind them.
+
+    Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory.
+    """
+    if isinstance(embedded, IndependentArms):
+        return _gains_of_means(seen, centre, epsilon, margins, allowance, noise_scales, needs)
+    if norm_bound is None:
+        raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
+    gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
+    if not seen.counts.any():
+        return Evidence(gains, bets, drawn)
+    lens = Lens.of(embedded, seen.counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound, white=white)
+    pulled, counts = lens.pulled, lens.counts
+    wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
+    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if steady else 1)
+    for first in range(0, len(wanted), step):
+        rows = wanted[first : first + step]
+        weights = lens.weights(rows)
+        beta = lens.bias(rows, weights)
+        if steady and embedded.misspecification > 0.0:
+            rooms = np.maximum(margins[rows] - beta, LEAST_ROOM * margins[rows])
+            weights = lens.steadied(rows, weights, rooms)
+            beta = lens.bias(rows, weights)
+        limits = None if needs is None else needs[rows]
+        rooms = margins[rows] - beta - lens.drift(rows, weights, scores, offset)
+        tilts = _bets(weights, counts, pulled, rooms, allowance, noise_scales, limits)
+        ahead = weights @ (seen.sums[pulled] - offset * counts)
+        penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
+        gains[rows], bets[rows], drawn[rows] = tilts * (epsilon - beta - ahead) - penalty, tilts, tilts * ahead
+        known = ~weights.any(axis=1) & (beta < epsilon)
+        gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - beta[known])
+    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+
+
+def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
+    """Rows of weights to form at a time; `depth` numbers are formed for each weight."""
+    if num_rows * num_columns <= SMALL_ENTRIES and depth == 1:
+        return max(num_rows, 1)
+    most = max(1, BLOCK_ENTRIES // num_columns // depth)
+    return most if depth > 1 else min(most, max(LEAST_ROWS, CACHED_ENTRIES // num_columns))
+
+
+def bias_ahead(
+    embedded: Embedding,
+    counts: IntArray,
+    *,
+    centre: int,
+    rivals: IntArray,
+    noise_scales: FloatArray,
+    norm_bound: float,
+    rooms: FloatArray | None = None,
+    scores: FloatArray | None = None,
+) -> FloatArray:
+    """What bias is expected to take of each margin in a batch with these counts, before it is measured.
+
+    beta of `batch_evidence`, and the bias itself as far as guesses of the means show it; shape (len(rivals),).
+
+    Args:
+        counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
+        rooms: guesses of what bias leaves of the margins, for the beta of steady weights; None: least squares.
+        scores: guesses of the means, shape (K,); None: beta alone.
+
+    Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
+    """
+    lens = Lens.of(embedded, counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound)
+    weights = lens.weights(rivals)
+    if rooms is not None and embedded.misspecification > 0.0:
+        weights = lens.steadied(rivals, weights, rooms)
+    return np.asarray(lens.bias(rivals, weights) + lens.drift(rivals, weights, scores))
+
+
+def _bets(
+    weights: FloatArray,
+    counts: IntArray,
+    arms: IntArray,
+    rooms: FloatArray,
+    allowance: NoiseAllowance,
+    noise_scales: FloatArray,
+    needs: FloatArray | None,
+) -> FloatArray:
+    """t of each row: kappa room / D with the guessed scales, at a middling tilt, or with sigma, whichever promises the
+    larger gain if the guesses are right.
+
+    Args:
+        weights: u, shape (m, p).
+        counts: n, shape (p,).
+        arms: the p arms.
+        rooms: margin - beta, shape (m,); no bet where it is not positive.
+    """
+    positive, steep = np.maximum(rooms, 0.0), np.abs(weights)
+    best, promise = np.zeros(len(weights)), np.zeros(len(weights))
+    for scale in (allowance.scales, noise_scales) if np.isfinite(allowance.spread) else (allowance.scales,):
+        spread = weights**2 @ (counts * scale[arms] ** 2)
+        bets = np.divide(HEURISTIC_CAUTION * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
+        if scale is noise_scales:
+            bets = allowance.middling(bets, steep.max(axis=1, initial=0.0))
+        cost = np.sum(allowance.expected(bets[:, None] * steep, arms, counts), axis=1)
+        bets, gain = _enough(bets, positive, cost, needs)
+        best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
+    return best
+
+
+def _enough(
+    bets: FloatArray, rooms: FloatArray, costs: FloatArray, needs: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """(bets, gains expected of them), the bets shrunk where they promise more than GENEROUS times what is needed.
+
+    A share s of a bet gains s t room - s^2 cost at least (the cost is convex in the bet and 0 at 0): the smallest s
+    with the wanted gain. A bet on a guess that is too high by a factor of three loses; half of that bet does not.
+    """
+    gains = bets * rooms - costs
+    if needs is None:
+        return bets, gains
+    wanted = GENEROUS * np.maximum(needs, 0.0) + 1.0
+    under = np.sqrt(np.maximum((bets * rooms) ** 2 - 4.0 * costs * wanted, 0.0))
+    share = np.divide(bets * rooms - under, 2.0 * costs, out=np.ones_like(bets), where=costs > 0)
+    share = np.where(gains > wanted, np.minimum(share, 1.0), 1.0)
+    return bets * share, share * bets * rooms - share**2 * costs
+
+
+def _gains_of_means(
+    seen: Observations,
+    centre: int,
+    epsilon: float,
+    margins: FloatArray,
+    allowance: NoiseAllowance,
+    noise_scales: FloatArray,
+    needs: FloatArray | None,
+) -> Evidence:
+    """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
+    counts, means = seen.counts, seen.means
+    gains, placed, drawn = (np.zeros(len(counts)) for _ in range(3))
+    rivals = np.flatnonzero(counts)
+    rivals = rivals[rivals != centre]
+    if counts[centre] == 0 or len(rivals) == 0:
+        return Evidence(gains, placed, drawn)
+    shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
+    arms = rivals, np.full(len(rivals), centre)
+    room = np.maximum(margins[rivals], 0.0)
+    tilts, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
+    for scale in (allowance.scales, noise_scales) if np.isfinite(allowance.spread) else (allowance.scales,):
+        bets = HEURISTIC_CAUTION * room / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
+        if scale is noise_scales:
+            bets = allowance.middling(bets, np.maximum(*shares))
+        cost = sum(allowance.expected(bets * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
+        bets, gain = _enough(bets, room, np.asarray(cost), None if needs is None else needs[rivals])
+        tilts, promise = np.where(gain > promise, bets, tilts), np.maximum(gain, promise)
+    ahead = means[rivals] - means[centre]
+    penalty = sum(allowance.total(tilts * share, who, seen) for share, who in zip(shares, arms, strict=True))
+    gains[rivals], placed[rivals], drawn[rivals] = tilts * (epsilon - ahead) - penalty, tilts, tilts * ahead
+    return Evidence(np.minimum(gains, CERTAIN), placed, drawn)

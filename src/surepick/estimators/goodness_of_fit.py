@@ -1,0 +1,170 @@
+"""Is the embedding believable? Tests of its assumptions on the rewards that were seen anyway.
+
+A declared bound that holds passes them but for a chosen probability; passing proves nothing, and grants nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.estimators.least_squares import LeastSquaresEstimate
+
+MOST_PAIRED = 400
+NEGLIGIBLE = 1e-9  # of epsilon
+
+
+def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: float, sigma: float, level: float) -> str:
+    """Whether the rewards are larger, or differ more, than any function of the declared norm can.
+
+        |sum_x w(x) h(x)| <= C ||psi'w|| + gamma sum_x |w(x)|
+
+    for ||theta|| <= C and |eta| <= gamma, by Cauchy-Schwarz; used with w = the counts of all arms, of one arm, and with
+    w = 1/n on one arm and -1/n on another. The observed left-hand sides stray from the true ones by more than
+
+        sigma sqrt(2 N log(6/a)),   sigma sqrt(2 n(x) log(6 p/a)),   sigma sqrt(2 (1/n(x) + 1/n(z)) log(3 p^2/a))
+
+    with probability at most a/3 for each kind, over all p arms pulled and all their pairs (sub-Gaussian tails).
+
+    Args:
+        embedded: psi at the largest dimension and its gamma.
+        seen: counts fixed before the rewards of the batch.
+        norm_bound: C.
+        sigma: sub-Gaussian scale of a reward.
+        level: a, the probability of a false alarm.
+
+    Returns:
+        What was found, in words; "" when nothing speaks against the bound.
+
+    Source: ours. Cost: O(p^2 d), for at most MOST_PAIRED arms in the third kind.
+    """
+    pulled = np.flatnonzero(seen.counts)
+    if len(pulled) == 0:
+        return ""
+    counts, sums = seen.counts[pulled].astype(np.float64), seen.sums[pulled]
+    vectors, gamma = embedded.features[pulled], embedded.misspecification
+    limit = norm_bound * np.sqrt(np.sum((vectors.T @ counts) ** 2)) + gamma * counts.sum()
+    limit += sigma * math.sqrt(2.0 * counts.sum() * math.log(6.0 / level))
+    if abs(math.fsum(sums)) > limit:
+        return _too_small("the measurements add up to", math.fsum(sums), limit, norm_bound)
+    each = norm_bound * np.sqrt(np.sum(vectors**2, axis=1)) + gamma
+    each += sigma * np.sqrt(2.0 / counts * math.log(6.0 * len(pulled) / level))
+    means = sums / counts
+    worst = int(np.argmax(np.abs(means) - each))
+    if abs(means[worst]) > each[worst]:
+        return _too_small("the measurements of one arm average", means[worst], each[worst], norm_bound)
+    most = np.argsort(-counts, kind="stable")[:MOST_PAIRED]
+    return _differences_contradict(
+        vectors[most], means[most], counts[most], len(pulled), norm_bound, gamma, sigma, level
+    )
+
+
+def _differences_contradict(
+    vectors: FloatArray,
+    means: FloatArray,
+    counts: FloatArray,
+    num_pulled: int,
+    norm_bound: float,
+    gamma: float,
+    sigma: float,
+    level: float,
+) -> str:
+    squares = np.sum(vectors**2, axis=1)
+    apart = np.maximum(squares[:, None] + squares[None, :] - 2.0 * vectors @ vectors.T, 0.0)
+    apart += 64.0 * np.finfo(np.float64).eps * (squares[:, None] + squares[None, :])
+    noise = np.sqrt(2.0 * (1.0 / counts[:, None] + 1.0 / counts[None, :]) * math.log(3.0 * num_pulled**2 / level))
+    limits = norm_bound * np.sqrt(apart) + 2.0 * gamma + sigma * noise
+    differences = np.abs(means[:, None] - means[None, :])
+    worst = np.unravel_index(int(np.argmax(differences - limits)), limits.shape)
+    if differences[worst] <= limits[worst]:
+        return ""
+    return _too_small("the averages of two arms differ by", differences[worst], limits[worst], norm_bound)
+
+
+def _too_small(what: str, found: float, limit: float, norm_bound: float) -> str:
+    return (
+        f"{what} {found:.4g}, and no reward of norm at most {norm_bound:g} could bring that beyond {limit:.4g}: "
+        "norm_bound is too small"
+    )
+
+
+def lack_of_fit(
+    fitted: LeastSquaresEstimate, seen: Observations, *, misspecification: float, sigma: float, level: float
+) -> str:
+    """Whether the means of the pulled arms lie farther from the fit than noise and misspecification allow.
+
+        r_x = sqrt(n(x)) (mean(x) - fit(x)) / sigma,   nu = arms pulled - rank
+        found when ||r|| > sqrt(nu + 2 sqrt(nu s) + 2 s) + gamma sqrt(N) / sigma,   s = log(1/a)
+
+    r is the projection of the scaled noise, whose coordinates are independent and 1-sub-Gaussian, and of the scaled
+    eta, of length at most gamma sqrt(N) / sigma, on a space of dimension nu; the tail of ||projected noise||^2 is that
+    of Hsu, Kakade and Zhang, which needs no normal distribution.
+
+    Args:
+        fitted: the least squares of one batch.
+        seen: that batch.
+        misspecification: gamma of the embedding, in reward units.
+        sigma: sub-Gaussian scale of a reward.
+        level: a, the probability of a false alarm.
+
+    Returns:
+        What was found, in words; "" when nothing speaks against the fit, or no arm was pulled beyond the rank.
+
+    Source: Hsu, Kakade & Zhang (2012), "A tail inequality for quadratic forms of subgaussian random vectors".
+    Cost: O(K).
+    """
+    pulled = np.flatnonzero(seen.counts)
+    spare = len(pulled) - fitted.coordinates.shape[1]
+    if spare <= 0:
+        return ""
+    counts = seen.counts[pulled]
+    residuals = np.sqrt(counts) * (seen.means[pulled] - fitted.scores[pulled]) / sigma
+    length, s = float(np.sqrt(np.sum(residuals**2))), math.log(1.0 / level)
+    allowed = math.sqrt(spare + 2.0 * math.sqrt(spare * s) + 2.0 * s)
+    allowed += misspecification * math.sqrt(float(counts.sum())) / sigma
+    if length <= allowed:
+        return ""
+    return (
+        f"the averages of {len(pulled)} arms lie {length:.3g} noise scales from what the embedding can fit, and at "
+        f"most {allowed:.3g} could be chance: the embedding does not describe these rewards"
+    )
+
+
+def collapsed(
+    *, dim: int, rank: int, misspecification: float, value: float, num_distinct: int, reach: float, epsilon: float
+) -> str:
+    """Whether an embedding that leaves something out has left next to nothing to tell the arms apart.
+
+    Args:
+        dim: d of round 1, before any elimination.
+        rank: the largest dimension.
+        misspecification: gamma-tilde(d), in reward units; beyond rounding it means that something is left out.
+        value: tau of the design over all arms.
+        num_distinct: arms that differ.
+        reach: the largest difference of two arms that the declared norm allows, in reward units.
+        epsilon: the shortfall that is tolerated, in reward units.
+
+    Returns:
+        What was found, in words; "" where nothing is left out (d = rank, and gamma-tilde no more than rounding), or
+        where reach exceeds epsilon and, with more than two distinct arms and d < rank, d > 1 and tau >= 1.
+
+    Source: ours: a norm bound far too small makes every direction look negligible, and a handful of pulls would
+    "certify" any arm.
+    """
+    if num_distinct < 2 or (dim >= rank and misspecification <= NEGLIGIBLE * epsilon):
+        return ""
+    if reach <= epsilon:
+        return (
+            f"the declared norm alone says that no two arms differ by more than {reach:.3g}, less than epsilon; that "
+            "is what a norm bound (or a kernel's gamma) that is far too small looks like"
+        )
+    if num_distinct <= 2 or dim >= rank or (dim > 1 and value >= 1.0):
+        return ""
+    return (
+        f"{num_distinct} distinct arms were compressed to {dim} of {rank} dimensions with design value {value:.3g}: "
+        "such a collapse is what a norm bound that is far too small looks like"
+    )

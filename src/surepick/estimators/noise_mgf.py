@@ -1,0 +1,164 @@
+"""What a batch may assume of the noise: allowances for tilted sums that use the range and the variance of rewards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.observations import Observations
+from surepick.noise import Bernoulli, Noise, scales
+
+LARGEST_TILT = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
+SQUARES_SLACK = 2e-6  # twice the share by which told squares may fall short of what their sums imply
+MIDDLING_TILT = 0.5
+HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those of an arm
+ROUNDED_UP = 1.0 + 1e-9
+
+
+@record
+class NoiseAllowance:
+    """What a batch may assume of the noise of each arm, fixed before the batch's first reward.
+
+    For a reward r with mean h and a tilt t fixed before it, each of
+
+        E exp(t (r - h) - t^2 sigma^2 / 2) <= 1                            sigma-sub-Gaussian
+        E exp(t (r - h) - psi(|t| R) (r - m)^2 / R^2) <= 1,  |t| R < 1     r and m in a range of length R
+
+    holds, psi(x) = -log(1 - x) - x. The second is small where the rewards hardly vary around m.
+
+    Args:
+        scales: sigma of each arm, shape (K,), in reward units.
+        spread: R, high - low, rounded up; infinite for rewards without a range.
+        centres: m, the mean of each arm's earlier rewards and so inside the range, shape (K,).
+        known: whether the arm has earlier rewards, shape (K,); the second bound is used for no other arm.
+        variances: a guess of the variance of each arm, shape (K,): it decides which of the two is used, and where to
+            measure; the bounds hold whatever it is.
+
+    Source: Hoeffding's lemma; Fan, Grama & Liu (2015), exp(x s - psi(x) s^2) <= 1 + x s for s >= -1, with
+        s = +-(r - m)/R (docs/certified-elimination.md, lines 3a and 3b).
+    """
+
+    scales: FloatArray
+    spread: float
+    centres: FloatArray
+    known: BoolArray
+    variances: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
+
+    def noise_scales(self, margin: float) -> FloatArray:
+        """The scale s of each arm as a bet on a difference `margin` sees it, at most sigma; shape (K,).
+
+            margin^2 / (2 s^2) = max(margin^2 / (2 sigma^2), t margin - psi(t R) v / R^2),   t = min(margin/v, .5/R)
+
+        The left-hand side is what the best bet on normal noise of scale s gains a pull.
+        """
+        if not np.isfinite(self.spread):
+            return self.scales
+        tilt = np.minimum(margin / self.variances, MIDDLING_TILT / self.spread)
+        rate = tilt * margin - _psi(tilt * self.spread) * self.variances / self.spread**2
+        return np.asarray(margin / np.sqrt(2.0 * np.maximum(rate, margin**2 / (2.0 * self.scales**2))))
+
+    def middling(self, tilts: FloatArray, steepest: FloatArray) -> FloatArray:
+        """The bets, none so large that a pull of weight `steepest` is tilted by more than half of what the range
+        permits; as they are without a range."""
+        if not np.isfinite(self.spread):
+            return tilts
+        limit = MIDDLING_TILT / self.spread
+        return np.minimum(tilts, np.divide(limit, steepest, out=np.full_like(tilts, np.inf), where=steepest > 0))
+
+    def expected(self, tilts: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
+        if not np.isfinite(self.spread):
+            return np.asarray(counts * self._by_sigma(tilts, arms))
+        plain, empirical, usable = self._per_pull(tilts, arms)
+        each = np.where(usable, empirical * self.variances[arms], plain)
+        return np.asarray(counts * each)
+
+    def total(self, tilts: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
+        """The allowance of all pulls of the given arms, each pull tilted by |t|.
+
+        Args:
+            tilts: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
+            arms: the p arms.
+            seen: the batch.
+
+        Returns:
+            shape (..., p), rounded up.
+        """
+        if not np.isfinite(self.spread):
+            return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(tilts, arms))
+        plain, empirical, usable = self._per_pull(tilts, arms)
+        counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
+        scatter = scatter_of(counts, seen.sums[arms], squares, self.centres[arms], self.spread)
+        return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, counts * plain))
+
+    def _by_sigma(self, tilts: FloatArray, arms: IntArray) -> FloatArray:
+        each: FloatArray = 0.5 * tilts**2 * self.scales[arms] ** 2
+        return each
+
+    def _per_pull(self, tilts: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Allowance by sigma, allowance for each unit of scatter, and where the second is to be used."""
+        plain = self._by_sigma(tilts, arms)
+        share = tilts * self.spread
+        empirical = _psi(np.minimum(share, LARGEST_TILT)) / self.spread**2
+        usable = self.known[arms] & (share <= LARGEST_TILT) & (empirical * self.variances[arms] < plain)
+        return plain, empirical, usable
+
+
+def scatter_of(
+    counts: IntArray, sums: FloatArray, squares: FloatArray, centres: FloatArray, spread: float
+) -> FloatArray:
+    """sum of (r - m)^2, rounded up by what the border lets pass as rounding of told squares; at most n R^2.
+
+    All arguments but R have the same shape, and so has the result.
+    """
+    exact = squares - 2.0 * centres * sums + counts * centres**2
+    return np.asarray(np.clip(exact + SQUARES_SLACK * squares, 0.0, counts * spread**2))
+
+
+def _psi(share: FloatArray) -> FloatArray:
+    return np.asarray(-np.log1p(-share) - share)
+
+
+def with_squares(noise: Noise, seen: Observations) -> Observations:
+    """The batch with its sums of squares; where they were not reported, the most that the range allows.
+
+        sum r^2 <= |low + high| |sum r| - n low high
+
+    for rewards in [low, high] and for their negatives (a study that minimises tells those); with equality for rewards
+    that are low or high in a range that starts or ends at 0. Unbounded rewards without squares are left alone.
+    """
+    if noise.support is None:
+        return seen
+    low, high = noise.support
+    most = abs(low + high) * np.abs(seen.sums) - seen.counts * low * high
+    if seen.squares is None or isinstance(noise, Bernoulli):
+        return Observations(seen.counts, seen.sums, most)
+    return seen
+
+
+def noise_allowance(noise: Noise, past: Observations) -> NoiseAllowance:
+    """What the next batch may assume, from the declared noise and everything told before it.
+
+        m = mean of the arm so far,   variance = (sum (r - m)^2 + q R^2/4) / (n + q),   q = HEURISTIC_PSEUDO
+
+    Rewards may be told as declared or negated: only the length of the range is used, and earlier rewards.
+
+    Args:
+        noise: what is declared.
+        past: everything told before the batch.
+
+    Source: ours; the pseudo-observations keep an arm that was lucky twice from being believed noiseless.
+    """
+    num_arms = len(past.counts)
+    sigma = scales(noise, num_arms)
+    known = past.counts > 0
+    if noise.support is None:
+        return NoiseAllowance(sigma, np.inf, past.means, known, sigma**2)
+    spread = (noise.support[1] - noise.support[0]) * ROUNDED_UP
+    squares = np.asarray(with_squares(noise, past).squares)
+    scatter = scatter_of(past.counts, past.sums, squares, past.means, spread)
+    variances = (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
+    return NoiseAllowance(sigma, spread, past.means, known, variances)

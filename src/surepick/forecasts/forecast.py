@@ -1,0 +1,229 @@
+"""What a study will cost before it starts: any policy, fed with made-up rewards instead of measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arrays import FloatArray
+from surepick.core.plan import Plan
+from surepick.core.validation import whole_number
+from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
+from surepick.forecasts.simulated_studies import MOST_REHEARSALS, Rehearsal, rehearse, worst_case
+from surepick.forecasts.warnings import Doubts, guess_in_embedding
+from surepick.noise import Noise, largest_scale
+from surepick.policies.base import Policy, Traits
+from surepick.policies.dimension import bias, uniform_pulls
+
+ENDLESS_PULLS = 10_000_000
+MOST_PULLS = 10**13
+
+
+def forecast(
+    policy: Policy[Any],
+    means: ArrayLike | None = None,
+    *,
+    minimize: bool = False,
+    seed: int = 0,
+    max_pulls: int | None = None,
+    rehearsals: int = MOST_REHEARSALS,
+) -> Forecast:
+    """What the study would cost, without a single measurement.
+
+    Without a guess: the worst case. For policies of rounds no arm ever falls behind, every round is played in full with
+    all arms, and the study ends only where the widths alone force it to:
+
+        sum over k <= n* of N_k(all arms),   n* the first round with t_n* <= epsilon,   of it the looks until
+        t_n* sqrt(looks / look) <= epsilon
+
+    A real study whose allocations shrink with its arms never costs more, up to what the designs' tolerance, rounding
+    and a dimension chosen anew after an elimination change. Other policies that eliminate are fed equal rewards without
+    noise. Of policies that certify a candidate no worst rewards are known; theirs is the dearest of 8 simulated studies
+    of equal arms.
+
+    With a guess: the mean of simulated studies, at least 8 (or `rehearsals`, if fewer), and more, up to that number,
+    until the standard error is below 6 %. Rewards are normal with the declared sigma; bounded ones are low or high, the
+    widest law with that mean.
+
+    Args:
+        policy: the algorithm.
+        means: a guess of the mean rewards, shape (K,), in the user's sign and unit; None: the worst case.
+        minimize: small rewards are good; matters for a guess only.
+        seed: decides the simulated rewards.
+        max_pulls: a simulated study ends before passing it; None: 10 million for a policy that never stops by itself,
+            else no limit that matters.
+        rehearsals: most studies to simulate under a guess; fewer are quicker and less exact.
+
+    Raises:
+        InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls is negative, or
+            rehearsals below 1.
+        ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
+
+    Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
+    """
+    if not isinstance(policy, Policy):
+        raise InvalidInput(
+            f"forecast was given a {type(policy).__name__}; give a policy, from make_policy for instance."
+        )
+    if max_pulls is not None and max_pulls < 0:
+        raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
+    whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
+    limit = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
+    if means is None:
+        return _summary(policy, [worst_case(policy, limit, seed=seed)], None)
+    guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
+    runs = rehearse(policy, guess, limit, most=rehearsals, seed=seed, sign=-1.0 if minimize else 1.0)
+    return _summary(policy, runs, -guess if minimize else guess)
+
+
+def compare(
+    policies: Mapping[str, Policy[Any]],
+    means: ArrayLike | None = None,
+    *,
+    minimize: bool = False,
+    seed: int = 0,
+    max_pulls: int | None = None,
+    rehearsals: int = MOST_REHEARSALS,
+) -> tuple[ForecastRow, ...]:
+    """Forecasts side by side, for several norm bounds, kernels or algorithms.
+
+    Args:
+        policies: name -> policy, for the same arms.
+        means, minimize, seed, max_pulls, rehearsals: as in `forecast`.
+
+    Returns:
+        One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
+    """
+    rows = []
+    for name, policy in policies.items():
+        try:
+            worst = forecast(policy, seed=seed, max_pulls=max_pulls)
+            guess = None
+            if means is not None:
+                guess = forecast(
+                    policy, means, minimize=minimize, seed=seed, max_pulls=max_pulls, rehearsals=rehearsals
+                )
+        except (ContractError, NotConverged) as refusal:
+            rows.append(ForecastRow(name, None, None, str(refusal)))
+        else:
+            rows.append(ForecastRow(name, worst, guess))
+    return tuple(rows)
+
+
+def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
+    """What to take, in words: the cheapest row that can be believed, and what that belief rests on.
+
+    Args:
+        rows: from `compare`.
+        uniform: pulls of sampling all arms equally often.
+    """
+    known = [row for row in rows if row.believable and row.worst is not None]
+    if not known:
+        return "None of these can be believed as it stands; read the warnings, and change what they name."
+
+    def cost(row: ForecastRow) -> int:
+        chosen = row.guess or row.worst
+        return MOST_PULLS if chosen is None else chosen.total
+
+    best = min(known, key=lambda row: (cost(row), "norm_bound" in row.name))  # of equals the one that claims less
+    under = "under your guess" if best.guess else "in the worst case"
+    sentence = f"Cheapest that can be believed: {best.name}, {cost(best):,} measurements {under}"
+    if best.guess and best.worst:
+        sentence += f", {best.worst.total:,} at worst"
+    sentence += f"; measuring all equally often takes {uniform:,}."
+    if uniform < cost(best):
+        sentence += " So nothing is to be gained here by looking in between: measure all equally often."
+    if "norm_bound" in best.name:
+        sentence += " A norm bound is a claim about the world: take the smallest that you are sure of."
+    return sentence
+
+
+def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
+    try:
+        guess = np.array(means, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the guess of the means is not an array of numbers: {error}.") from error
+    if guess.shape != (num_arms,) or not np.isfinite(guess).all():
+        raise InvalidInput(
+            f"the guess of the means has shape {guess.shape}, {np.count_nonzero(np.isfinite(guess))} of its values "
+            f"finite; give one finite number for each of the {num_arms} arms."
+        )
+    if noise.support is not None and (guess.min() < noise.support[0] or guess.max() > noise.support[1]):
+        raise InvalidInput(
+            f"guessed means go from {guess.min():g} to {guess.max():g}, beyond the range of the noise {noise.spec!r}: "
+            "no such rewards exist. Correct the guess or declare another noise."
+        )
+    return guess
+
+
+def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | None) -> Forecast:
+    totals = np.array([run.total for run in runs], dtype=np.float64)
+    rounds = _mean_rounds(policy, runs)
+    uniform = uniform_pulls(
+        policy.problem.num_arms,
+        sigma=largest_scale(policy.problem.noise),
+        epsilon=policy.problem.epsilon,
+        delta=policy.problem.delta,
+    )
+    norm, misfit = (None, 0.0) if guess is None else guess_in_embedding(policy, guess)
+    doubts = Doubts(policy, tuple(runs), rounds, guess, norm, misfit)
+    fatal, mild = doubts.fatal(), doubts.mild(round(totals.mean()), uniform)
+    return Forecast(
+        rounds=rounds,
+        total=round(totals.mean()),
+        lowest=int(totals.min()),
+        highest=int(totals.max()),
+        rehearsals=len(runs),
+        guess=guess is not None,
+        epsilon=policy.problem.epsilon,
+        delta=policy.problem.delta,
+        uniform=uniform,
+        guess_norm=norm,
+        warnings=(*fatal, *mild),
+        believable=not fatal,
+    )
+
+
+def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRound, ...]:
+    """The rounds of all rehearsals as one list; a rehearsal that has ended keeps its total and its active arms."""
+    traits = policy.traits
+    longest = max(len(run.rounds) for run in runs)
+    before, result = 0, []
+    for k in range(longest):
+        here = [run.rounds[k] for run in runs if k < len(run.rounds)]
+        ended = [run.rounds[min(k, len(run.rounds) - 1)][1] for run in runs if run.rounds]
+        total = round(sum(row.total_pulls for row in ended) / len(runs))
+        plans = [plan for plan, _ in here]
+        values = [tau for plan in plans if (tau := _design_value(plan)) is not None]
+        result.append(
+            ForecastRound(
+                round=plans[0].round,
+                dim=int(np.median([plan.dim for plan in plans])) if traits.uses_features else 0,
+                value=float(np.mean(values)) if values else None,
+                misspecification=float(np.mean([plan.misspecification for plan in plans])),
+                bias=float(np.mean([_bias(traits, plan) for plan in plans])),
+                accuracy=None if traits.rounds is None else traits.rounds.accuracy(plans[0].round),
+                pulls=total - before,
+                total=total,
+                active=sum(len(row.active) for row in ended) / len(ended),
+                reached=len(here) / len(runs),
+            )
+        )
+        before = total
+    return tuple(result)
+
+
+def _design_value(plan: Plan) -> float | None:
+    """tau; None where the plan's value is another number."""
+    return None if plan.candidate is not None else plan.value
+
+
+def _bias(traits: Traits, plan: Plan) -> float:
+    tau = _design_value(plan)
+    if tau is None or not traits.eliminates:
+        return 2.0 * plan.misspecification
+    return bias(plan.misspecification, tau, traits.slack)

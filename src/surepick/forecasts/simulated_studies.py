@@ -1,0 +1,191 @@
+"""Simulated studies: a policy fed with made-up rewards, around a guess or in the worst case."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.random_streams import stream
+from surepick.core.step import RoundRecord
+from surepick.noise import Noise, scales
+from surepick.policies.base import Policy, Rounds, stopped
+from surepick.policies.certificate import certificate_of
+
+FEWEST_REHEARSALS, MOST_REHEARSALS = 8, 200
+STANDARD_ERROR = 0.06
+EQUAL_STUDIES = 8
+MOST_PLANS = 50_000
+FIRST_DOUBT = 16  # the plan before which a rehearsal first asks the certificate whether more pulls would help
+NO_HELP = "More of them may not help: "  # in the reason of such a certificate, and why follows
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """One simulated study.
+
+    Args:
+        rounds: (plan, trace row) of the last look of each round.
+        plans: everything that was asked, in order.
+        total: pulls.
+        recommended: the arm at the end.
+        verdict, reason: of the certificate.
+        cut: why it was ended before the policy stopped, "" if it was not.
+        hopeless: why more pulls would not have helped where it was ended, "" if they might.
+    """
+
+    rounds: tuple[tuple[Plan, RoundRecord], ...]
+    plans: tuple[Plan, ...]
+    total: int
+    recommended: int
+    verdict: str
+    reason: str
+    cut: str
+    hopeless: str = ""
+
+
+def rehearse(
+    policy: Policy[Any], means: FloatArray, limit: int, *, most: int, seed: int, sign: float
+) -> list[Rehearsal]:
+    """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
+    start = policy.init()
+    opening = () if stopped(policy, start) else (policy.ask(start),)
+    runs: list[Rehearsal] = []
+    while len(runs) < most:
+        rng = stream(seed, "forecast", len(runs))
+        runs.append(_fold(policy, limit, opening, _Rewards(means, policy.problem.noise, sign, rng)))
+        if sum(bool(run.hopeless) for run in runs) == 2:
+            break
+        totals = np.array([run.total for run in runs], dtype=np.float64)
+        if len(runs) >= FEWEST_REHEARSALS and totals.std(ddof=1) <= STANDARD_ERROR * totals.mean() * math.sqrt(
+            len(runs)
+        ):
+            break
+    return runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewards:
+    """Rewards around a guess of the means, in the user's sign; `sign` turns them into the policy's."""
+
+    means: FloatArray
+    noise: Noise
+    sign: float
+    rng: np.random.Generator
+
+    def draw(self, counts: IntArray) -> Observations:
+        if self.noise.support is not None:
+            low, high = self.noise.support
+            highs = self.rng.binomial(counts, np.clip((self.means - low) / (high - low), 0.0, 1.0))
+            lows = counts - highs
+            sums = self.sign * (lows * low + highs * high)
+            return Observations(counts, sums, lows * low**2 + highs * high**2)
+        sigma, n = scales(self.noise, len(counts)), counts.astype(np.float64)
+        sums = self.sign * (n * self.means + sigma * np.sqrt(n) * self.rng.standard_normal(len(n)))
+        spread = 2.0 * self.rng.standard_gamma(np.maximum(n - 1.0, 0.0) / 2.0)
+        squares = np.divide(sums**2, n, out=np.zeros_like(sums), where=n > 0) + sigma**2 * spread
+        return Observations(counts, sums, squares)
+
+
+@dataclass(frozen=True, slots=True)
+class _Equal:
+    """Equal rewards without noise; where arms differ in noise, the noisiest leads by a hair."""
+
+    scales: FloatArray
+
+    def draw(self, counts: IntArray) -> Observations:
+        if np.ptp(self.scales) == 0.0:
+            return Observations(counts, np.zeros(len(counts)), np.zeros(len(counts)))
+        means = 1e-9 * self.scales
+        return Observations(counts, counts * means, counts * means**2)
+
+
+def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> Rehearsal:
+    """The dearest study that is known of, by what the policy's rounds promise or by what equal arms cost it."""
+    planned = policy.traits.rounds
+    equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
+    if not policy.traits.eliminates:
+        return _dearest_of_equals(policy, limit, _fold(policy, limit, (), equal), seed)
+    if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
+        return _fold(policy, limit, (), equal)
+    enduring: Policy[Any] = replace(policy, stopping="rounds")  # type: ignore[type-var]
+    run = _fold(enduring, limit, (), equal, planned)
+    if run.cut or planned.accuracy(planned.num_rounds) > planned.epsilon:
+        return run
+    last = _fold(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
+    return replace(run, verdict=last.verdict, reason=last.reason)
+
+
+def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: int) -> Rehearsal:
+    """The dearest of some studies of equal arms with noise: without noise, a policy that bets on what it saw wins all
+    its bets, and one that estimates the variance finds none.
+
+    Args:
+        quiet: the study without noise. It says what the verdict would be: rewards in the middle of their range need not
+            be of the declared kind, so an alarm about them means nothing.
+    """
+    if quiet.cut or quiet.hopeless:
+        return quiet
+    middle = 0.0 if policy.problem.noise.support is None else 0.5 * sum(policy.problem.noise.support)
+    means = np.full(policy.problem.num_arms, middle)
+    opening = quiet.plans[:1]
+    runs = [
+        _fold(
+            policy,
+            limit,
+            opening,
+            _Rewards(means, policy.problem.noise, 1.0, stream(seed, "forecast", "equal", number)),
+        )
+        for number in range(EQUAL_STUDIES if quiet.plans else 1)
+    ]
+    dearest = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
+    return replace(dearest, verdict=quiet.verdict, reason=quiet.reason)
+
+
+def _fold(
+    policy: Policy[Any],
+    limit: int,
+    known: tuple[Plan, ...],
+    rewards: _Rewards | _Equal,
+    certain: Rounds | None = None,
+) -> Rehearsal:
+    """One study; with `certain` it ends after the look at which the promise of the rounds alone certifies."""
+    state = policy.init()
+    last: dict[int, tuple[Plan, RoundRecord]] = {}
+    asked: list[Plan] = []
+    total, cut, ended, doubted, hopeless = 0, "", False, False, ""
+    for number in range(MOST_PLANS + 1):
+        if ended or stopped(policy, state):
+            break
+        if number >= FIRST_DOUBT and number.bit_count() == 1:  # 16, 32, 64, ...: seldom, as it costs as much as a plan
+            _, _, why = certificate_of(policy, state).reason.partition(NO_HELP)
+            if why and doubted:
+                hopeless = why
+                break
+            doubted = bool(why)
+        plan = known[number] if number < len(known) else policy.ask(state)
+        if total + plan.total > limit or number == MOST_PLANS:
+            cut = f"after {total:,} pulls, before it stopped by itself"
+            break
+        step = policy.tell(state, plan, rewards.draw(plan.counts))
+        state, total = step.state, total + plan.total
+        last[plan.round] = (plan, step.record)
+        asked.append(plan)
+        if certain is not None:
+            ended = certain.accuracy(plan.round) * math.sqrt(plan.looks / plan.look) <= certain.epsilon
+    answer = certificate_of(policy, state)
+    return Rehearsal(
+        rounds=tuple(last.values()),
+        plans=tuple(asked),
+        total=total,
+        recommended=answer.arm,
+        verdict=answer.verdict,
+        reason=answer.reason,
+        cut=cut,
+        hopeless=hopeless,
+    )

@@ -1,0 +1,1 @@
+"""Factorisations and coordinates, with their rounding."""

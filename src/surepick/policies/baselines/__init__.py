@@ -1,0 +1,1 @@
+"""Algorithms of others, to compare with."""

@@ -1,0 +1,168 @@
+"""XY-adaptive allocation (Soare, Lazaric & Munos 2014): phases, each with a design for the arms that are left."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.comparisons import Intervals
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.core.validation import as_number, check_choice, check_slack, positive_number
+from surepick.designs import allocate, design_value, solve_design
+from surepick.errors import InvalidInput
+from surepick.estimators import least_squares
+from surepick.policies.base import Claim, Problem, Spec, Traits
+from surepick.policies.baselines.linear import checked_linear, linear_assumption, linear_traits
+from surepick.policies.baselines.xy_static import (
+    CONSTANTS,
+    PhaseState,
+    fixed_design_multiplier,
+    initial_state,
+    misfit,
+    next_part,
+    phase_row,
+)
+from surepick.policies.elimination.rule import Comparison, compare, intervals_of
+from surepick.policies.model_checks import LINEAR, why_heuristic
+from surepick.policies.round_sizes import whole_pulls
+from surepick.text import quoted
+
+STOPPINGS = ("certified", "phases")
+
+
+@record
+class XYAdaptive:
+    """Phase j measures a design for the active arms until it is 1/alpha times as exact as phase j - 1, then drops arms.
+
+        phase j ends when max over y of ||y||^2_{A_j^-1} <= alpha times what phase j - 1 reached (at first 1/(d(d+1)+1))
+        x goes when some x' leads by width(x', x), widths as in `XYStatic`, with the least squares of this phase alone
+        stop when score(x') - score(leader) + width(x', leader) <= epsilon for every active x', or a phase leaves one
+            arm, or only arms of equal features, whose means are equal
+
+    Given what came before a phase, its allocation is a fixed design, and n, the pulls of all phases, identifies a look.
+    So a look with n pulls errs with at most the probability stated in `XYStatic`, whatever the phases were, and the sum
+    over n covers phases and looks at once.
+
+    Args:
+        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
+            at most epsilon.
+        features: X, shape (K, D). The rewards are taken to be exactly linear in them.
+        shrinkage: alpha, in (0, 1).
+        stopping: "certified": look after each batch; "phases": at the end of a phase only, until one arm is left, or
+            arms of equal features. That never happens when two best arms differ in features and have equal means.
+        constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
+        slack: zeta, in (0, 1]: what rounding to whole pulls may cost.
+        growth: a batch has ceil(growth * n) pulls after n, but never passes the end of its phase; at most 1000.
+        tolerance: the relative gap to which designs are solved.
+
+    Raises:
+        InvalidInput: a setting has no meaning.
+
+    Source: Soare, Lazaric & Munos (2014), Algorithm 2 (XY-adaptive), with alpha = .1 as in its experiments.
+    Differs from its source: batches and an epsilon-stop; designs are solved and rounded, not built greedily from the
+    identity matrix; n counts the pulls of all phases, for which the union is proved; an arm that was dropped does not
+    come back; lack of fit as in `XYStatic`.
+    Cost: one design a phase, then O(K d^2) a batch.
+    """
+
+    problem: Problem
+    features: FloatArray
+    shrinkage: float = 0.1
+    stopping: str = "certified"
+    constants: str = "paper"
+    slack: float = 0.1
+    growth: float = 0.1
+    tolerance: float = 0.01
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
+        if not 0 < as_number("shrinkage", self.shrinkage) < 1:
+            raise InvalidInput(
+                f"shrinkage is {quoted(self.shrinkage)}; it must lie strictly between 0 and 1: how much of the width a "
+                "phase leaves, squared."
+            )
+        check_slack(self.slack)
+        check_choice("stopping", self.stopping, STOPPINGS)
+        check_choice("constants", self.constants, CONSTANTS)
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+
+    @property
+    def traits(self) -> Traits:
+        return linear_traits(self.features, eliminates=True, checks=(LINEAR,))
+
+    def init(self) -> PhaseState:
+        dim = self.features.shape[1]
+        return initial_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0 = 1, n_0 = d(d+1) + 1
+
+    def ask(self, state: PhaseState) -> Plan:
+        whole = self._phase(state) if state.opened is None else state.opened
+        most = 0 if whole.allocation is None else int(whole.allocation.sum())
+        return next_part(whole, state, self.growth, most=most)
+
+    def tell(self, state: PhaseState, plan: Plan, seen: Observations) -> Step[PhaseState]:
+        asked, pooled, pulls = self.problem, state.seen.plus(seen), state.pulls + seen.total
+        fitted = least_squares(Embedding(self.features, 0.0), pooled, reference=int(state.active[0]))
+        multiplier = fixed_design_multiplier(
+            self.constants, asked.sigma, pulls, num_arms=asked.num_arms, delta=asked.delta
+        )
+        comparison = compare(fitted, state.active, offset=0.0, multiplier=multiplier)
+        over = plan.allocation is None or bool(np.all(pooled.counts >= plan.allocation))
+        finished = self._why_finished(comparison, over=over)
+        alarms = misfit(fitted, pooled, sigma=asked.sigma, round_number=state.round)
+        gap = 0.0 if over and self._alike(comparison.survivors) else comparison.gap
+        after = PhaseState(
+            round=state.round + 1,
+            active=comparison.survivors if over else state.active,
+            opened=None if over else plan,
+            seen=Observations.nothing(asked.num_arms) if over else pooled,
+            pulls=pulls,
+            reached=design_value(self.features, pooled.counts, state.active) if over else state.reached,
+            leader=comparison.leader,
+            gap=gap if math.isfinite(gap) else None,
+            finished=finished,
+            alarms=state.alarms or alarms,
+        )
+        certifies = asked.epsilon if self.stopping == "certified" else None
+
+        def deciding(_: Intervals | None) -> Intervals:
+            return intervals_of(
+                comparison.leading, active=state.active, survivors=after.active, leader=after.leader, epsilon=certifies
+            )
+
+        return Step(after, phase_row(plan, seen, after, alarms), deciding)
+
+    def claim(self, state: PhaseState) -> Claim:
+        assumptions, why = linear_assumption(self.features), why_heuristic(state.alarms, "")
+        return Claim(state.leader, state.finished, state.pulls, state.gap, self.problem.delta, assumptions, why)
+
+    def _phase(self, state: PhaseState) -> Plan:
+        """The allocation of the next phase (Alg. 2, the loop over x_t)."""
+        design = solve_design(self.features, state.active, tolerance=self.tolerance)
+        total = whole_pulls((1.0 + self.slack) * design.value / (self.shrinkage * state.reached))
+        counts = allocate(design, self.features, total, slack=self.slack, active=state.active).counts
+        return Plan(
+            round=state.round,
+            counts=counts,
+            allocation=counts,
+            dim=self.features.shape[1],
+            value=design.value,
+            lower_bound=design.lower_bound,
+        )
+
+    def _alike(self, arms: IntArray) -> bool:
+        """Arms of equal features, whose linear means are equal: no design could tell them apart."""
+        return bool(np.all(self.features[arms] == self.features[arms[0]]))
+
+    def _why_finished(self, comparison: Comparison, *, over: bool) -> str:
+        if over and len(comparison.survivors) == 1:
+            return "single"
+        if over and self._alike(comparison.survivors):
+            return "certified"
+        return "certified" if self.stopping == "certified" and comparison.gap <= self.problem.epsilon else ""

@@ -1,0 +1,1 @@
+"""One candidate is certified by an e-process for each rival."""

@@ -1,0 +1,64 @@
+"""What a policy keeps so as not to form it again: a memo, and no part of the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.embeddings import ArmEmbedding
+from surepick.linalg.whitening import Whitened, whitened
+from surepick.policies.certified.sampling_rule import Guess
+
+MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
+
+
+class Prepared:
+    """Whitened coordinates of the last dimensions used, and the last guess.
+
+    Each answer is, bit by bit, that of the function behind it: whatever is kept belongs to equal arguments, and is
+    read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
+    """
+
+    __slots__ = ("_guess", "_white")
+
+    def __init__(self) -> None:
+        self._white: dict[int, Whitened] = {}
+        self._guess: tuple[int, Observations, Guess] | None = None
+
+    def __reduce__(self) -> tuple[type[Prepared], tuple[()]]:
+        return Prepared, ()
+
+    def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
+        """`whitened` of the features of psi_d; None without structure.
+
+        Args:
+            embedding: the same in every call.
+        """
+        known = self._white.get(dim)
+        if known is not None:
+            return known
+        embedded = embedding.at(dim)
+        if isinstance(embedded, IndependentArms):
+            return None
+        found = whitened(embedded.features)
+        found.basis.flags.writeable = False
+        kept = list(self._white.items())[1 - MOST_DIMENSIONS :]
+        self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
+        return found
+
+    def guess(self, dim: int, seen: Observations, form: Callable[[], Guess]) -> Guess:
+        """The guess in d dimensions after these observations, formed by `form` unless it was the last one."""
+        known = self._guess
+        if known is not None and known[0] == dim and known[1] == seen:
+            return known[2]
+        found = form()
+        self._guess = (dim, seen, found)
+        return found
+
+
+def white_for(
+    prepared: Prepared, embedding: ArmEmbedding, used: Embedding | IndependentArms, dim: int
+) -> Whitened | None:
+    """The whitened coordinates of what is used in place of psi_d; None where that has no structure."""
+    return None if isinstance(used, IndependentArms) else prepared.white(embedding, dim)

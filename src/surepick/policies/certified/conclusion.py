@@ -1,0 +1,272 @@
+"""What the certifying policies share: their state, how a batch moves it, and what it entitles them to claim.
+
+A candidate is certified by one e-process for each rival (docs/certified-elimination.md; the lines named here are its).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.comparisons import Intervals, Trial
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.errors import InvalidInput
+from surepick.estimators import Evidence
+from surepick.noise import failure_probability
+from surepick.policies.base import Claim, Problem, trace_row
+from surepick.policies.certified import sampling_rule as steering
+from surepick.policies.certified.candidate_test import Epoch, advanced, epoch_of, next_weight, opened, start_of
+from surepick.policies.model_checks import with_alarms
+
+FEW = 4096  # arms on which all bets go on: it costs little
+
+
+@record
+class CertifiedState:
+    """Where a certified elimination stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far; steers, and never enters a later batch's evidence.
+        epochs: the candidates tried so far, with their evidence.
+        candidate: the arm that the last batch was to certify; -1 before the first.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        leader: the arm that would be recommended now.
+        active: the candidate and the rivals that may still be better by more than epsilon.
+        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
+        alarms: what the checks of the embedding found so far, in words.
+    """
+
+    round: int
+    seen: Observations
+    epochs: tuple[Epoch, ...]
+    candidate: int
+    dim: int
+    leader: int
+    active: IntArray
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
+
+def delta_for_test(problem: Problem) -> float:
+    """delta, less what a pilot of the noise may fail with (line 9).
+
+    Raises:
+        InvalidInput: nothing is left.
+    """
+    failure = failure_probability(problem.noise)
+    if problem.delta <= failure:
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {failure:g}, and delta is {problem.delta:g}: nothing is left "
+            "for the test. Raise delta, or repeat the pilot with a smaller one."
+        )
+    return problem.delta - failure
+
+
+def threshold_of(problem: Problem) -> float:
+    """log(1/delta), with the delta that is left for the test."""
+    return -math.log(delta_for_test(problem))
+
+
+def capped(total: int, weights: FloatArray, *, largest_batch: int | None, reserve: float) -> int:
+    """Pulls of a batch within the largest one, reserved pulls included; at least one for each arm of the design."""
+    limit = total if largest_batch is None else int(largest_batch / (1.0 + reserve))
+    return max(min(total, limit), int(np.count_nonzero(weights)))
+
+
+def initial_state(problem: Problem) -> CertifiedState:
+    """Nothing seen; finished at once where the answer needs no pull."""
+    finished, _ = problem.answer_without_pulls()
+    nothing = Observations.nothing(problem.num_arms)
+    return CertifiedState(1, nothing, (), -1, 0, 0, np.arange(problem.num_arms), finished)
+
+
+def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
+    """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5).
+
+    Args:
+        predicted: pulls that settling its rivals is predicted to take still.
+    """
+    enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
+    return enough and epoch_of(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
+
+
+def epoch_ahead(state: CertifiedState, candidate: int) -> Epoch:
+    """The candidate's epoch, or the one that would be opened for it."""
+    epoch = epoch_of(state.epochs, candidate)
+    if epoch is not None:
+        return epoch
+    start = math.log(max(next_weight(state.epochs), sys.float_info.min))
+    return Epoch(candidate, 0.0, np.full(len(state.seen.counts), start), np.empty(0, np.int64))
+
+
+def concluded(
+    problem: Problem,
+    state: CertifiedState,
+    plan: Plan,
+    seen: Observations,
+    *,
+    evidence: Callable[[int, IntArray], Evidence],
+    leader: int,
+    compressed: bool,
+    alarms: tuple[str, ...],
+    also: tuple[int, ...] = (),
+) -> Step[CertifiedState]:
+    """The state after a batch, and its row of the trace.
+
+    A rival that is settled stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
+    was; only the intervals go on with the bets on everybody, for whoever asks for them.
+
+    Args:
+        also: further candidates whose epochs open with that of the plan's, chosen from the past.
+        evidence: (candidate, rivals) -> what the batch says for it against these (lines 2 to 4), and nothing of others.
+        leader: the arm of highest score now.
+        compressed: the batch used the features.
+        alarms: what the checks found in it.
+    """
+    epochs, num_arms = state.epochs, len(seen.counts)
+    if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
+        for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
+            epochs = opened(epochs, candidate, num_arms)
+    everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
+    few = num_arms <= FEW
+    found = {one.candidate: evidence(one.candidate, everybody if few else one.unsettled()) for one in epochs}
+    past = {one.candidate: nobody if few else one.settled for one in epochs}
+    epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold_of(problem))
+    candidate = -1 if plan.candidate is None else plan.candidate
+    certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
+    if certified is not None:
+        candidate = leader = certified.candidate
+    after = CertifiedState(
+        round=state.round + (seen.total > 0),
+        seen=state.seen.plus(seen),
+        epochs=epochs,
+        candidate=candidate,
+        dim=plan.dim,
+        leader=leader,
+        active=_active(epochs, candidate, leader, num_arms),
+        finished="" if certified is None else "certified",
+        compressed=state.compressed or compressed,
+        alarms=with_alarms(state.alarms, alarms),
+    )
+
+    def deciding(before: Intervals | None) -> Intervals:
+        whole = {candidate: one.plus(evidence(candidate, past[candidate])) for candidate, one in found.items()}
+        return intervals_of(problem, after, whole, before)
+
+    row = trace_row(
+        plan,
+        pulls=seen.total,
+        total_pulls=after.seen.total,
+        active=after.active,
+        leader=leader,
+        certified_gap=certified_gap(problem, after.finished),
+        alarms=after.alarms,
+    )
+    return Step(after, row, deciding)
+
+
+def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
+    epoch = epoch_of(epochs, candidate)
+    if epoch is None:
+        return np.arange(num_arms)
+    possible = np.ones(num_arms, bool)
+    possible[epoch.settled] = False
+    possible[[candidate, leader]] = True
+    return np.flatnonzero(possible)
+
+
+def intervals_of(
+    problem: Problem, after: CertifiedState, found: Mapping[int, Evidence], before: Intervals | None
+) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 10).
+
+        U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      settled: U_j <= epsilon
+
+    Args:
+        after: the state after the batch.
+        found: candidate -> what the batch says for it against everybody.
+        before: the intervals of the batch before, with the trials of all candidates.
+    """
+    known = {} if before is None else {trial.candidate: trial for trial in before.trials}
+    num_arms, epsilon = problem.num_arms, problem.epsilon
+    trials = tuple(
+        _tried(problem, known.get(one.candidate) or _untried(one, num_arms), found[one.candidate])
+        for one in after.epochs
+    )
+    trial = next((one for one in trials if one.candidate == after.candidate), None)
+    if trial is None:
+        nobody, nothing = np.full(num_arms, -1), np.full(num_arms, np.nan)
+        allowed = np.full(num_arms, epsilon)
+        return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, trials)
+    rivals = np.flatnonzero(np.arange(num_arms) != trial.candidate)
+    bounds, leads = trial.bounds[rivals], trial.leads[rivals]
+    return Intervals(
+        arms=rivals,
+        witnesses=np.full(len(rivals), trial.candidate),
+        leads=leads,
+        widths=bounds + leads,
+        margins=epsilon - bounds,
+        allowed=np.full(len(rivals), epsilon),
+        trials=trials,
+    )
+
+
+def _untried(epoch: Epoch, num_arms: int) -> Trial:
+    zeros, unknown = np.zeros(num_arms), np.full(num_arms, np.inf)
+    return Trial(epoch.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start_of(epoch.weight, num_arms))
+
+
+def _tried(problem: Problem, trial: Trial, batch: Evidence) -> Trial:
+    """The trial of a candidate after one more batch."""
+    bets, drawn, evidence = trial.bets + batch.bets, trial.drawn + batch.drawn, trial.evidence + batch.gains
+    told = bets > 0.0
+    share = np.where(told, bets, 1.0)
+    bounds = np.where(told, problem.epsilon + (threshold_of(problem) - evidence) / share, np.inf)
+    better = bounds < trial.bounds
+    leads = np.where(better, -drawn / share, trial.leads)
+    return Trial(trial.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads, evidence)
+
+
+def certified_gap(problem: Problem, finished: str) -> float | None:
+    """The certified shortfall of the leader, None if nothing can be said."""
+    return {"single": 0.0, "certified": problem.epsilon}.get(finished, problem.largest_gap)
+
+
+def claim(
+    problem: Problem,
+    state: CertifiedState,
+    *,
+    needed: tuple[str, ...],
+    why_heuristic: str,
+    remark: Callable[[], str] = str,
+) -> Claim:
+    """What a state entitles to say.
+
+    Args:
+        needed: what is assumed of the arms.
+        why_heuristic: why no theorem backs it, "" if one does.
+        remark: gives why more pulls would not help, in words, "" if they may or nothing more is asked.
+    """
+    weights = math.fsum(epoch.weight for epoch in state.epochs)
+    return Claim(
+        leader=state.leader,
+        finished=state.finished,
+        pulls=state.seen.total,
+        gap=certified_gap(problem, state.finished),
+        spent=failure_probability(problem.noise) + delta_for_test(problem) * weights,
+        assumptions=needed,
+        why_heuristic=why_heuristic,
+        remark=remark,
+    )

@@ -1,0 +1,303 @@
+"""Certified elimination: one e-process for each rival of a candidate, and batches aimed at those still unsettled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import field
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.design import Design, Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.core.validation import positive_number, share_of_pulls, whole_number
+from surepick.designs import round_design
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.estimators import Evidence, batch_evidence, estimate, noise_allowance, only, with_squares
+from surepick.linalg.whitening import Whitened
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
+from surepick.policies.certified import conclusion as certification
+from surepick.policies.certified import sampling_rule as steering
+from surepick.policies.certified.cache import Prepared, white_for
+from surepick.policies.certified.conclusion import CertifiedState, epoch_ahead, opens, threshold_of
+from surepick.policies.certified.sampling_rule import Guess, Remaining
+from surepick.policies.dimension import cheapest_dimension
+from surepick.policies.model_checks import (
+    assumed,
+    checkable_counts,
+    checks_of,
+    representable,
+    suspicions,
+    unbacked,
+    vacuous,
+    why_heuristic,
+)
+
+
+@record
+class CertifiedElimination:
+    """Certify one candidate c: collect evidence, for each rival j, against "j is better than c by more than epsilon".
+
+        E_j = p_c product over batches since c was first tried of exp(gain_j)        (`batch_evidence`)
+        recommend c when every E_j has once reached 1/delta
+
+    A wrong recommendation needs the process of one single rival, the best arm, to exceed 1/delta; so there is no union
+    over rivals, and candidates pay through their weights p_c, which sum to 1. With probability at least 1 - delta the
+    answer is epsilon-best, for any rule that chooses arms, batch sizes, dimensions and candidates from earlier batches
+    (docs/certified-elimination.md has the proof). These rules are in `sampling_rule.py`: the candidate has the highest
+    score, and each batch is the design that is predicted to settle its unsettled rivals first.
+
+    Results may be judged after each batch and nowhere else; a batch may be as small as one likes.
+
+    Args:
+        problem: what is asked. Scales per arm, and the variance of rewards that have a range, are used.
+        embedding: the family psi_d with its misspecification bound.
+        dim: fixes d; None: chosen, and chosen anew for a new candidate.
+        tolerance: relative gap of the designs.
+        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
+            fit can show; none where every list of means is representable.
+        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
+
+    Source: ours, after Robbins (1970), Howard et al. (2020, 2021) and Ramdas et al. (2023) for e-processes, Fiez et al.
+    (2019) for designs aimed at differences. `active` loses arms and may gain some with a new candidate, so it does not
+    eliminate in the paper's sense.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    dim: int | None = None
+    tolerance: float = 0.05
+    reserve: float = 0.05
+    largest_batch: int | None = None
+    _prepared: Prepared = field(default_factory=Prepared, init=False, compare=False, repr=False)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_arms(self.problem, self.embedding.num_arms)
+        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        share_of_pulls("reserve", self.reserve)
+        if self.largest_batch is not None:
+            whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
+        if self.dim is not None:
+            self.embedding.at(self.dim)
+        if self.embedding.norm_bound is None and self.embedding.family != "independent":
+            raise InvalidInput(
+                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+                "norm_bound, or IndependentEmbedding."
+            )
+        certification.delta_for_test(self.problem)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            uses_features=self.embedding.family != "independent",
+            certifies="candidate",
+            assumptions=self.embedding.assumptions,
+            checks=checks_of(self.embedding),
+            caveats=self.embedding.caveats,
+            embedding=self.embedding,
+            misspecification=self.embedding.misspecification,
+        )
+
+    def init(self) -> CertifiedState:
+        return certification.initial_state(self.problem)
+
+    def ask(self, state: CertifiedState) -> Plan:
+        if state.seen.total == 0:
+            return self._opening(state.round)
+        aim = self._aim(state)
+        design, pulls = aim.design, state.seen.total
+        total = self._capped(steering.batch_total(design.value, pulls), design.weights)
+        embedded = self.embedded(aim.dim)
+        return Plan(
+            round=state.round,
+            counts=self._checkable(aim.dim, round_design(design.weights, total)),
+            dim=embedded.dim,
+            value=design.value,
+            lower_bound=design.lower_bound,
+            misspecification=embedded.misspecification,
+            candidate=aim.candidate,
+        )
+
+    def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
+        return certification.concluded(
+            self.problem,
+            state,
+            plan,
+            seen,
+            evidence=self._evidence(state, plan, seen),
+            leader=int(np.argmax(self._guess(plan.dim, state.seen.plus(seen)).scores)),
+            compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
+            alarms=self._suspicions(plan, seen),
+        )
+
+    def claim(self, state: CertifiedState) -> Claim:
+        return certification.claim(
+            self.problem,
+            state,
+            needed=assumed(self.embedding, state.seen.total, state.compressed),
+            why_heuristic=why_heuristic(state.alarms, unbacked(self.embedding, state.compressed)),
+            remark=lambda: self._obstacle(state),
+        )
+
+    def embedded(self, dim: int) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+        if self.embedding.num_distinct == self.problem.num_arms and representable(self.embedding, dim):
+            return IndependentArms(self.problem.num_arms)
+        return self.embedding.at(dim)
+
+    def _opening(self, round_number: int) -> Plan:
+        """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
+        dim, design = self._first_dimension()
+        embedded = self.embedded(dim)
+        total = steering.opening_total(embedded, self.problem)
+        counts = round_design(design.weights, self._capped(total, design.weights))
+        return Plan(
+            round=round_number,
+            counts=self._checkable(dim, counts),
+            dim=embedded.dim,
+            value=design.value,
+            lower_bound=design.lower_bound,
+            misspecification=embedded.misspecification,
+        )
+
+    def _first_dimension(self) -> tuple[int, Design]:
+        """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
+        everybody = np.arange(self.problem.num_arms)
+        if self.dim is not None or vacuous(self.embedding, self.problem.epsilon):
+            dim = self.embedding.max_dim if self.dim is None else self.dim
+        else:
+            distinct = self.embedding.num_distinct > 2
+            try:
+                choice = cheapest_dimension(
+                    self.embedding,
+                    everybody,
+                    self.problem.epsilon,
+                    tolerance=self.tolerance,
+                    least_dim=2 if distinct else 1,
+                    least_value=1.0 if distinct else 0.0,
+                    design_of=steering.opening_design,
+                )
+            except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be settled
+                dim = self.embedding.max_dim
+            else:
+                return choice.dim, choice.design
+        try:
+            return dim, steering.opening_design(self.embedded(dim), self.tolerance)
+        except NotConverged as unfinished:
+            return dim, unfinished.best
+
+    def _aim(self, state: CertifiedState) -> Remaining:
+        """The candidate to go on with, and the design that is predicted to certify it first."""
+        guess = self._guess(state.dim, state.seen)
+        best = int(np.argmax(guess.scores))
+        candidate = best if state.candidate < 0 else state.candidate
+        aim = self._remaining(state, candidate, state.dim, guess)
+        if best != candidate:
+            other = self._remaining(state, best, state.dim, guess)
+            if other.design.value < steering.HEURISTIC_SWITCH * aim.design.value:
+                aim = other
+        if self.dim is None and opens(state, aim.candidate, aim.design.value):
+            aim = self._other_dimension(state, aim, guess)
+        return aim
+
+    def _other_dimension(self, state: CertifiedState, aim: Remaining, guess: Guess) -> Remaining:
+        """A larger dimension, if misspecification costs more than its extra directions would."""
+        best, dim = aim, state.dim
+        while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
+            if 2.0 * self.embedding.misspecification(dim) < steering.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
+                break
+            dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
+            other = self._remaining(state, aim.candidate, dim, guess)
+            if other.design.value >= best.design.value:
+                break
+            best = other
+        return best
+
+    def _remaining(self, state: CertifiedState, candidate: int, dim: int, guess: Guess) -> Remaining:
+        epoch = epoch_ahead(state, candidate)
+        return steering.remaining(
+            self.embedded(dim),
+            candidate,
+            rivals=epoch.unsettled(),
+            evidence=epoch.evidence,
+            threshold=threshold_of(self.problem),
+            guess=guess,
+            noise_scales=noise_allowance(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
+            epsilon=self.problem.epsilon,
+            tolerance=self.tolerance,
+        )
+
+    def _guess(self, dim: int, seen: Observations) -> Guess:
+        def form() -> Guess:
+            used, allowance = self.embedded(dim), noise_allowance(self.problem.noise, seen)
+            noise_scales = allowance.noise_scales(self.problem.epsilon)
+            return steering.guess_of(used, seen, noise_scales, white=self._white(used, dim))
+
+        return self._prepared.guess(dim, seen, form)
+
+    def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
+        return white_for(self._prepared, self.embedding, used, dim)
+
+    def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
+        """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""
+        allowance = noise_allowance(self.problem.noise, state.seen)
+        noise_scales = allowance.noise_scales(self.problem.epsilon)
+        batch = with_squares(self.problem.noise, seen)
+        guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
+        few = self.problem.num_arms <= certification.FEW  # one product for all: its size may decide a row's last bit
+
+        def evidence(centre: int, rivals: IntArray) -> Evidence:
+            if guess is None or len(rivals) == 0:
+                return Evidence.nothing(self.problem.num_arms)
+            used, margins = self.embedded(plan.dim), guess.margins(centre, self.problem.epsilon)
+            found = batch_evidence(
+                used,
+                batch,
+                centre=centre,
+                epsilon=self.problem.epsilon,
+                margins=margins if few else only(margins, rivals),
+                allowance=allowance,
+                noise_scales=noise_scales,
+                norm_bound=self.embedding.norm_bound,
+                white=self._white(used, plan.dim),
+            )
+            return found.only(rivals) if few else found
+
+        return evidence
+
+    def _capped(self, total: int, weights: FloatArray) -> int:
+        return certification.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+
+    def _checkable(self, dim: int, counts: IntArray) -> IntArray:
+        if isinstance(self.embedded(dim), IndependentArms):
+            return counts
+        return checkable_counts(self.embedding, dim, counts, share=self.reserve)
+
+    def _suspicions(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        embedded = self.embedded(plan.dim)
+        if isinstance(embedded, IndependentArms) or seen.total == 0:
+            return ()
+        fitted = estimate(embedded, seen, white=self._white(embedded, plan.dim))
+        problem = self.problem
+        return suspicions(self.embedding, plan, seen, fitted, sigma=problem.sigma, epsilon=problem.epsilon)
+
+    def _obstacle(self, state: CertifiedState) -> str:
+        """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
+        if state.finished or state.seen.total == 0:
+            return ""
+        aim = self._aim(state)
+        if len(aim.cramped) == 0:
+            return ""
+        return (
+            f"More of them may not help: what {aim.dim} dimensions leave out can move a difference of two arms by as "
+            f"much as must be told apart for {len(aim.cramped)} rivals. Raise epsilon, use a larger dimension, or a "
+            "smaller valid norm bound."
+        )

@@ -1,0 +1,227 @@
+"""Where a certified elimination measures next, and for which candidate. Nothing here can make a certificate wrong.
+
+Every rule is a function of what was told before the batch. The constants were chosen on instances other than those of
+benchmarks/policies.py (docs/decisions/0008).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.design import Design, Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.designs import independent_star_design, solve_star_design
+from surepick.errors import NotConverged
+from surepick.estimators import Estimate, estimate
+from surepick.linalg.whitening import Whitened
+from surepick.policies.base import Problem
+from surepick.policies.dimension import embedding_design
+from surepick.policies.round_sizes import whole_pulls
+
+HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
+HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
+HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
+HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
+HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
+MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
+HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
+HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
+HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
+LEAST_ROOM = 0.1  # of a margin; where bias leaves less, the rival is called cramped
+NEGLIGIBLE_BIAS = 0.1  # of epsilon
+
+
+@record
+class Remaining:
+    """What is still to be measured for a candidate.
+
+    Args:
+        candidate: c.
+        dim: d of the embedding that the design is for.
+        design: weights over the arms; value: the pulls that settling all rivals is predicted to take.
+        cramped: unsettled rivals whose margin the bias nearly or fully eats; no number of pulls would settle them if
+            the means were as guessed.
+    """
+
+    candidate: int
+    dim: int
+    design: Design
+    cramped: IntArray
+
+
+@record
+class Guess:
+    """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
+    looked depends on what it saw.
+
+    Args:
+        scores: f, guesses of the mean rewards up to a constant, shape (K,).
+        fitted: the pooled estimate behind them.
+        noise_scale: the largest of the arms, in reward units.
+    """
+
+    scores: FloatArray
+    fitted: Estimate
+    noise_scale: float
+
+    def margins(self, candidate: int, epsilon: float) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
+
+            epsilon + f_c - f_j                                       where the candidate leads
+            max(epsilon + min(0, f_c - f_j + z se_j), epsilon / 4)    where it trails: only as far as that is no chance
+
+        Bets that do not believe in a deficit lose again and again on a rival that is better, but not by epsilon.
+        """
+        lead: FloatArray = self.scores[candidate] - self.scores
+        margins = epsilon + lead
+        ahead = np.flatnonzero(~(lead >= 0.0))
+        error = self.noise_scale * self.fitted.distances(ahead, np.array([candidate]))[:, 0]
+        deficit = np.minimum(lead[ahead] + HEURISTIC_DOUBT * error, 0.0)
+        margins[ahead] = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
+        return margins
+
+
+def guess_of(
+    embedded: Embedding | IndependentArms,
+    pooled: Observations,
+    noise_scales: FloatArray,
+    *,
+    white: Whitened | None = None,
+) -> Guess:
+    """The guess from everything told so far; an arm of which nothing is known is guessed to be as good as the best.
+
+    Args:
+        white: the features' whitened coordinates, if they are known already.
+    """
+    fitted = estimate(embedded, pooled, white=white)
+    scores = fitted.scores
+    if isinstance(embedded, IndependentArms) and pooled.total > 0:
+        scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
+    return Guess(scores, fitted, float(noise_scales.max()))
+
+
+def remaining(
+    embedded: Embedding | IndependentArms,
+    candidate: int,
+    *,
+    rivals: IntArray,
+    evidence: FloatArray,
+    threshold: float,
+    guess: Guess,
+    noise_scales: FloatArray,
+    epsilon: float,
+    tolerance: float,
+    bias: FloatArray | None = None,
+) -> Remaining:
+    """The design that is predicted to settle the unsettled rivals of a candidate with the fewest pulls.
+
+        need_j = max(log(1/delta) - evidence_j, 0)
+        R_j = 2 (need_j + min(need_j, 1)/2) / (margin_j - bias_j)^2
+        V = min over lambda of max over rivals j of R_j ||z_j - z_c||^2 in A(lambda)^-1,   A = sum lambda_x z z' / s_x^2
+
+    A bet on the right margin m gains m^2 / (2 D) a batch on average, D = ||y||^2 / N: so V pulls bring every rival to
+    1/delta, and half a unit beyond, because all must get there together.
+
+    Args:
+        rivals: the unsettled ones, at least one.
+        evidence: log of weight times e-process, shape (K,).
+        threshold: log(1/delta).
+        guess: of the means.
+        noise_scales: s, shape (K,), in reward units.
+        tolerance: relative gap of the design.
+        bias: beta of each unsettled rival; None: 2 gamma, or that of least squares on the design where it matters.
+
+    Source: ours (docs/decisions/0008 has what was tried).
+    """
+    effort = efforts(evidence[rivals], threshold)
+    margins = guess.margins(candidate, epsilon)[rivals]
+    gamma = embedded.misspecification
+
+    def solved(bias: FloatArray) -> tuple[Design, IntArray]:
+        room = np.maximum(margins - bias, LEAST_ROOM * margins)
+        accuracies = np.ones(embedded.num_arms)
+        accuracies[rivals] = room / effort
+        design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance)
+        return design, rivals[margins - bias < LEAST_ROOM * margins]
+
+    design, cramped = solved(np.full(len(rivals), 2.0 * gamma) if bias is None else bias)
+    if bias is not None:
+        return Remaining(candidate, embedded.dim, design, cramped)
+    if gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon and isinstance(embedded, Embedding):
+        lengths = _lengths(embedded, candidate, rivals, design)
+        design, cramped = solved(gamma * (2.0 + lengths))
+    return Remaining(candidate, embedded.dim, design, cramped)
+
+
+def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
+    """sqrt(2 (need + min(need, 1)/2)), need = what the evidence lacks to the threshold: by how many standard errors the
+    margin must exceed 0 for a batch to settle a rival; of the shape of `evidence`."""
+    need = np.maximum(threshold - evidence, 1e-3)
+    effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
+    return effort
+
+
+def _star(
+    embedded: Embedding | IndependentArms,
+    candidate: int,
+    accuracies: FloatArray,
+    rivals: IntArray,
+    noise_scales: FloatArray,
+    tolerance: float,
+) -> Design:
+    if isinstance(embedded, IndependentArms):
+        return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+    uneven = np.ptp(noise_scales) > 0.0
+    try:
+        return solve_star_design(
+            embedded.features,
+            candidate,
+            accuracies if uneven else accuracies / noise_scales[0],
+            rivals=rivals,
+            noise_scales=noise_scales if uneven else None,
+            tolerance=tolerance,
+        )
+    except NotConverged as unfinished:  # a worse design costs pulls, not validity
+        best: Design = unfinished.best
+        return best
+
+
+def _lengths(embedded: Embedding, candidate: int, rivals: IntArray, design: Design) -> FloatArray:
+    """sqrt(N) ||z_j - z_c|| in A^-1 for a batch of N pulls of this design: what the weighted part of the bias costs."""
+    whole = Observations((1e9 * design.weights).astype(np.int64), np.zeros(embedded.num_arms))
+    fitted = estimate(embedded, whole, reference=candidate)
+    lengths = fitted.distances(rivals, np.array([candidate]))[:, 0] * math.sqrt(whole.total)
+    return np.where(np.isfinite(lengths), lengths, 0.0)
+
+
+def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> Design:
+    """Where to look before anything is known: the design for all differences; of many arms, for those from a central
+    arm, whose value is at most the same and at least a quarter (triangle inequality).
+
+    Raises:
+        NotConverged: from the solver; carries a design that is good enough for a start.
+    """
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
+        return embedding_design(embedded, tolerance=tolerance)
+    offsets = embedded.features - embedded.features.mean(axis=0)
+    middle = int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
+    return solve_star_design(embedded.features, middle, np.ones(embedded.num_arms), tolerance=tolerance)
+
+
+def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:
+    """Pulls of the first batch, in all; for arms without structure a multiple of K."""
+    known = problem.noise.support is None  # the scale is declared, not just bounded by a range
+    ratio = HEURISTIC_OPENING * (problem.sigma / problem.epsilon) ** 2
+    if isinstance(embedded, IndependentArms):
+        each = whole_pulls(2.0 * ratio) if known else max(1, math.ceil(2.0 * min(ratio, MOST_PULLS_UNSEEN)))
+        return embedded.num_arms * (each if known else min(each, MOST_PULLS_UNSEEN))
+    return max(2 * embedded.dim, 4, whole_pulls(ratio * embedded.dim))
+
+
+def batch_total(predicted: float, pulls: int) -> int:
+    """N = .2 V, within [2 %, 100 %] of the pulls so far, at least 1."""
+    share = max(HEURISTIC_BATCH * predicted, HEURISTIC_LEAST_BATCH * pulls)
+    return max(1, math.ceil(min(share, float(pulls))))

@@ -1,0 +1,243 @@
+"""When the data speak against the embedding: the checks of a round, their level, and what they do to a verdict."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.designs import farthest_pairs
+from surepick.designs.farthest_first import ROWS, farthest_first
+from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.norm_bound import ESTIMATED_NORM
+from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
+from surepick.linalg.unique_rows import equal_rows
+
+FALSE_ALARM = 1e-3
+_NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
+MOST_RESERVED = 64
+REPRESENTABLE = (
+    "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
+    "every list of means is representable."
+)
+
+
+EQUAL_FEATURES = (
+    "Candidates with equal features have equal means; nothing else is assumed about the features, as they were used in "
+    "as many dimensions as there are distinct ones."
+)
+
+
+FITTED = (
+    "The results of each batch or look are no farther from the embedding than its noise and misspecification allow."
+)
+BOUNDED = "The norm that the results need is within the declared bound."
+APART = "The first embedding keeps enough of the arms to tell them apart."
+LINEAR = "The results are no farther from linear in the features than their noise allows."
+
+
+def checks_of(embedding: ArmEmbedding) -> tuple[str, ...]:
+    """What `suspicions` looks for, in sentences that hold while there is no alarm; () where nothing is compressed.
+
+    A lack of fit is found only where there are more arms measured than the embedding has directions.
+    """
+    if embedding.family == "independent":
+        return ()
+    return (FITTED, APART) if embedding.norm_bound is None else (FITTED, BOUNDED, APART)
+
+
+def representable(embedding: ArmEmbedding, dim: int) -> bool:
+    """Whether every list of means that agrees on equal arms is exactly linear in psi_d."""
+    return dim >= embedding.num_distinct and embedding.misspecification(dim) == 0.0
+
+
+def check_level(round_number: int, looks: int) -> float:
+    """The probability of a false alarm that one check may spend at one look.
+
+    FALSE_ALARM / (k (k + 1)) a round, shared by its looks and by the two random checks: at most FALSE_ALARM a study.
+    """
+    return FALSE_ALARM / (round_number * (round_number + 1)) / looks / 2.0
+
+
+def suspicions(
+    embedding: ArmEmbedding,
+    plan: Plan,
+    pooled: Observations,
+    fitted: Estimate,
+    *,
+    sigma: float,
+    epsilon: float,
+    norm_used: bool = False,
+) -> tuple[str, ...]:
+    """What the checks found at one look, in words; empty where the embedding compresses nothing.
+
+    Args:
+        embedding: the family psi_d.
+        plan: the look's plan, which says d and tau.
+        pooled: everything told in the round.
+        fitted: its estimate.
+        sigma: sub-Gaussian scale of a reward.
+        epsilon: the shortfall that is tolerated, in reward units.
+        norm_used: the norm bound enters the widths even where nothing is compressed.
+    """
+    if not isinstance(fitted, LeastSquaresEstimate):
+        return ()
+    level = check_level(plan.round, plan.looks)
+    found = [lack_of_fit(fitted, pooled, misspecification=plan.misspecification, sigma=sigma, level=level)]
+    if representable(embedding, plan.dim) and not norm_used:
+        return tuple(sentence for sentence in found if sentence)
+    whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
+    if bound is not None and isinstance(whole, Embedding):
+        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
+    if plan.round == 1 and plan.value is not None:
+        found.append(
+            collapsed(
+                dim=plan.dim,
+                rank=embedding.max_dim,
+                misspecification=plan.misspecification,
+                value=plan.value,
+                num_distinct=embedding.num_distinct,
+                reach=reach(embedding, enough=epsilon),
+                epsilon=epsilon,
+            )
+        )
+    return tuple(sentence for sentence in found if sentence)
+
+
+def with_alarms(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+    """The alarms so far and the new ones, but for those that say the same with other numbers."""
+    kinds = {_NUMBERS.sub("", alarm) for alarm in known}
+    return (*known, *(alarm for alarm in found if _NUMBERS.sub("", alarm) not in kinds))
+
+
+def reach(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
+    """The largest difference of two arms' means that the declared norm allows, in reward units.
+
+    Args:
+        enough: any number between this and the reach may be returned in place of a reach beyond it, which saves the
+            search for the two arms that are farthest apart.
+    """
+    if embedding.norm_bound is None:
+        return np.inf
+    if embedding.num_arms == 1:
+        return 0.0
+    whole = embedding.at(embedding.max_dim)
+    bias = 2.0 * whole.misspecification
+    end, _ = _farthest_from(whole.features, 0)
+    _, square = _farthest_from(whole.features, end)
+    least = embedding.norm_bound * math.sqrt(square) + bias
+    if least > enough:
+        return least
+    return embedding.norm_bound * float(np.sqrt(farthest_pairs(whole.features).squares[0])) + bias
+
+
+def _farthest_from(vectors: FloatArray, arm: int) -> tuple[int, float]:
+    """(the arm that is farthest from a given one, its squared distance)."""
+    farthest, largest = arm, 0.0
+    for top in range(0, len(vectors), ROWS):
+        difference = vectors[top : top + ROWS] - vectors[arm]
+        squares = np.sum(difference**2, axis=1)
+        best = int(np.argmax(squares))
+        if squares[best] > largest:
+            farthest, largest = top + best, float(squares[best])
+    return farthest, largest
+
+
+def vacuous(embedding: ArmEmbedding, epsilon: float) -> bool:
+    """Whether the declared norm allows no two arms to differ by more than 2 epsilon: too little to rest an answer on.
+
+    A policy that compressed on such a declaration would answer from it, not from the rewards. So it compresses nothing:
+    a declaration that holds costs pulls then, and one that is far too small costs no wrong answer.
+    """
+    return reach(embedding, enough=2.0 * epsilon) <= 2.0 * epsilon
+
+
+def checkable_counts(embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float) -> IntArray:
+    """The pulls of a round, spread over arms with equal features (which costs nothing) and with the reserved ones."""
+    counts = spread_over_equals(embedding, counts)
+    return counts + reserved_pulls(embedding, dim, counts, share)
+
+
+def spread_over_equals(embedding: ArmEmbedding, counts: IntArray) -> IntArray:
+    """The same pulls for every group of arms with equal features, shared evenly among its members.
+
+    Least squares cannot tell the difference; the lack of fit can, when equal features hide different means.
+    """
+    if embedding.num_distinct == embedding.num_arms:
+        return counts
+    group = equal_rows(embedding.at(embedding.max_dim).features).group
+    sizes, totals = np.bincount(group), np.bincount(group, weights=counts).astype(np.int64)
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(group), np.int64)  # of each arm within its group
+    place[order] = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    shared: IntArray = totals[group] // sizes[group] + (place < totals[group] % sizes[group])
+    return shared
+
+
+def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: float) -> IntArray:
+    """Single pulls for arms spread over the set, so that a lack of fit can show: at most `share` of the round's pulls.
+
+    A design may support so few arms that any rewards fit. The arms are the farthest-first traversal from the design's
+    support, in the coordinates of the largest dimension.
+
+    Args:
+        embedding: the family psi_d.
+        dim: d of the round; nothing is reserved where every list of means is representable.
+        counts: pulls of the round, shape (K,).
+        share: of the round's pulls, in [0, 1).
+
+    Returns:
+        Extra pulls, shape (K,), 0 or 1.
+
+    Source: Gonzalez (1985) for the traversal. Cost: as `farthest_first`.
+    """
+    extra = np.zeros_like(counts)
+    room = min(int(share * counts.sum()), MOST_RESERVED)
+    if room == 0 or (representable(embedding, dim) and embedding.num_distinct == embedding.num_arms):
+        return extra
+    pulled = counts > 0
+    spread = farthest_first(embedding.at(embedding.max_dim).features, np.flatnonzero(pulled), ~pulled, room)
+    extra[spread] = 1  # copies of pulled arms come last
+    return extra
+
+
+def assumed(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:
+    """What is assumed of the rewards beyond their noise: next to nothing where every list was representable."""
+    if pulls == 0 or compressed:
+        return embedding.assumptions
+    if not embedding.assumptions:
+        return ()
+    return (REPRESENTABLE if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
+
+
+def unbacked(embedding: ArmEmbedding, compressed: bool) -> str:
+    """Why no theorem backs what the answer rests on, "" if one does.
+
+    An estimated norm is no reason where nothing was compressed: every list of means was representable, whatever its
+    norm.
+    """
+    if embedding.heuristic == ESTIMATED_NORM and not compressed:
+        return ""
+    return embedding.heuristic
+
+
+def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:
+    """Why an answer is not certified after the checks, in sentences; "" if they found nothing and a theorem backs it.
+
+    Args:
+        alarms: what the checks found in any round.
+        heuristic: why no theorem backs the embedding's bound, "" if one does.
+    """
+    reasons = [f"The data speak against the embedding: {alarm}." for alarm in alarms]
+    if alarms:
+        reasons.append(
+            "Start anew, with fresh measurements, with a larger norm bound or a policy that ignores the features "
+            "(certified-independent)."
+        )
+    return " ".join([*reasons, heuristic] if heuristic else reasons)

@@ -1,0 +1,1 @@
+"""Algorithm 2: elimination with a trained network."""

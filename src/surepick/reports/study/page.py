@@ -1,0 +1,179 @@
+"""The report of a study: one static HTML file that can be read without knowing the field, and without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surepick.certificates.document import certificate_document
+from surepick.core.arrays import FloatArray
+from surepick.core.files import write_whole
+from surepick.errors import InvalidInput
+from surepick.reports.study.active_chart import narrowing
+from surepick.reports.study.answer import answer_of
+from surepick.reports.study.assumptions import grounds
+from surepick.reports.study.comparisons_chart import intervals
+from surepick.reports.study.forecast_chart import Foreseen, foreseen, spending
+from surepick.reports.study.history import History, history, history_of
+from surepick.reports.study.pca_chart import candidate_map
+from surepick.reports.study.pulls_chart import effort
+from surepick.reports.study.sections import Part, is_empty
+from surepick.reports.study.verdict import Document, step_word
+from surepick.studies.study import Study
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FORECAST_UP_TO = 1_000  # candidates; a forecast of more takes longer than the rest of the report
+TIME = re.compile(r"\d{4}-\d\d-\d\d[ \xa0]\d\d:\d\d[ \xa0]UTC")
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+def write_report(
+    study: Study, path: str | Path, *, name: str | None = None, forecast_up_to: int = FORECAST_UP_TO
+) -> Path:
+    """Write what a study found as one static HTML file: the answer in words, pictures, assumptions, and the log.
+
+    Nothing of an open plan is in it, and equal studies give equal files. It needs no network and no other file.
+
+    Args:
+        study: a study, stopped or not.
+        path: the file, replaced if it exists.
+        name: what the study is called in it.
+        forecast_up_to: with more candidates the spending is not compared with a forecast, which would take longer to
+            compute than all the rest; 0: never.
+
+    Returns:
+        The path.
+
+    Raises:
+        InvalidInput: jinja2 is absent, or the file cannot be written.
+
+    Cost: a few seconds for 10,000 candidates, and the time of `forecast`.
+    """
+    check_extra()
+    target = Path(path)
+    document = certificate_document(study, name)
+    judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
+    page = report_page(
+        with_candidates(document, study),
+        history=history_of(study.log, judged),
+        features=study.arms.features,
+        expected=foreseen(study.policy, most_arms=forecast_up_to),
+    )
+    write_whole(target, page.encode("utf-8", "replace"), what="the report")  # names may hold what UTF-8 cannot
+    return target
+
+
+def check_extra() -> None:
+    """Refuse to go on without what reports need.
+
+    Raises:
+        InvalidInput: it is absent; the pip command is named.
+    """
+    try:
+        import jinja2  # noqa: F401, PLC0415 (an extra)
+    except ImportError as error:
+        raise InvalidInput('reports need jinja2, which is absent: pip install "surepick[reports]".') from error
+
+
+def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
+    """The report as HTML.
+
+    Args:
+        document: the certificate's, with ids and candidates.
+        history: what the log says beyond it.
+        features: of the candidates, shape (K, D).
+        expected: the forecast, or why there is none.
+    """
+    parts = _parts(document, history, features, expected)
+    environment = _environment()
+    environment.filters["dated"] = _dated
+    style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))
+    return environment.get_template("report.html").render(
+        answer=answer_of(document, history),
+        step=step_word(document),
+        document=document,
+        parts=parts,
+        style=style,
+        script=script,
+        policy_of_page=f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}'",
+    )
+
+
+def _parts(document: Document, kept: History, features: FloatArray, expected: Foreseen) -> Sequence[Part]:
+    """The parts that show something; why others are absent stands in the last one."""
+    pictures = (
+        narrowing(document),
+        intervals(document),
+        effort(document),
+        candidate_map(document, features),
+        spending(document, expected),
+    )
+    left_out = [sentence for part in pictures if not part.shown for sentence in part.sentences]
+    shown = [part for part in pictures if part.shown]
+    return (*shown, grounds(document, kept), history(document, kept, left_out=left_out))
+
+
+def with_candidates(document: Document, study: Study) -> Document:
+    """The document with what the policy says of itself, and with what is left out of very many candidates."""
+    arms, traits = {**document["arms"], "ids": list(study.ids)}, study.policy.traits
+    document = {**document, "traits": {"uses_features": traits.uses_features, "certifies": traits.certifies}}
+    if document["candidates"] is not None:
+        return {**document, "arms": arms, "candidates": _led(document, document["candidates"])}
+    pulls, sums = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids))
+    for entry in document["rounds"]:
+        for look in entry["looks"]:
+            pulls[look["told"]["arms"]] += np.array(look["told"]["pulls"], np.int64)
+            sums[look["told"]["arms"]] += np.array(look["told"]["sums"])
+    fates = ["left"] * len(study.ids)
+    trace = study.trace
+    for arm in trace[-1].active.tolist() if trace else range(len(fates)):
+        fates[arm] = "possible"
+    fates[study.ids.index(document["best_arm"])] = "recommended"
+    means = [total / count if count else None for total, count in zip(sums.tolist(), pulls.tolist(), strict=True)]
+    found = {"pulls": pulls.tolist(), "means": means, "fates": fates}
+    return {**document, "arms": arms, "candidates": _led(document, found)}
+
+
+def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
+    """The candidates; before anything was measured none of them leads."""
+    if not is_empty(document):
+        return candidates
+    return {**candidates, "fates": ["possible" if fate == "recommended" else fate for fate in candidates["fates"]]}
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (an extra)
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _dated(text: str) -> str:
+    """Text in which no time is broken over two lines."""
+    from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
+
+    return Markup(TIME.sub(r'<span class="date">\g<0></span>', str(escape(text))))
+
+
+def _stripped(text: str) -> str:
+    """Exactly what stands between the tags, so that the browser can compare its hash."""
+    return f"\n{text.strip()}\n"
+
+
+def _source(text: str) -> str:
+    """A hash for the page's security policy: only these bytes are style or script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

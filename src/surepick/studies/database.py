@@ -1,0 +1,379 @@
+"""Studies in a database: make one, open one, list them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine, Row
+from sqlalchemy.exc import IntegrityError
+
+from surepick.core.arms import Arms
+from surepick.core.diff import first_difference
+from surepick.core.json import encode
+from surepick.core.validation import storable_text
+from surepick.errors import InvalidInput, StorageError
+from surepick.noise import parse_noise
+from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
+from surepick.studies.audit import audit
+from surepick.studies.logs.base import Planned
+from surepick.studies.logs.hash_chain import arms_hash, chained
+from surepick.studies.logs.leases import system_clock
+from surepick.studies.logs.legible import reading
+from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, shown
+from surepick.studies.logs.sql.log import SqlLog
+from surepick.studies.logs.sql.seals import study_seal
+from surepick.studies.registration import code_of
+from surepick.studies.study import Study
+from surepick.studies.subject import check_subject
+
+VERSION = 1  # of the configuration's format
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A study in a database, at a glance.
+
+    Args:
+        name: its name.
+        candidates: K.
+        policy: name of its policy.
+        epsilon, delta: what it promises.
+        created_at: seconds since 1970 (UTC).
+        rounds: plans that were judged.
+        pulls: measurements in them.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        ended: it was closed before its policy stopped.
+        registration: its registration code.
+    """
+
+    name: str
+    candidates: int
+    policy: str
+    epsilon: float
+    delta: float
+    created_at: float
+    rounds: int
+    pulls: int
+    verdict: str
+    ended: bool
+    registration: str | None
+
+
+def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimize: bool = False) -> Study:
+    """A new study in a database, which is made if it is absent.
+
+    Args:
+        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
+        name: what the study is called there; no other study may be.
+        arms: what is chosen among.
+        policy: the algorithm, made by `make_policy` or equal to one: only such a one can be built again elsewhere.
+        minimize: small rewards are good.
+
+    Raises:
+        InvalidInput: the address or the name has no meaning, the name is taken, or the policy has no spec.
+        StorageError: the database cannot be reached or written, or is not ours.
+    """
+    check_subject(arms, policy)
+    if not storable_text("the name of a study", name).strip():
+        raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
+    if spec_of(policy) is None:
+        raise InvalidInput(
+            "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
+            "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
+        )
+    engine = connect(url, create=True)
+    _prepare(engine, url)
+    state = policy.init()
+    opening = None if stopped(policy, state) else policy.ask(state)
+    row = _row(name.strip(), arms, policy, minimize=minimize)
+    with in_words(engine.url), engine.connect() as plain:
+        connection = plain.execution_options(writes=True)
+        try:
+            with connection.begin():
+                number = connection.execute(sa.insert(tables.study).returning(tables.study.c.id), [row]).scalar_one()
+                seal = study_seal({**row, "id": number})
+                connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))
+        except IntegrityError as error:
+            raise InvalidInput(
+                f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
+            ) from error
+    study = _opened(engine, _found(engine, url, name), lambda: (arms, policy))
+    done = study.stopped  # stores the start
+    if opening is not None and not done:
+        study.log.add_plan(Planned(1, opening, study.log.clock()))
+    return study
+
+
+def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
+    """A study in a database; all that was decided in it is computed again and compared.
+
+    Args:
+        url, name: as in `create_study`.
+        policy: None: built from what is stored. One that is given must do the same as the stored one.
+
+    Raises:
+        InvalidInput: there is no such study, or the policy that was given is another one.
+        StorageError: the database cannot be reached, is not ours, or holds something that does not follow from what
+            was told; the row is named.
+    """
+    study = resume_study(url, name, policy)
+    audit(study, name)
+    return study
+
+
+def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
+    """As `open_study`, without computing anything again: only the last decision's bytes are checked.
+
+    Telling and asking while a plan is open then needs no policy at all.
+
+    Raises:
+        As `open_study`, but for what only a computation could find.
+    """
+    engine = connect(url)
+    row = _found(engine, url, name)
+    if policy is None:
+        return _opened(engine, row, lambda: _rebuilt(engine, row))
+    arms = _arms(engine, row)
+    check_subject(arms, policy)
+    handmade = spec_of(policy) is None  # what is stored says all of its settings
+    study = _opened(engine, row, lambda: _rebuilt(engine, row) if handmade else (arms, policy))
+    _check_same(study, row, policy)
+    return study
+
+
+def list_studies(url: str) -> list[Listed]:
+    """The studies of a database, by name.
+
+    Raises:
+        InvalidInput, StorageError: as in `open_study`.
+    """
+    engine = connect(url)
+    columns = tables.study.c
+    with in_words(engine.url), engine.connect() as connection:
+        kept = [column for column in columns if column.name != "features"]
+        rows = connection.execute(sa.select(*kept).order_by(columns.name)).all()
+    for row in rows:
+        _check_row(row)
+    return [_listed(engine, row) for row in rows]
+
+
+def migrate_studies(url: str) -> tuple[str | None, str]:
+    """Bring the tables of a database to the newest schema: all steps are taken, or none.
+
+    Returns:
+        (schema before, schema now); equal if nothing had to be done.
+
+    Raises:
+        InvalidInput, StorageError: as in `open_study`.
+    """
+    from surepick.studies.logs.sql.migrate import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
+
+    engine, version = reach(url)
+    if version is None:
+        check_version(version, url)
+    return migrate(engine, url)
+
+
+def _listed(engine: Engine, row: Any) -> Listed:
+    with reading(str(row.name)):
+        configuration = json.loads(row.configuration)
+        policy = configuration["policy"]
+        log = _log(engine, row)
+        last, ended = log.last_decision(), log.ended()
+        return Listed(
+            name=str(row.name),
+            candidates=int(row.num_arms),
+            policy=str(policy["name"]),
+            epsilon=float(policy["epsilon"]),
+            delta=float(policy["delta"]),
+            created_at=float(row.created_at),
+            rounds=0 if last is None else last.plan,
+            pulls=0 if last is None or last.row is None else last.row.total_pulls,
+            verdict="not-yet" if last is None else str(last.verdict),
+            ended=ended is not None,
+            registration=_registration(row, configuration),
+        )
+
+
+def _prepare(engine: Engine, url: str) -> None:
+    """The tables, if they are not there."""
+    if engine.dialect.name == "sqlite":
+        with in_words(engine.url), engine.connect() as connection:
+            raw = connection.connection.dbapi_connection
+            if raw is not None:
+                raw.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers; remembered by the file
+    from surepick.studies.logs.sql.migrate import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
+
+    migrate(engine, url)
+
+
+def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[str, Any]:
+    """A study as a row: what never changes."""
+    spec = spec_of(policy) or {}
+    configuration = json.dumps(
+        {
+            "version": VERSION,
+            "policy": spec,
+            "algorithm": name_of(policy),
+            "minimize": minimize,
+            "columns": arms.columns,
+            "preparation": arms.preparation,
+            "most_rounds": policy.traits.most_rounds,
+        },
+        allow_nan=False,
+        ensure_ascii=False,
+    )
+    features = np.ascontiguousarray(arms.features, dtype="<f8").tobytes()
+    ids = json.dumps(arms.ids, ensure_ascii=False)
+    shape = arms.features.shape
+    hashed = arms_hash(ids, shape, features)
+    return {
+        "name": name,
+        "configuration": configuration,
+        "ids": ids,
+        "features": features,
+        "num_arms": shape[0],
+        "num_features": shape[1],
+        "arms_hash": hashed,
+        "hash": study_hash(name, configuration, ids, hashed),
+        "created_at": system_clock(),
+    }
+
+
+def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
+    """Where the chain of plans and decisions begins. The ids stand in it themselves: who tells needs no features."""
+    return chained("", name, configuration, ids, hashed)
+
+
+def _found(engine: Engine, url: str, name: str) -> Row[Any]:
+    """The study's row, but for the features."""
+    storable_text("the name of a study", name)
+    columns = [column for column in tables.study.c if column.name != "features"]
+    with in_words(engine.url), engine.connect() as connection:
+        row = connection.execute(sa.select(*columns).where(tables.study.c.name == name.strip())).first()
+        if row is None:
+            names = connection.execute(sa.select(tables.study.c.name).order_by(tables.study.c.name)).scalars().all()
+            known = f"it has {', '.join(map(repr, names[:10]))}" if names else "it has none yet"
+            raise InvalidInput(f"{shown(url)} has no study {name!r}; {known}.")
+    _check_row(row)
+    return row
+
+
+def _check_row(row: Row[Any]) -> None:
+    """Refuse a study's row that is not what was stored.
+
+    Raises:
+        StorageError: it is one.
+    """
+    name = row.name
+    if row.hash != study_hash(name, row.configuration, row.ids, row.arms_hash):
+        raise StorageError(
+            f"study {name!r}: its configuration, or the names of its arms, are not what was stored: the bytes do not "
+            "match their hash. The database was altered or is damaged. Nothing was changed now; take the latest "
+            "backup (docs/studies.md)."
+        )
+    if row.seal != study_seal(row._mapping):
+        raise StorageError(
+            f"study {name!r}: its number in the database, the number of its arms or their features, or the time of its "
+            "creation, is not what was stored. The database was altered or is damaged. Nothing was changed now; take "
+            "the latest backup (docs/studies.md)."
+        )
+
+
+def _log(engine: Engine, row: Row[Any]) -> SqlLog:
+    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash)
+
+
+def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
+    with reading(row.name):
+        configuration = json.loads(row.configuration)
+        return Study.over(
+            _log(engine, row),
+            ids=tuple(json.loads(row.ids)),
+            noise=parse_noise(configuration["policy"]["noise"]),
+            minimize=configuration["minimize"],
+            most_rounds=configuration["most_rounds"],
+            build=build,
+            registration=lambda: _registration(row, configuration),
+        )
+
+
+def _registration(row: Row[Any], configuration: dict[str, Any]) -> str | None:
+    """The registration code, from what is stored: neither features nor a policy are needed."""
+    arms = {name: configuration[name] for name in ("columns", "preparation")}
+    return code_of(configuration["policy"], {**arms, "sha256": row.arms_hash}, minimize=configuration["minimize"])
+
+
+def _arms(engine: Engine, row: Row[Any]) -> Arms:
+    """The arms as they were stored.
+
+    Raises:
+        StorageError: they are not.
+    """
+    with in_words(engine.url), engine.connect() as connection:
+        features = connection.execute(
+            sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
+        ).scalar_one()
+    shape = (row.num_arms, row.num_features)
+    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features):
+        raise StorageError(
+            f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
+            "changed now; take the latest backup (docs/studies.md)."
+        )
+    configuration = json.loads(row.configuration)
+    return Arms(
+        np.frombuffer(features, dtype="<f8").reshape(shape),
+        json.loads(row.ids),
+        columns=configuration["columns"],
+        preparation=configuration["preparation"],
+    )
+
+
+def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
+    from surepick.policies.registry import make_policy  # noqa: PLC0415 (only where something is computed)
+
+    arms = _arms(engine, row)
+    return arms, make_policy(arms=arms, **json.loads(row.configuration)["policy"])
+
+
+def _check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
+    """Refuse a policy that is not the study's: another algorithm or promise, or another first plan."""
+    from surepick.policies.registry import stands_for  # noqa: PLC0415 (only where something is computed)
+
+    configuration = json.loads(row.configuration)
+    stored, algorithm = configuration["policy"], configuration["algorithm"]
+    made_by_hand = spec_of(policy) is None and stands_for(stored["name"], policy)
+    theirs = {
+        "algorithm": algorithm,
+        "epsilon": stored["epsilon"],
+        "delta": stored["delta"],
+        "noise": stored["noise"],
+    }
+    problem = policy.problem
+    given = {
+        "algorithm": algorithm if made_by_hand else known_as(name_of(policy), algorithm),
+        "epsilon": problem.epsilon,
+        "delta": problem.delta,
+        "noise": problem.noise.spec,
+    }
+    for field, value in theirs.items():
+        if given[field] != value:
+            raise InvalidInput(
+                f"the policy that was given is not the one of study {row.name!r}: its {field} is {given[field]!r} and "
+                f"the study's is {value!r}."
+            )
+    first = next(study.log.plans(), None)
+    state = policy.init()
+    if first is None or stopped(policy, state):
+        return
+    difference = first_difference(encode(first.plan), encode(policy.ask(state)))
+    if difference:
+        raise InvalidInput(
+            f"the policy that was given is not the one of study {row.name!r}: its first plan differs ({difference})."
+        )

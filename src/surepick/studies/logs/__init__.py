@@ -1,0 +1,1 @@
+"""What was asked and told: the rows, in memory or in a database."""

@@ -1,0 +1,305 @@
+"""The log of a study: what was asked, leased, told and decided; only ever added to. A study is a fold over it.
+
+    plan -> leases, results, events -> "closed" -> decision -> plan -> ...
+
+Results are in the user's sign and unit. What a log offers are rows and one turn at a time; the rules are the study's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import field
+from typing import Any, Protocol
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.observations import Observations
+from surepick.core.plan import Lease, Plan
+from surepick.core.step import RoundRecord
+from surepick.studies.logs.leases import Clock
+
+INDEPENDENT_OF_VALUE = "independent-of-value"
+
+
+COUNTED, LATE, PRIOR = "counted", "late", "prior"
+
+
+STANDINGS = (COUNTED, LATE, PRIOR)
+
+
+FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
+
+
+@record
+class Planned:
+    """A plan was opened; its counts are facts from now on.
+
+    Args:
+        number: 1, 2, ... in the study.
+        plan: what the policy asked for, without ids.
+        opened_at: seconds since 1970 (UTC).
+    """
+
+    number: int
+    plan: Plan
+    opened_at: float
+
+
+@record
+class Results:
+    """Results as columns; one row is one pull, or the total of several.
+
+    Args:
+        arms: index of the arm, shape (n,).
+        pulls: pulls that the row sums up, shape (n,).
+        sums: their total reward, shape (n,), in the user's sign and unit.
+        squares: the total of the squared rewards, shape (n,); None when some are unknown.
+        keys: n names that make each row count once, None for a row without; None when no row has one.
+        leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
+        source: who told them.
+    """
+
+    arms: IntArray
+    pulls: IntArray
+    sums: FloatArray
+    squares: FloatArray | None = None
+    keys: tuple[str | None, ...] | None = None
+    leases: IntArray | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
+
+    def rows(self, kept: Sequence[int] | IntArray) -> Results:
+        """The rows of these positions."""
+        kept = np.asarray(kept, dtype=np.int64)
+        return Results(
+            arms=self.arms[kept],
+            pulls=self.pulls[kept],
+            sums=self.sums[kept],
+            squares=None if self.squares is None else self.squares[kept],
+            keys=None if self.keys is None else tuple(self.keys[row] for row in kept.tolist()),
+            leases=None if self.leases is None else self.leases[kept],
+            source=self.source,
+        )
+
+
+@record
+class Told:
+    """What was told before under a key."""
+
+    arm: int
+    pulls: int
+    total: float
+
+
+@record
+class Leased:
+    """A lease as it was granted.
+
+    Args:
+        lease: its terms.
+        counts: pulls of each arm, shape (K,).
+        first: ordinal of the first of them, shape (K,); the others follow it.
+        again: how many of them were out with somebody before, whose lease ran out, shape (K,).
+    """
+
+    lease: Lease
+    counts: IntArray
+    first: IntArray
+    again: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, first=np.int64, again=np.int64)
+
+
+@record
+class Event:
+    """Something that happened to a plan, or to the study.
+
+    Args:
+        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured), "closed"
+            (the plan takes no more results) or "ended" (the study was closed early).
+        plan: number of the plan; 0 for the study.
+        arm: index of the arm, None where no single one is meant.
+        pulls: how many pulls.
+        lease: number of the lease, 0 for none.
+        reason: why, in the user's words; of a failed pull its key, if it had one.
+        at: seconds since 1970 (UTC).
+    """
+
+    kind: str
+    plan: int
+    arm: int | None = None
+    pulls: int = 0
+    lease: int = 0
+    reason: str = ""
+    at: float = 0.0
+
+
+@record
+class Stored:
+    """Results as they are stored.
+
+    Args:
+        plan: number of their plan; 0 for prior results.
+        standing: "counted", "late" or "prior".
+        at: when they were told, seconds since 1970 (UTC).
+        results: the rows.
+    """
+
+    plan: int
+    standing: str
+    at: float
+    results: Results
+
+
+@record
+class Arrivals:
+    """What came to a plan since one looked last: everything but the rewards, which nobody sees before it is closed.
+
+    Args:
+        arms, pulls, leases: of the results that count, shape (n,).
+        leased: leases granted.
+        events: of the plan, and of the study.
+        mark: where to go on next time.
+    """
+
+    arms: IntArray
+    pulls: IntArray
+    leases: IntArray
+    leased: tuple[Leased, ...]
+    events: tuple[Event, ...]
+    mark: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.int64, pulls=np.int64, leases=np.int64)
+
+
+@record
+class Circumstances:
+    """What the certificate must say about how a plan was carried out.
+
+    Args:
+        surplus: more results came than were asked.
+        repeated: measurements that were leased again, because the first failed or its lease ran out.
+        abandoned: reasons given for pulls that were not measured, each once, sorted.
+        doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
+    """
+
+    surplus: bool = False
+    repeated: int = 0
+    abandoned: tuple[str, ...] = ()
+    doubtful: bool = False
+
+
+@record
+class Decision:
+    """A plan was judged; number 0 is the start.
+
+    Args:
+        plan: number of the plan.
+        state: the policy's state afterwards, or its JSON (a durable log).
+        stopped: no more measurements are needed.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        leader: index of the arm that would be recommended.
+        seen: what was received, in the policy's sign; None at the start.
+        row: the row of the trace; None at the start.
+        circumstances: how the plan was carried out.
+        at: seconds since 1970 (UTC).
+    """
+
+    plan: int
+    state: Any
+    stopped: bool
+    verdict: str
+    leader: int
+    seen: Observations | None = None
+    row: RoundRecord | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    at: float = 0.0
+
+
+class Log(Protocol):
+    """Rows that are only ever added, by one writer at a time."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time that all who write to this log share."""
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Others wait; what is written inside is stored together, durable at the end, or not at all."""
+        ...
+
+    def add_plan(self, planned: Planned) -> Planned:
+        """Store it, unless a plan of that number is there; returns the one that is stored."""
+        ...
+
+    def last_plan(self) -> Planned | None: ...
+
+    def plans(self) -> Iterator[Planned]: ...
+
+    def add_lease(self, leased: Leased, at: float) -> None: ...
+
+    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+        """Store rows of a plan (0: of none) as "counted", "late" or "prior"."""
+        ...
+
+    def add_event(self, event: Event) -> None: ...
+
+    def add_decision(self, decision: Decision) -> Decision:
+        """Store it, unless one on that plan is there; returns the one that is stored."""
+        ...
+
+    def last_decision(self) -> Decision | None: ...
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        """The decisions on plans later than `after`, in order."""
+        ...
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        """What came to the plan after `mark`."""
+        ...
+
+    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+        """Those of the keys that were told, whatever became of it."""
+        ...
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys under which a measurement was reported that gave no result."""
+        ...
+
+    def results(self, plan: int) -> list[Results]:
+        """The results of a plan that count, rewards included: for the judgement alone."""
+        ...
+
+    def latest_plan_of(self, worker: str) -> int:
+        """Number of the plan of the worker's latest lease; 0 if it never had one."""
+        ...
+
+    def ended(self) -> Event | None:
+        """The event that closed the study early."""
+        ...
+
+    def set_aside(self) -> tuple[int, int]:
+        """Numbers of late and of prior results: kept, and never used."""
+        ...
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        """The results of the plans up to `judged`, and those that were set aside, rewards included."""
+        ...
+
+    def latest_time(self) -> float:
+        """The latest time of the last entries; 0 if there is none."""
+        ...
+
+    def check_rows(self) -> None:
+        """Compare results, leases and events with what was told, where the log can tell: those of closed plans.
+
+        Raises:
+            StorageError: some were altered; they are named.
+        """
+        ...

@@ -1,0 +1,67 @@
+"""Hashes of what is stored: a chain of texts, the arms, and the one form of JSON data that is hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arms import Arms
+
+
+def chained(previous: str, *texts: str) -> str:
+    """SHA-256 of the hash before and of texts, each with its length, so that none can run into the next."""
+    digest = hashlib.sha256(previous.encode())
+    for text in texts:
+        stored = str(text).encode()  # SQLite may hold any kind of value
+        digest.update(len(stored).to_bytes(8, "big"))
+        digest.update(stored)
+    return digest.hexdigest()
+
+
+def arms_hash(ids: str, shape: tuple[int, ...], features: bytes) -> str:
+    """The hash of arms.
+
+    Args:
+        ids: a JSON array of the ids.
+        shape: (K, D) of the features.
+        features: row by row, little-endian doubles.
+    """
+    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest())
+
+
+def rows_hash(rows: Iterable[Iterable[Any]]) -> str:
+    """SHA-256 of rows of a table, in their order: a JSON array of arrays.
+
+    Raises:
+        TypeError: a cell is no text, number or null (SQLite may hold any kind of value).
+    """
+    return hashlib.sha256(row_text(list(map(tuple, rows))).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def row_text(row: Iterable[Any]) -> str:
+    """A row as one line of JSON; floats exactly.
+
+    Raises:
+        TypeError: as in `rows_hash`.
+    """
+    return json.dumps(row if isinstance(row, list) else tuple(row), ensure_ascii=False, separators=(",", ":"))
+
+
+def hash_of_arms(arms: Arms) -> str:
+    """The hash of arms as they are in memory: `arms_hash` of their ids and features."""
+    features = np.ascontiguousarray(arms.features, dtype="<f8")
+    return arms_hash(json.dumps(arms.ids, ensure_ascii=False), features.shape, features.tobytes())
+
+
+def canonical(value: Any) -> bytes:
+    """JSON data as the bytes that are hashed and signed: keys sorted, no spaces, UTF-8, numbers as Python writes them.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,152 @@
+"""A log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from surepick.studies.logs.base import (
+    COUNTED,
+    ENDED,
+    FAILED,
+    LATE,
+    PRIOR,
+    Arrivals,
+    Decision,
+    Event,
+    Leased,
+    Planned,
+    Results,
+    Stored,
+    Told,
+)
+from surepick.studies.logs.leases import Clock, system_clock
+
+
+class MemoryLog:
+    """A log that lives as long as the process."""
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._plans: list[Planned] = []
+        self._decisions: list[Decision] = []
+        self._leased: list[Leased] = []
+        self._events: list[Event] = []
+        self._results: dict[tuple[int, str], list[Results]] = {}
+        self._stored: list[Stored] = []
+        self._told: dict[str, Told] = {}
+        self._latest = 0.0
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        lists: tuple[list[Any], ...] = (self._plans, self._decisions, self._leased, self._events, self._stored)
+        lengths = [len(rows) for rows in lists]
+        try:
+            yield
+        except BaseException:
+            for stored in reversed(self._stored[lengths[-1] :]):
+                self._results[stored.plan, stored.standing].pop()
+                for key in stored.results.keys or ():
+                    self._told.pop(key or "", None)
+            for rows, length in zip(lists, lengths, strict=True):
+                del rows[length:]
+            raise
+
+    def add_plan(self, planned: Planned) -> Planned:
+        if planned.number <= len(self._plans):
+            return self._plans[planned.number - 1]
+        self._plans.append(planned)
+        self._latest = planned.opened_at
+        return planned
+
+    def last_plan(self) -> Planned | None:
+        return self._plans[-1] if self._plans else None
+
+    def plans(self) -> Iterator[Planned]:
+        return iter(self._plans)
+
+    def add_lease(self, leased: Leased, at: float) -> None:
+        self._leased.append(leased)
+        self._latest = at
+
+    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+        self._results.setdefault((plan, standing), []).append(results)
+        self._stored.append(Stored(plan, standing, at, results))
+        self._latest = at
+        if results.keys is not None:
+            for key, arm, pulls, total in zip(
+                results.keys, results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True
+            ):
+                if key is not None:
+                    self._told[key] = Told(arm, pulls, total)
+
+    def add_event(self, event: Event) -> None:
+        self._events.append(event)
+
+    def add_decision(self, decision: Decision) -> Decision:
+        if decision.plan < len(self._decisions):
+            return self._decisions[decision.plan]
+        if self._decisions:  # only the latest state is needed again
+            self._decisions[-1] = replace(self._decisions[-1], state=None, seen=None)
+        self._decisions.append(decision)
+        return decision
+
+    def last_decision(self) -> Decision | None:
+        return self._decisions[-1] if self._decisions else None
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        return iter(self._decisions[after + 1 :])
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        seen_results, seen_leased, seen_events = mark or (0, 0, 0)
+        results = self._results.get((plan, COUNTED), [])
+        fresh = results[seen_results:]
+        nothing = np.empty(0, np.int64)
+        zeros = [np.zeros(len(part.arms), np.int64) if part.leases is None else part.leases for part in fresh]
+        return Arrivals(
+            arms=np.concatenate([part.arms for part in fresh]) if fresh else nothing,
+            pulls=np.concatenate([part.pulls for part in fresh]) if fresh else nothing,
+            leases=np.concatenate(zeros) if fresh else nothing,
+            leased=tuple(leased for leased in self._leased[seen_leased:] if leased.lease.plan == plan),
+            events=tuple(event for event in self._events[seen_events:] if event.plan in (plan, 0)),
+            mark=(len(results), len(self._leased), len(self._events)),
+        )
+
+    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+        return {key: self._told[key] for key in keys if key in self._told}
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
+
+    def results(self, plan: int) -> list[Results]:
+        return list(self._results.get((plan, COUNTED), []))
+
+    def latest_plan_of(self, worker: str) -> int:
+        return next((held.lease.plan for held in reversed(self._leased) if held.lease.worker == worker), 0)
+
+    def ended(self) -> Event | None:
+        return next((event for event in self._events if event.kind == ENDED), None)
+
+    def set_aside(self) -> tuple[int, int]:
+        late, prior = (
+            sum(len(part.arms) for (_, kind), parts in self._results.items() if kind == standing for part in parts)
+            for standing in (LATE, PRIOR)
+        )
+        return late, prior
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        return (stored for stored in self._stored if stored.plan <= judged)
+
+    def latest_time(self) -> float:
+        return self._latest
+
+    def check_rows(self) -> None:
+        """Nobody else can reach them."""

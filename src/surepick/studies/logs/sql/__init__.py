@@ -1,0 +1,1 @@
+"""The log in a database: SQLite or PostgreSQL."""

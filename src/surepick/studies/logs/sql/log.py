@@ -1,0 +1,536 @@
+"""The log in a database: SQLite or PostgreSQL, the same tables, one writer of a study at a time."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import get_ident
+from typing import Any, TypeVar
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine, Row
+
+from surepick.core.json import from_json, to_json
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import RoundRecord
+from surepick.errors import OutOfTurn, StorageError
+from surepick.studies.logs.base import (
+    COUNTED,
+    ENDED,
+    FAILED,
+    LATE,
+    PRIOR,
+    Arrivals,
+    Circumstances,
+    Decision,
+    Event,
+    Leased,
+    Planned,
+    Results,
+    Stored,
+    Told,
+)
+from surepick.studies.logs.hash_chain import chained
+from surepick.studies.logs.leases import Clock, system_clock
+from surepick.studies.logs.legible import legible, reading
+from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql import seals as sql_seals
+from surepick.studies.logs.sql.engine import in_words
+from surepick.studies.logs.sql.questions import (
+    AFTER,
+    INSERT,
+    KEYS,
+    LAST_PLAN,
+    LATEST_LEASE,
+    NEW_EVENTS,
+    NEW_LEASES,
+    NEW_RESULTS,
+    PLAN,
+    PLANS,
+    STUDY,
+    TOLD,
+    WORKER,
+)
+from surepick.studies.logs.sql.rows import check_arms, event_of, events_of, leased_of
+from surepick.studies.logs.sql.turn import Turns
+
+T = TypeVar("T")
+CHUNK = 500  # keys in one question
+
+
+@legible
+class SqlLog:
+    """The log of one study in a database.
+
+    Every writer takes the study's turn first, so that what one reads inside it stays true until it has written; nothing
+    is computed inside a turn. Readers wait for nobody. What a method returned without error is on disk.
+
+    Args:
+        engine: of a database with the tables of `sql_schema`.
+        study: id of the study's row.
+        name: its name, for messages.
+        num_arms: K.
+        start: hash of the study's row, where the chain of plans and decisions begins.
+    """
+
+    def __init__(self, engine: Engine, *, study: int, name: str, num_arms: int, start: str) -> None:
+        self._engine = engine
+        snapshot = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
+        self._readers = engine.execution_options(**snapshot)  # what is read together belongs together
+        self._study = study
+        self._name = name
+        self._num_arms = num_arms
+        self._start = start
+        weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
+        self._open: Connection | None = None
+        self._owner = 0
+        self._turns = Turns(engine, study)
+        self._plans: dict[int, Planned] = {}
+        self._hashes: dict[int, str] = {}
+        self._latest: Decision | None = None
+
+    @property
+    def clock(self) -> Clock:
+        """The server's clock where there is one, since its clients' differ."""
+        return self._server_clock if self._engine.dialect.name == "postgresql" else system_clock
+
+    def _server_clock(self) -> float:
+        with self._reading() as connection:
+            return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        if self._mine():  # inside a turn already
+            yield
+            return
+        with self._turns.turn() as writing:
+            self._open, self._owner = writing, get_ident()
+            try:
+                yield
+            finally:
+                self._open = None
+
+    def _mine(self) -> bool:
+        """Whether this thread is inside a turn.
+
+        Raises:
+            OutOfTurn: another thread is.
+        """
+        if self._open is not None and self._owner != get_ident():
+            raise OutOfTurn("a study object is for one thread at a time; open the study once in each thread.")
+        return self._open is not None
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """The turn's connection, or one of its own."""
+        if self._mine() and self._open is not None:
+            yield self._open
+            return
+        with in_words(self._engine.url), self._readers.connect() as connection:
+            yield connection
+
+    def _insert(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+        with self.turn(), self._reading() as connection:  # inside a turn, reading is through its connection
+            connection.execute(INSERT[table], [{"study": self._study, **row} for row in rows])
+
+    # plans
+
+    def add_plan(self, planned: Planned) -> Planned:
+        with self.turn():
+            there = self._plan(planned.number)
+            if there is not None:
+                return there
+            text = to_json(replace(planned.plan, ids=None))
+            row = {
+                "number": planned.number,
+                "plan": text,
+                "opened_at": planned.opened_at,
+                "hash": plan_hash(self._hash_of_decision(planned.number - 1), text, planned.opened_at),
+            }
+            self._insert(tables.plan, [row])
+        return planned
+
+    def last_plan(self) -> Planned | None:
+        with self._reading() as connection:
+            number = connection.execute(LAST_PLAN, {STUDY: self._study}).scalar()
+        return None if number is None else self._plan(int(number))
+
+    def plans(self) -> Iterator[Planned]:
+        columns = tables.plan.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.plan).where(columns.study == self._study).order_by(columns.number)
+            ).all()
+        for position, row in enumerate(rows, start=1):
+            if row.number != position:
+                raise StorageError(f"study {self._name!r}: plan {position} is missing; take the latest backup.")
+            yield self._planned(row)
+
+    def _plan(self, number: int) -> Planned | None:
+        if number not in self._plans:
+            columns = tables.plan.c
+            with self._reading() as connection:
+                row = connection.execute(
+                    sa.select(tables.plan).where(columns.study == self._study, columns.number == number)
+                ).first()
+            if row is None:
+                return None
+            self._plans = {number: self._planned(row)}
+        return self._plans[number]
+
+    def _planned(self, row: Row[Any]) -> Planned:
+        expected = plan_hash(self._hash_of_decision(row.number - 1), row.plan, row.opened_at)
+        if row.hash != expected:
+            raise StorageError(_altered(f"plan {row.number}", self._name))
+        plan = self._read(Plan, row.plan, f"plan {row.number}")
+        if len(plan.counts) != self._num_arms:
+            raise StorageError(f"study {self._name!r}: plan {row.number} has {len(plan.counts)} arms.")
+        with reading(self._name, f"plan {row.number}"):
+            return Planned(int(row.number), plan, float(row.opened_at))
+
+    # leases and results
+
+    def add_lease(self, leased: Leased, at: float) -> None:
+        terms = leased.lease
+        rows = [
+            {
+                "plan": terms.plan,
+                "number": terms.number,
+                "worker": terms.worker,
+                "arm": arm,
+                "pulls": int(leased.counts[arm]),
+                "first": int(leased.first[arm]),
+                "again": int(leased.again[arm]),
+                "until": terms.until,
+                "leased_at": at,
+            }
+            for arm in np.flatnonzero(leased.counts).tolist()
+        ]
+        self._insert(tables.lease, rows)
+
+    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+        number = len(results.arms)
+        rows = [
+            {
+                "plan": plan,
+                "standing": standing,
+                "key": key,
+                "arm": arm,
+                "pulls": pulls,
+                "sum": total,
+                "squares": squares,
+                "lease": lease,
+                "source": results.source,
+                "told_at": at,
+            }
+            for key, arm, pulls, total, squares, lease in zip(
+                results.keys or (None,) * number,
+                results.arms.tolist(),
+                results.pulls.tolist(),
+                results.sums.tolist(),
+                [None] * number if results.squares is None else results.squares.tolist(),
+                [0] * number if results.leases is None else results.leases.tolist(),
+                strict=True,
+            )
+        ]
+        with self.turn(), self._reading() as connection:
+            if standing != COUNTED:
+                hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
+                rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
+            self._insert(tables.observation, rows)
+
+    def add_event(self, event: Event) -> None:
+        row = {
+            "plan": event.plan,
+            "kind": event.kind,
+            "arm": event.arm,
+            "pulls": event.pulls,
+            "lease": event.lease,
+            "reason": event.reason,
+            "at": event.at,
+            "hash": None,
+        }
+        with self.turn(), self._reading() as connection:
+            if event.kind == ENDED:
+                row["hash"] = sql_seals.end_hash(connection, self._study, self._start, row)
+            self._insert(tables.event, [row])
+
+    def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
+        told, leased, events = mark or (0, 0, 0)
+        mine = {STUDY: self._study, PLAN: plan}
+        with self._reading() as connection:
+            rows = connection.execute(NEW_RESULTS, {**mine, AFTER: told}).all()
+            parts = connection.execute(NEW_LEASES, {**mine, AFTER: leased}).all()
+            news = connection.execute(NEW_EVENTS, {STUDY: self._study, PLANS: (0, plan), AFTER: events}).all()
+        columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
+        check_arms(columns[:, 1].tolist(), self._num_arms)
+        return Arrivals(
+            arms=columns[:, 1],
+            pulls=columns[:, 2],
+            leases=columns[:, 3],
+            leased=leased_of(parts, self._num_arms),
+            events=events_of(news, self._num_arms),
+            mark=(
+                int(columns[-1, 0]) if len(columns) else told,
+                parts[-1].id if parts else leased,
+                news[-1].id if news else events,
+            ),
+        )
+
+    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+        found = {}
+        with self._reading() as connection:
+            for start in range(0, len(keys), CHUNK):
+                rows = connection.execute(TOLD, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
+                found.update({key: Told(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
+        return found
+
+    def failed(self, keys: Sequence[str]) -> set[str]:
+        columns = tables.event.c
+        found: set[str] = set()
+        with self._reading() as connection:
+            for start in range(0, len(keys), CHUNK):
+                some = columns.reason.in_(keys[start : start + CHUNK])
+                rows = sa.select(columns.reason).where(columns.study == self._study, columns.kind == FAILED, some)
+                found.update(connection.execute(rows).scalars())
+        return found
+
+    def results(self, plan: int) -> list[Results]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(columns.arm, columns.pulls, columns.sum, columns.squares)
+                .where(columns.study == self._study, columns.plan == plan, columns.standing == COUNTED)
+                .order_by(columns.id)
+            ).all()
+        if not rows:
+            return []
+        arms, pulls, sums, squares = zip(*rows, strict=True)
+        check_arms(arms, self._num_arms)
+        if not np.isfinite(np.array(sums, np.float64)).all():
+            raise ValueError("a reward is not finite")
+        known = None if any(one is None for one in squares) else squares
+        return [Results(arms, pulls, sums, known)]  # type: ignore[arg-type]
+
+    def latest_plan_of(self, worker: str) -> int:
+        with self._reading() as connection:
+            plan = connection.execute(LATEST_LEASE, {STUDY: self._study, WORKER: worker}).scalar()
+        return int(plan or 0)
+
+    def ended(self) -> Event | None:
+        columns = tables.event.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(tables.event)
+                .where(columns.study == self._study, columns.plan == 0, columns.kind == ENDED)
+                .order_by(columns.id)
+                .limit(1)
+            ).first()
+        return None if row is None else event_of(row)
+
+    def set_aside(self) -> tuple[int, int]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(columns.standing, sa.func.count())
+                .where(columns.study == self._study, columns.standing != COUNTED)
+                .group_by(columns.standing)
+            )
+            numbers = {standing: int(number) for standing, number in found}
+        return numbers.get(LATE, 0), numbers.get(PRIOR, 0)
+
+    def history(self, judged: int) -> Iterator[Stored]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.observation)
+                .where(columns.study == self._study, columns.plan <= judged)
+                .order_by(columns.id)
+            ).all()
+        for row in rows:
+            squares = None if row.squares is None else np.array([row.squares])
+            results = Results(
+                arms=np.array([row.arm]),
+                pulls=np.array([row.pulls]),
+                sums=np.array([row.sum]),
+                squares=squares,
+                keys=(row.key,),
+                leases=np.array([row.lease]),
+                source=row.source,
+            )
+            yield Stored(int(row.plan), row.standing, float(row.told_at), results)
+
+    def latest_time(self) -> float:
+        newest = [
+            sa.select(time).where(table.c.study == self._study).order_by(table.c.id.desc()).limit(1).scalar_subquery()
+            for table, time in (
+                (tables.observation, tables.observation.c.told_at),
+                (tables.lease, tables.lease.c.leased_at),
+                (tables.plan, tables.plan.c.opened_at),
+            )
+        ]
+        with self._reading() as connection:
+            return max((float(time) for time in connection.execute(sa.select(*newest)).one() if time), default=0.0)
+
+    # decisions
+
+    def add_decision(self, decision: Decision) -> Decision:
+        stored = self._texts(decision)
+        with self.turn():
+            there = self._decision(decision.plan)
+            if there is not None:
+                return there
+            row = {**stored, "previous": self._hash_before(decision.plan)}
+            row["hash"] = decision_hash(row)
+            self._insert(tables.decision, [row])
+        return decision
+
+    def _texts(self, decision: Decision) -> dict[str, Any]:
+        return {
+            "plan": decision.plan,
+            "round": 0 if decision.row is None else decision.row.round,
+            "state": decision.state if isinstance(decision.state, str) else to_json(decision.state),
+            "seen": to_json(decision.seen),
+            "trace": to_json(decision.row),
+            "circumstances": to_json(decision.circumstances),
+            "leader": decision.leader,
+            "stopped": int(decision.stopped),
+            "verdict": decision.verdict,
+            "decided_at": float(decision.at),
+            "records": self._records(decision.plan),
+        }
+
+    def _records(self, plan: int) -> str:
+        """The hashes of the rows of a plan, which is closed: nothing can be added to them any more."""
+        if plan == 0:
+            return ""
+        with self._reading() as connection:
+            return sql_seals.records_of(connection, self._study, plan)
+
+    def check_rows(self) -> None:
+        with self._reading() as connection:
+            for altered in (
+                *sql_seals.altered_records(connection, self._study),
+                *sql_seals.altered_aside(connection, self._study, self._start),
+                *sql_seals.altered_end(connection, self._study, self._start),
+            ):
+                raise StorageError(_altered(altered, self._name))
+
+    def last_decision(self) -> Decision | None:
+        with self._reading() as connection:
+            plan = connection.execute(
+                sa.select(sa.func.max(tables.decision.c.plan)).where(tables.decision.c.study == self._study)
+            ).scalar()
+        if plan is None:
+            return None
+        if self._latest is None or self._latest.plan != plan:
+            self._latest = self._decision(int(plan))
+        return self._latest
+
+    def decisions(self, after: int = -1) -> Iterator[Decision]:
+        columns = tables.decision.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(tables.decision)
+                .where(columns.study == self._study, columns.plan > after)
+                .order_by(columns.plan)
+            ).all()
+        for position, row in enumerate(rows, start=after + 1):
+            if row.plan != position:
+                raise StorageError(f"study {self._name!r}: decision {position} is missing; take the latest backup.")
+            if row.previous != self._hash_before(row.plan):
+                raise StorageError(_altered(f"what comes before decision {row.plan}", self._name))
+            yield self._decided(row)
+
+    def _decision(self, plan: int) -> Decision | None:
+        columns = tables.decision.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(tables.decision).where(columns.study == self._study, columns.plan == plan)
+            ).first()
+        return None if row is None else self._decided(row)
+
+    def _decided(self, row: Row[Any]) -> Decision:
+        if row.hash != decision_hash(row._mapping):
+            raise StorageError(_altered(f"decision {row.plan}", self._name))
+        with reading(self._name, f"decision {row.plan}"):
+            self._hashes[int(row.plan)] = row.hash
+            return Decision(
+                plan=int(row.plan),
+                state=row.state,
+                stopped=bool(row.stopped),
+                verdict=row.verdict,
+                leader=int(row.leader),
+                seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
+                row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
+                circumstances=self._read(Circumstances, row.circumstances, f"decision {row.plan}"),
+                at=float(row.decided_at),
+            )
+
+    def _read(self, kind: type[T], text: str, what: str) -> T:
+        """A record of a row, which is named if it cannot be read."""
+        try:
+            return from_json(kind, text)
+        except StorageError as error:
+            raise StorageError(f"{_altered(what, self._name)} ({error})") from error
+
+    def _hash_of_decision(self, plan: int) -> str:
+        if plan not in self._hashes:
+            columns = tables.decision.c
+            with self._reading() as connection:
+                found = connection.execute(
+                    sa.select(columns.hash).where(columns.study == self._study, columns.plan == plan)
+                ).scalar()
+            if found is None:
+                raise StorageError(f"study {self._name!r}: decision {plan} is missing; take the latest backup.")
+            self._hashes[plan] = str(found)
+        return self._hashes[plan]
+
+    def _hash_before(self, plan: int) -> str:
+        """What a decision is chained to: its plan, or the study."""
+        if plan == 0:
+            return self._start
+        columns = tables.plan.c
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(columns.hash).where(columns.study == self._study, columns.number == plan)
+            ).scalar()
+        if found is None:
+            raise StorageError(f"study {self._name!r}: plan {plan} is missing; take the latest backup.")
+        return str(found)
+
+
+HASHED = (
+    "plan",
+    "round",
+    "state",
+    "seen",
+    "trace",
+    "circumstances",
+    "leader",
+    "stopped",
+    "verdict",
+    "decided_at",
+    "records",
+)
+
+
+def plan_hash(previous: str, plan: str, opened_at: float) -> str:
+    """The hash of a plan's row, over its stored bytes, chained to that of the decision before it."""
+    return chained(previous, plan, str(opened_at))
+
+
+def decision_hash(row: Any) -> str:
+    """The hash of a decision's row, over its stored bytes."""
+    return chained(row["previous"], *(str(row[name]) for name in HASHED))
+
+
+def _altered(what: str, name: str) -> str:
+    return (
+        f"study {name!r}: {what} is not what was stored: its bytes do not match their hash. The database was altered "
+        "or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
+    )

@@ -1,0 +1,202 @@
+"""Where an open plan stands: what is in, what is out with whom, what is free. It holds no reward."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surepick.core.arrays import IntArray
+from surepick.core.plan import Lease
+from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Circumstances, Event, Leased, Planned
+
+
+@dataclass(slots=True)
+class Held:
+    """A lease, and how much of it is done.
+
+    Args:
+        leased: its terms and its pulls.
+        done: pulls told, failed, or given back, shape (K,).
+    """
+
+    leased: Leased
+    done: IntArray
+
+    @property
+    def lease(self) -> Lease:
+        return self.leased.lease
+
+    @property
+    def left(self) -> IntArray:
+        """Pulls that have not come back, shape (K,)."""
+        left: IntArray = np.maximum(self.leased.counts - self.done, 0)
+        return left
+
+
+@dataclass(slots=True)
+class Board:
+    """An open plan, folded from its arrivals.
+
+    Args:
+        planned: the plan.
+        told: pulls of each arm that came, shape (K,).
+        dropped: pulls of each arm that will not be measured, shape (K,).
+        granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
+        held: the leases, by number.
+        unfinished: those of them of which something has not come back.
+        by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
+        repeated: pulls that failed, or that were leased again because they did not come in time.
+        reasons: why pulls of an arm are not measured.
+        failed_keys: keys of pulls that gave no result.
+        closed: no result counts any more.
+        ended: the study was closed early.
+        mark: how far the log was read.
+    """
+
+    planned: Planned
+    told: IntArray
+    dropped: IntArray
+    granted: IntArray
+    repeated: int = 0
+    held: dict[int, Held] = field(default_factory=dict)
+    unfinished: dict[int, Held] = field(default_factory=dict)
+    by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    reasons: dict[int, set[str]] = field(default_factory=dict)
+    failed_keys: set[str] = field(default_factory=set)
+    closed: bool = False
+    ended: bool = False
+    mark: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(planned: Planned) -> Board:
+        """The plan just opened."""
+        nothing = np.zeros(len(planned.plan.counts), np.int64)
+        return Board(planned, nothing, nothing.copy(), nothing.copy())
+
+    def add(self, news: Arrivals) -> None:
+        """Take in what came."""
+        for leased in news.leased:
+            self._lease(leased)
+        np.add.at(self.told, news.arms, news.pulls)
+        touched = np.unique(news.leases).tolist()
+        for number in touched:
+            if number in self.held:
+                rows = news.leases == number
+                np.add.at(self.held[number].done, news.arms[rows], news.pulls[rows])
+        for event in news.events:
+            self._happened(event)
+        for number in [number for number in (*touched, *(event.lease for event in news.events)) if number in self.held]:
+            if not self.held[number].left.any():
+                self.unfinished.pop(number, None)
+        self.mark = news.mark
+
+    def _lease(self, leased: Leased) -> None:
+        number = leased.lease.number
+        self.held[number] = self.unfinished[number] = Held(leased, np.zeros_like(self.told))
+        self.granted += leased.counts
+        self.repeated += int(leased.again.sum())
+        for arm in np.flatnonzero(leased.counts).tolist():
+            firsts, numbers = self.by_arm.setdefault(arm, ([], []))
+            firsts.append(int(leased.first[arm]))
+            numbers.append(number)
+
+    def _happened(self, event: Event) -> None:
+        self.closed |= event.kind == CLOSED
+        self.ended |= event.kind == ENDED
+        if event.arm is None:
+            return
+        if event.kind == ABANDONED:
+            self.dropped[event.arm] += event.pulls
+            self.reasons.setdefault(event.arm, set()).add(event.reason)
+        if event.kind == FAILED:
+            self.failed_keys.add(event.reason)
+            self.repeated += event.pulls
+            if event.lease in self.held:
+                self.held[event.lease].done[event.arm] += event.pulls
+
+    @property
+    def asked(self) -> IntArray:
+        """Pulls that the plan asks for, shape (K,)."""
+        return self.planned.plan.counts
+
+    @property
+    def missing(self) -> IntArray:
+        """Pulls still wanted of each arm, shape (K,)."""
+        missing: IntArray = np.maximum(self.asked - self.dropped - self.told, 0)
+        return missing
+
+    def completed_by(self, arms: IntArray, pulls: IntArray) -> bool:
+        """Whether nothing more is wanted once these results are in."""
+        still = self.missing
+        np.subtract.at(still, arms, pulls)
+        return not np.any(still > 0)
+
+    @property
+    def takes_results(self) -> bool:
+        """Whether results count."""
+        return not self.closed and not self.ended
+
+    def free(self, now: float) -> IntArray:
+        """Pulls that nobody holds a lease on, shape (K,)."""
+        out, missing = np.zeros_like(self.told), self.missing
+        for held in self.running(now):
+            out += np.minimum(held.left, missing)
+        free: IntArray = np.maximum(missing - out, 0)
+        return free
+
+    def wanted_of(self, held: Held) -> IntArray:
+        """What has not come back of a lease and is still wanted, shape (K,)."""
+        wanted: IntArray = np.minimum(held.left, self.missing)
+        return wanted
+
+    def running(self, now: float) -> list[Held]:
+        """The leases that have not run out and of which something is still wanted."""
+        missing, held = self.missing, self.unfinished.values()
+        return [one for one in held if one.lease.until > now and np.minimum(one.left, missing).any()]
+
+    def held_by(self, worker: str, now: float) -> Held | None:
+        """The worker's running lease, None without one."""
+        return next((held for held in self.running(now) if held.lease.worker == worker), None)
+
+    def grant(self, worker: str, most: int | None, *, now: float, until: float) -> Leased | None:
+        """A lease on free pulls, in the order of the arms; None when nothing is free."""
+        free = self.free(now)
+        if most is not None:
+            free = np.diff(np.minimum(np.cumsum(free), min(most, int(free.sum()))), prepend=0)
+        if not free.any():
+            return None
+        number = max(self.held, default=0) + 1
+        out = sum((held.left for held in self.unfinished.values()), np.zeros_like(free))
+        again = np.clip(self.told + out + free - (self.asked - self.dropped), 0, free)
+        return Leased(Lease(number, self.planned.number, worker, until), free, self.granted, again)
+
+    def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
+        """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none.
+
+        Args:
+            spent: pulls of the arm, by lease, that come back with it and are not on the board yet.
+        """
+        gone = spent or {}
+        firsts, numbers = self.by_arm.get(arm, ([], []))
+        if ordinal is not None:
+            place = bisect_right(firsts, ordinal) - 1
+            inside = place >= 0 and ordinal < firsts[place] + int(self.held[numbers[place]].leased.counts[arm])
+            return numbers[place] if inside else 0
+        for number in reversed(numbers):
+            held = self.unfinished.get(number)
+            if held is not None and held.lease.worker == worker and held.left[arm] > gone.get(number, 0):
+                return number
+        return 0
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What the certificate must say about this plan."""
+        short = [reasons for arm, reasons in self.reasons.items() if self.told[arm] < self.asked[arm]]
+        return Circumstances(
+            surplus=bool(np.any(self.told > self.asked)),
+            repeated=self.repeated,
+            abandoned=tuple(sorted(set().union(*short))),
+        )

@@ -1,0 +1,1 @@
+"""The loop closed with a program that measures."""

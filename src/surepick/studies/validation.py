@@ -1,0 +1,138 @@
+"""The border of the log: what is refused before it enters, and how what it holds becomes totals."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arrays import FloatArray
+from surepick.core.observations import Observations
+from surepick.errors import InvalidInput
+from surepick.noise import Bernoulli, Noise
+from surepick.studies.logs.base import Results
+
+ROUNDING = 1e-9
+LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
+MOST_PULLS = 2**53
+
+
+def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence[str]) -> FloatArray:
+    """Single rewards, shape (n,).
+
+    Raises:
+        InvalidInput: not numeric, wrong number, not finite, or outside what the noise declares.
+    """
+    values = _numbers(rewards, "rewards")
+    if values.shape != (expected,):
+        raise InvalidInput(f"there are {expected} ids and rewards of shape {values.shape}; give one reward per id.")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise InvalidInput(
+            f"{len(bad)} rewards are not finite, the first is {values[bad[0]]} of arm {ids[bad[0]]!r}. "
+            "A measurement that failed is not told; measure again, or abandon it."
+        )
+    huge = np.flatnonzero(np.abs(values) > LARGEST)
+    if len(huge):
+        raise InvalidInput(
+            f"{len(huge)} rewards are beyond {LARGEST:g}, the first is {values[huge[0]]:g} of arm {ids[huge[0]]!r}; "
+            "they could not be added up. Tell them in a larger unit."
+        )
+    if isinstance(noise, Bernoulli):
+        wrong = np.flatnonzero((values != 0) & (values != 1))
+    elif noise.support is not None:
+        wrong = np.flatnonzero((values < noise.support[0]) | (values > noise.support[1]))
+    else:
+        return values
+    if len(wrong):
+        raise InvalidInput(
+            f"{len(wrong)} rewards are outside what was declared ({noise.spec}), the first is {values[wrong[0]]:g} of "
+            f"arm {ids[wrong[0]]!r}. The certificate rests on the declaration; start a study with one that holds."
+        )
+    return values
+
+
+def check_sums(
+    counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None, noise: Noise, ids: Sequence[str]
+) -> Observations:
+    """Totals of the arms with these ids, each of shape (n,).
+
+    Raises:
+        InvalidInput: wrong shape, counts not whole or negative, totals not finite, totals that no rewards within the
+            declared bounds can have, or squares smaller than the totals imply.
+    """
+    pulls, totals = _numbers(counts, "counts"), _numbers(sums, "sums")
+    energies = None if squares is None else _numbers(squares, "squares")
+    named = [("counts", pulls), ("sums", totals)] + ([("squares", energies)] if energies is not None else [])
+    for name, array in named:
+        if array.shape != (len(ids),):
+            raise InvalidInput(f"{name} has shape {array.shape}; it must have one entry per arm, ({len(ids)},).")
+        bad = np.flatnonzero(~np.isfinite(array))
+        if len(bad):
+            raise InvalidInput(f"{name} of arm {ids[bad[0]]!r} is {array[bad[0]]}; totals must be finite.")
+    if np.any(pulls < 0) or np.any(pulls != np.floor(pulls)) or np.any(pulls > MOST_PULLS):
+        raise InvalidInput("counts must be whole numbers, zero or more, and at most 2^53.")
+    _refuse(np.abs(totals) > LARGEST, ids, f"are beyond {LARGEST:g} and could not be added up")
+    if energies is not None:
+        _refuse(energies > LARGEST**2, ids, f"have squares beyond {LARGEST**2:g}, which could not be added up")
+    slack = ROUNDING * (np.abs(totals) + pulls)
+    if noise.support is not None:
+        low, high = noise.support
+        slack = slack + ROUNDING * pulls * max(abs(low), abs(high))
+        _refuse((totals < low * pulls - slack) | (totals > high * pulls + slack), ids, f"are outside {noise.spec}")
+    if isinstance(noise, Bernoulli):
+        _refuse(totals != np.floor(totals), ids, "are not whole, which rewards of 0 and 1 cannot give")
+    _refuse((pulls == 0) & (totals != 0), ids, "belong to no pull")
+    if energies is not None:
+        implied = np.divide(totals**2, pulls, out=np.zeros_like(totals), where=pulls > 0)
+        _refuse(energies < implied * (1 - 1e-6) - ROUNDING, ids, "have squares smaller than their totals imply")
+    return Observations(pulls.astype(np.int64), totals, energies)
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} are not numbers: {error}.") from error
+
+
+def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if len(rows):
+        raise InvalidInput(f"the totals of {len(rows)} arms {what}, the first is arm {ids[rows[0]]!r}.")
+
+
+def received(told: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
+    """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
+    sign = -1.0 if minimize else 1.0
+    if len(told) == 1 and len(np.unique(told[0].arms)) == len(told[0].arms):
+        return _single(told[0], sign, num_arms)
+    counts = np.zeros(num_arms, np.int64)
+    sums: dict[int, list[float]] = defaultdict(list)
+    squares: dict[int, list[float]] = defaultdict(list)
+    for part in told:
+        np.add.at(counts, part.arms, part.pulls)
+        energies = [0.0] * len(part.arms) if part.squares is None else part.squares.tolist()
+        for arm, total, energy in zip(part.arms.tolist(), part.sums.tolist(), energies, strict=True):
+            sums[arm].append(total)
+            squares[arm].append(energy)
+    totals, energies_of = np.zeros(num_arms), np.zeros(num_arms)
+    for arm, parts in sums.items():
+        totals[arm] = sign * math.fsum(parts)
+        energies_of[arm] = math.fsum(squares[arm])
+    known = all(part.squares is not None for part in told)
+    return Observations(counts, totals, energies_of if known else None)
+
+
+def _single(told: Results, sign: float, num_arms: int) -> Observations:
+    counts, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
+    counts[told.arms] = told.pulls
+    sums[told.arms] = sign * told.sums
+    if told.squares is None:
+        return Observations(counts, sums, None)
+    squares = np.zeros(num_arms)
+    squares[told.arms] = told.squares
+    return Observations(counts, sums, squares)

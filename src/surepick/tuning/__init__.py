@@ -1,0 +1,1 @@
+"""Settings chosen from a pilot's results, with what that costs."""

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import surepick.experiments
 from fresh_modules import run_fresh
 from typer.testing import CliRunner
 
 import surepick as sp
+import surepick.bench
 from surepick.cli.app import app
 
 ROOT = Path(__file__).parents[2]

@@ -123,7 +123,13 @@ def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tupl
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 (loads multiprocessing)
 
     network = any(needs_torch(task.cell.policy.name) for task in tasks)
-    processes = parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1)
+    processes = parallel_config(
+        "loky",
+        n_jobs=jobs,
+        inner_max_num_threads=1,
+        initializer=_end_with,  # at once: a worker may wait for its first task for ever, if another is killed at it
+        initargs=(os.getpid(),),
+    )
     with contextlib.nullcontext() if jobs is None else processes:
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
         try:

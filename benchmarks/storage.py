@@ -43,7 +43,11 @@ import numpy as np
 from sqlalchemy.engine import make_url
 
 import surepick as sp
-from surepick.studies.database import resume_study
+
+try:
+    from surepick.studies.database import resume_study
+except ImportError:  # a version from before the rooms had these names, with --against
+    from surepick.studies.durable import resume_study
 
 ARMS = 1_000
 PROCESSES = (1, 8)

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,18 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database, of each kind that studies can live in."""
     kind = "sqlite_url" if request.param == "sqlite" else "postgres_url"
     return str(request.getfixturevalue(kind))
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a file in the folder of the test: (content, name) -> its path."""
+
+    def write(content: str | bytes, name: str = "arms.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_policies import NAMES, make
+from named_policies import NAMES, make
 
 import surepick as sp
 from surepick.certificates.document import certificate_document

@@ -17,7 +17,7 @@ from surepick.core import files
 from surepick.core.files import write_whole
 from surepick.tables import write_table
 
-PROGRAM = Path(__file__).with_name("file_writers.py")
+PROGRAM = Path(__file__).parents[1] / "helpers" / "file_writers.py"
 
 
 def kill_writers(name: str, folder: Path, kills: int, *, sabotaged: bool = False, seed: int = 1) -> dict[str, int]:

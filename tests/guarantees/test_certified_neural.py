@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from neural_instances import one_among_a_hundred
 from scipy.optimize import linprog
-from test_neural_fact import one_among_a_hundred
 
 import surepick as sp
 from surepick.core.design import Embedding

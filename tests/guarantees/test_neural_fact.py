@@ -11,6 +11,7 @@ import functools
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from neural_instances import one_among_a_hundred
 from scipy.stats import binom
 
 import surepick as sp
@@ -22,12 +23,6 @@ VARIATIONS = {  # of the published settings; with the dimension of round 1
     "1e-5 p": ({"error_tolerance": 1e-5}, 99),
     "1e-3 of all": ({"error_tolerance": 1e-3, "tolerance_scale": "relative"}, 100),
 }
-
-
-def one_among_a_hundred() -> sp.environments.Environment:
-    means = np.full(100, 0.5)
-    means[37] = 0.65
-    return sp.environments.Environment(arms=sp.Arms(np.eye(100)), means=means, noise=sp.SubGaussian(1.0))
 
 
 @functools.cache

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from evidence_cases import EPSILON, past
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,14 +14,6 @@ from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.estimators import batch_evidence, noise_allowance, with_squares
 from surepick.estimators.contrast_weights import Lens
-
-EPSILON = 0.1
-
-
-def past(rng, num_arms: int) -> Observations:
-    counts = rng.integers(0, 30, num_arms)
-    sums = rng.binomial(counts, rng.uniform(size=num_arms)).astype(float)
-    return Observations(counts, sums, sums)
 
 
 def expectation(

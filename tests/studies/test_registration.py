@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from certified_files import FIXTURES, POLICIES, cli, resealed, study_of
 from hypothesis import given
 from hypothesis import strategies as st
-from test_certificate import FIXTURES, POLICIES, cli, resealed, study_of
 
 import surepick as sp
 from surepick.certificates.document import certificate_document

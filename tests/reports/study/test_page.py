@@ -29,7 +29,7 @@ from surepick.reports.study.history import History, Kept, history_of
 from surepick.reports.study.svg import Scale, bins, nice_step, staircase
 from surepick.studies.logs.memory import MemoryLog
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}
 NO_LOG = History((Kept(1, 0.0, 0.0, 0, (), ()),), (), (), durable=True)
 NO_FORECAST = Foreseen(None, "There is no forecast.")

@@ -1,8 +1,8 @@
 """The tables of studies, from schema to schema: the steps give what the code expects, all of them are taken or none.
 
 Every schema that was released has a dump of real studies in tests/fixtures, which every later version must open and go
-on with. After a new step is written, `python tests/unit/test_study_migrations.py` writes the dump of its schema; those
-of older schemas are never written again.
+on with. After a new step is written, `python tests/studies/logs/sql/test_migrate.py` writes the dump of its schema;
+those of older schemas are never written again.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from surepick.studies.logs.sql import migrate
 from surepick.studies.logs.sql import schema as sql_schema
 from surepick.studies.logs.sql.schema import SCHEMA, VERSION_TABLE, metadata
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"], columns=["x", "y"])
 MEANS = np.array([0.9, 0.2, 0.66, -0.3])
 

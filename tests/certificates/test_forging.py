@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import certificate_flips as flips
 import certificate_forger as forger
 import pytest
-from test_certificate import study_of
+from certified_files import study_of
 from typer.testing import CliRunner
 
 from surepick.certificates import document as certificate

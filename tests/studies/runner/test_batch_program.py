@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_cli_run_study import MEANS, Lab
+from run_study_lab import MEANS, Lab
 
 import surepick as sp
 from surepick.cli.app import main

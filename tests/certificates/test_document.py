@@ -1,6 +1,8 @@
 """The certificate as a file: what it holds, that every alteration is found, and what else `verify` refuses.
 
-python tests/unit/test_certificate.py       # writes the fixtures of this version's format anew
+The fixtures of this version's format are written anew by
+
+    PYTHONPATH=tests/helpers python tests/certificates/test_document.py
 """
 
 import json
@@ -9,11 +11,11 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import certificate_flips as flips
 import numpy as np
 import pytest
+from certified_files import FEATURES, FIXTURES, MEANS, POLICIES, cli, resealed, study_of
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -26,34 +28,6 @@ from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
 from surepick.core.random_streams import stream
 from surepick.policies.certified.elimination import CertifiedElimination
-
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "certificates"
-FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5]])
-MEANS = FEATURES @ np.array([0.9, 0.2])
-POLICIES = {
-    "certified-linear": {"norm_bound": 2.0},
-    "certified-independent": {},
-    "linear-embedding": {"norm_bound": 2.0},
-    "action-elimination": {"growth": 1.0},
-    "xy-adaptive": {},
-}
-
-
-def study_of(
-    name: str, *, most: int = 6, minimize: bool = False, seed: int = 0, epsilon: float = 0.4, **options
-) -> sp.Study:
-    """A small study: bounded rewards, told in parts, up to its end or to so many plans."""
-    arms = sp.Arms(FEATURES, [*"abcde"], columns=["x", "y"])
-    policy = sp.make_policy(name, arms, epsilon=epsilon, delta=0.1, noise=sp.Bounded(-2.0, 2.0), **options)
-    study = sp.Study(arms, policy, minimize=minimize)
-    for number in range(most):
-        plan = study.ask()
-        if plan is None:
-            break
-        rng = stream(seed, "file", number)
-        ids = [one for one, pulls in plan.table() for _ in range(pulls)]
-        study.tell(ids, [float(np.clip(MEANS["abcde".index(one)] + rng.normal(0, 0.3), -2, 2)) for one in ids])
-    return study
 
 
 @pytest.fixture(scope="module", params=POLICIES)
@@ -70,11 +44,6 @@ def short(request) -> dict:
 @pytest.fixture(scope="module")
 def linear() -> dict:
     return certificate_document(study_of("certified-linear", most=3, norm_bound=2.0), "paint")
-
-
-def resealed(document: dict) -> dict:
-    """With the digest of what it holds now."""
-    return {**document, "sha256": digest(document)}
 
 
 # --- alterations
@@ -567,10 +536,6 @@ def test_plans_that_were_asked_for_elsewhere_are_not_said_to_be_reproduced():
 
 
 # --- the commands
-
-
-def cli(*words: str):
-    return CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(app, list(words))
 
 
 def test_verify_says_which_lines_hold(linear, tmp_path):

@@ -22,7 +22,7 @@ from surepick.linalg.blas_threads import one_thread
 
 pytestmark = pytest.mark.alone
 
-HERE = Path(__file__).parent
+PROGRAMS = Path(__file__).parents[1] / "helpers"
 ROWS = 2048
 GIGABYTES_A_MILLION_ARMS = 2.5
 SMALL_MILLISECONDS, PLANE_MILLISECONDS = 60.0, 5.0
@@ -207,7 +207,7 @@ def test_a_lying_solver_is_noticed(monkeypatch, lying):
 def told(script: str, *arguments: object) -> dict[str, float]:
     """What a script beside this file prints in a process of its own, with the library's own choice of threads."""
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    words = [sys.executable, str(HERE / script), *map(str, arguments)]
+    words = [sys.executable, str(PROGRAMS / script), *map(str, arguments)]
     run = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)

@@ -29,9 +29,8 @@ def copy(tmp_path_factory) -> Path:
     """The package and the conformance tests, with what the page adds."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(
-        ROOT / "tests/conformance", folder / "tests/conformance", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    for part in ("conformance", "helpers"):
+        shutil.copytree(ROOT / "tests" / part, folder / "tests" / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "tests/conftest.py", folder / "tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
     files = NEW_FILE.findall(PAGE)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from evidence_cases import EPSILON, past
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,9 +34,6 @@ from surepick.policies.certified.candidate_test import epoch_of
 from surepick.policies.certified.learned_embedding import learn
 from surepick.policies.certified.neural import UNDECLARED, CertifiedNeural
 from surepick.policies.certified.neural_sampling_rule import HEDGES
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
-from test_evidence_laws import EPSILON, past
 
 
 def batch_problem(seed: int, *, rows: int = 3, arms: int = 9, dim: int = 3):

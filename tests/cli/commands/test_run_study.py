@@ -7,22 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-import sqlalchemy as sa
-from typer.testing import CliRunner
+from run_study_lab import ANSWER, Lab, rewards
 
 import surepick as sp
-from surepick.cli.app import app, main
-from surepick.cli.format_certificate import certificate_json
+from surepick.cli.app import main
 from surepick.studies.database import open_study
 from surepick.studies.runner.loop import Loop, MeasurementFailed
 from surepick.studies.runner.program import Command, Outcome
 
-MEANS = {"a": 0.9, "b": 0.25, "c": 0.5}
 AWKWARD = (
     "a b",
     'say "hi"',
@@ -38,77 +34,7 @@ AWKWARD = (
     "\\n",
     "|",
 )
-PROGRAM = """import os, sys, time
-from pathlib import Path
-here = Path(sys.argv[0]).parent
-if sys.argv[1] == "--":
-    del sys.argv[1]
-name, pulls = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
-def wait_for(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > deadline:
-            sys.exit("waited for 30 s in vain")
-        time.sleep(0.01)
-"""
-ANSWER = f"print(*[{MEANS}[name] + 0.05 * (-1) ** pull for pull in range(pulls)], sep=chr(10))\n"
 PATIENCE = 60.0  # seconds after which something that must happen is said not to
-
-
-def rewards(name: str, pulls: int) -> list[float]:
-    """What the program prints: a function of its arguments alone."""
-    return [MEANS[name] + 0.05 * (-1) ** pull for pull in range(pulls)]
-
-
-@dataclass
-class Lab:
-    """A study of three candidates, and a program to measure them."""
-
-    url: str
-    folder: Path
-    ids: tuple[str, ...] = tuple(MEANS)
-    policy: str = "certified-independent"
-    options: dict = field(default_factory=lambda: {"epsilon": 0.8, "delta": 0.05, "noise": sp.Bounded(0, 1)})
-
-    def made(self) -> tuple:
-        arms = sp.Arms(np.eye(len(self.ids)), self.ids)
-        return arms, sp.make_policy(self.policy, arms, **self.options)
-
-    def create(self) -> None:
-        sp.create_study(self.url, "x", *self.made())
-
-    def program(self, body: str = ANSWER) -> Path:
-        path = self.folder / "measure.py"
-        path.write_text(PROGRAM + body)
-        return path
-
-    def words(self, *options, arguments="{id} {pulls}") -> list[str]:
-        measure = f"{sys.executable} -ISE {self.folder / 'measure.py'} {arguments}"
-        return ["run-study", self.url, "x", "--measure", measure, *map(str, options)]
-
-    def run(self, *options, arguments="{id} {pulls}") -> tuple[int, str, str]:
-        """(exit code, standard output, standard error), in this process."""
-        result = CliRunner().invoke(app, self.words(*options, arguments=arguments), catch_exceptions=False)
-        return result.exit_code, result.stdout, result.stderr
-
-    def certificate(self, *options, arguments="{id} {pulls}", code=0) -> dict:
-        found, output, errors = self.run(*options, "--format", "json", arguments=arguments)
-        assert found == code, errors
-        return json.loads(output)
-
-    def stored(self) -> list[tuple[str, float, str]]:
-        """(key, reward, source) of the results that count."""
-        with open_study(self.url, "x").log._engine.connect() as connection:
-            question = "SELECT key, sum, source FROM observation WHERE standing = 'counted' ORDER BY id"
-            return [tuple(row) for row in connection.execute(sa.text(question))]
-
-    def by_hand(self, value=rewards) -> dict:
-        """The certificate of the same study told by hand, in memory."""
-        study = sp.Study(*self.made())
-        while (plan := study.ask()) is not None:
-            for name, pulls in plan.table():
-                study.tell([name] * pulls, value(name, pulls))
-        return {"study": "x", **certificate_json(study.certificate())}
 
 
 @pytest.fixture

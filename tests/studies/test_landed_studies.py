@@ -2,7 +2,7 @@
 
 `landed/` in tests/fixtures was written once, before the policies were rebuilt: dumps of two databases whose studies are
 in the middle of their second plan, and what that version made of them afterwards. Nothing writes it again; the function
-that did is at the end, run with `python tests/unit/test_landed_studies.py FOLDER`.
+that did is at the end, run with `python tests/studies/test_landed_studies.py FOLDER`.
 """
 
 import contextlib

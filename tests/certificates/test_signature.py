@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from certified_files import POLICIES, cli, resealed, study_of
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from test_certificate import POLICIES, cli, resealed, study_of
 
 import surepick as sp
 from surepick.certificates import signature

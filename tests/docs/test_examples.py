@@ -1,6 +1,8 @@
 """What the README and the documents print is what the commands print: every block that starts with "$ surepick".
 
-OPENBLAS_CORETYPE=Haswell python tests/unit/test_examples.py       # writes what they print now into the documents
+What they print now is written into the documents by
+
+    OPENBLAS_CORETYPE=Haswell PYTHONPATH=tests/helpers python tests/docs/test_examples.py
 """
 
 import contextlib

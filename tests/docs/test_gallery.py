@@ -1,6 +1,8 @@
 """Each script of docs/examples prints what docs/examples/index.md shows, started as its reader starts it.
 
-OPENBLAS_CORETYPE=Haswell python tests/unit/test_gallery.py       # writes what they print now into the page
+What they print now is written into the page by
+
+    OPENBLAS_CORETYPE=Haswell PYTHONPATH=tests/helpers python tests/docs/test_gallery.py
 """
 
 import os

@@ -22,6 +22,7 @@ PROMISE = {
     "--norm-bound": "NUMBER",
     "--gamma": "NUMBER",
     "--kernel": "WORD",
+    "--expansion": "WORD",
 }
 COMMANDS = {
     "ask": (

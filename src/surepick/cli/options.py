@@ -74,6 +74,16 @@ NormEstimateOption = Annotated[
         help="In place of --norm-bound: an estimated norm (surepick tune); an answer that uses it is heuristic.",
     ),
 ]
+GammaOption = Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")]
+KernelOption = Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')]
+ExpansionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--expansion",
+        help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
+        '"fourier:geometric:RATIO", or one for each feature column joined by "*".',
+    ),
+]
 MisspecificationOption = Annotated[
     float | None,
     typer.Option(

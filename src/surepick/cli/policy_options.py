@@ -11,11 +11,17 @@ from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.base import Policy
+from surepick.policies.parts import NAMES_OF_A_KERNEL
 from surepick.policies.registry import make_policy, policy_options
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
 NEURAL = "certified-neural"
-WHO_KNOWS = {"norm_source": LINEAR, "norm_bound": LINEAR, "gamma": KERNEL, "kernel": KERNEL, "misspecification": NEURAL}
+WHO_KNOWS = {
+    "norm_source": LINEAR,
+    "norm_bound": LINEAR,
+    **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
+    "misspecification": NEURAL,
+}
 
 
 def check_one_norm(norm_bound: object, norm_estimate: object) -> None:
@@ -66,7 +72,7 @@ def fitting_policy(given: dict[str, Any]) -> str:
     """The policy that the given options speak of; options that were not given are None."""
     if given.get("misspecification") is not None:
         return NEURAL
-    if given.get("gamma") is not None or given.get("kernel") is not None:
+    if any(given.get(option) is not None for option in NAMES_OF_A_KERNEL):
         return KERNEL
     return WITHOUT_FEATURES if given.get("norm_bound") is None else LINEAR
 
@@ -110,7 +116,7 @@ def _check_estimate(name: str, given: dict[str, Sequence[Any]]) -> None:
 
 
 def _implied(given: dict[str, Sequence[Any]]) -> tuple[str, ...]:
-    kernel = bool({"gamma", "kernel"} & given.keys())
+    kernel = any(option in given for option in NAMES_OF_A_KERNEL)
     if "norm_bound" not in given:
         if kernel:
             raise InvalidInput(

@@ -10,12 +10,20 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
+from surepick.embeddings import (
+    GaussianKernel,
+    IndependentEmbedding,
+    KernelEmbedding,
+    LinearEmbedding,
+    MercerEmbedding,
+)
 from surepick.embeddings.exact import ExactFeatures
 from surepick.errors import InvalidInput
 
 LINEAR = ("norm_bound", "bound", "norm_source", "max_rank")
 KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
+MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
+NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 
 Parts = dict[str, Any]  # what a policy is made of beside the problem and its own options
@@ -47,13 +55,27 @@ def linear_parts(arms: Arms, options: dict[str, Any]) -> Parts:
 
 
 def kernel_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+    """The gram matrix's eigenvectors of a kernel; or, named by its `expansion`, its eigenfunctions.
+
+    Raises:
+        InvalidInput: not exactly one of gamma, kernel and expansion, or an option of the embedding that is not used.
+    """
     _need_norm_bound(options)
-    gamma = options.pop("gamma", None)
-    if (gamma is None) == (options.get("kernel") is None):
+    named = [name for name in NAMES_OF_A_KERNEL if options.get(name) is not None]
+    if len(named) != 1:
         raise InvalidInput(
-            "say which kernel, once: gamma=G for the Gaussian exp(-G ||x - z||^2), or kernel=..., for instance "
-            "'matern:2.5:1.0'."
+            "say which kernel, once: gamma=G for the Gaussian exp(-G ||x - z||^2); kernel=..., for instance "
+            "'matern:2.5:1.0'; or expansion=..., for instance 'hermite:1.0:0.5', for its eigenfunctions."
         )
+    used, others = (MERCER, KERNEL) if named == ["expansion"] else (KERNEL, MERCER)
+    idle = [name for name in others if name not in used and options.pop(name, None) is not None]
+    if idle:
+        raise InvalidInput(
+            f"{', '.join(idle)} has no effect on an embedding named by {named[0]}; that knows {', '.join(used)}."
+        )
+    gamma = options.pop("gamma", None)
+    if named == ["expansion"]:
+        return {"embedding": MercerEmbedding(arms.features, **taken(options, MERCER))}
     if gamma is not None:
         options["kernel"] = GaussianKernel(gamma)
     return {"embedding": KernelEmbedding(arms.features, **taken(options, KERNEL))}
@@ -86,5 +108,5 @@ def network_parts(arms: Arms, options: dict[str, Any]) -> Parts:
 
 
 OPTIONS_OF: Mapping[Callable[[Arms, dict[str, Any]], Parts], tuple[str, ...]] = MappingProxyType(
-    {linear_parts: LINEAR, kernel_parts: (*KERNEL, "gamma"), network_parts: NETWORK}
+    {linear_parts: LINEAR, kernel_parts: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))), network_parts: NETWORK}
 )

@@ -97,6 +97,12 @@ def forecast(
         str | None, typer.Option("--gamma", help='Of the Gaussian kernel, one or several: "0.01,0.1,1".')
     ] = None,
     kernel: Annotated[str | None, typer.Option("--kernel", help='One or several: "gaussian:0.1,matern:2.5:1".')] = None,
+    expansion: Annotated[
+        str | None,
+        typer.Option(
+            "--expansion", help='Kernels by their eigenfunctions, one or several: "sine,fourier:geometric:0.5".'
+        ),
+    ] = None,
     gap_bound: options.GapBoundOption = None,
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
     standardize: options.StandardizeOption = False,
@@ -123,6 +129,7 @@ def forecast(
         **_norms(norm_bound, norm_estimate, subject.norm_bound if policy is None else None),
         "gamma": _numbers("--gamma", gamma),
         "kernel": _words(kernel),
+        "expansion": _words(expansion),
         "gap_bound": [] if gap_bound is None else [gap_bound],
     }
     grid = policy_grid(_words(policy), lists)

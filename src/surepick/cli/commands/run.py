@@ -44,8 +44,9 @@ def run(
     policy: options.PolicyOption = None,
     norm_bound: options.NormBoundOption = None,
     norm_estimate: options.NormEstimateOption = None,
-    gamma: Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")] = None,
-    kernel: Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')] = None,
+    gamma: options.GammaOption = None,
+    kernel: options.KernelOption = None,
+    expansion: options.ExpansionOption = None,
     misspecification: options.MisspecificationOption = None,
     gap_bound: options.GapBoundOption = None,
     minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
@@ -102,6 +103,7 @@ def run(
         gap_bound=gap_bound,
         gamma=gamma,
         kernel=kernel,
+        expansion=expansion,
     )
     warn((*chosen.traits.caveats, *_doubts(environment)))
     rehearsed = [Study(environment.arms, chosen, minimize=environment.minimize)]

@@ -102,8 +102,9 @@ def create(
     policy: options.PolicyOption = None,
     norm_bound: options.NormBoundOption = None,
     norm_estimate: options.NormEstimateOption = None,
-    gamma: Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")] = None,
-    kernel: Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')] = None,
+    gamma: options.GammaOption = None,
+    kernel: options.KernelOption = None,
+    expansion: options.ExpansionOption = None,
     misspecification: options.MisspecificationOption = None,
     gap_bound: options.GapBoundOption = None,
     option: Annotated[
@@ -147,6 +148,7 @@ def create(
         "gap_bound": gap_bound,
         "gamma": gamma,
         "kernel": kernel,
+        "expansion": expansion,
         **_more_options(option or []),
     }
     if seed is not None and "seed" in policy_options(policy or fitting_policy(given)):

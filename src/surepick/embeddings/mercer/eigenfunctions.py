@@ -135,7 +135,8 @@ class HermiteExpansion:
             decides which functions come first, never whether the bound holds.
 
     Raises:
-        InvalidInput: a parameter is not positive; on use: arms so far out (D2 x^2 > 650) that the functions underflow.
+        InvalidInput: a parameter is not positive, or so extreme that no eigenvalue can be computed; on use: arms so far
+            out (D2 x^2 > 650) that the functions underflow.
 
     Source: Rasmussen and Williams, Gaussian Processes for Machine Learning, section 4.3.1; Fasshauer and McCourt,
         Stable evaluation of Gaussian RBF interpolants (2012).
@@ -150,6 +151,15 @@ class HermiteExpansion:
             if not (math.isfinite(value) and value > 0):
                 raise InvalidInput(f"{name} is {quoted(value)}; a Hermite expansion needs a positive finite number.")
             object.__setattr__(self, name, float(value))
+        try:
+            computable = 0 < self._ratio < 1 and self._first > 0
+        except (OverflowError, ZeroDivisionError):
+            computable = False
+        if not computable:
+            raise InvalidInput(
+                f"gamma {self.gamma:g} with spread {self.spread:g} leaves what floats hold: the eigenvalues fall too "
+                "fast or too slowly. Take another unit for the feature, or a spread of about its standard deviation."
+            )
 
     def eigenvalues(self, count: int) -> FloatArray:
         return self._first * self._powers(count)

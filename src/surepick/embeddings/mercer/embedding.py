@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import feature_matrix
 from surepick.core.arrays import FloatArray, freeze, record
 from surepick.core.design import Embedding
-from surepick.core.validation import check_choice, positive_number
+from surepick.core.validation import check_choice, positive_number, whole_number
 from surepick.embeddings.mercer.eigenfunctions import Expansion
 from surepick.embeddings.mercer.products import parse_expansion
-from surepick.embeddings.streaming_svd import leading
+from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.embeddings.streaming_svd import KEPT_ENTRIES, leading
 from surepick.errors import InvalidInput
 from surepick.linalg.unique_rows import equal_rows
 
@@ -36,18 +37,22 @@ class MercerEmbedding:
     it is what the first d terms lack to k(x, x). Rounding of the difference is covered by (16 + 8 d) eps k(x, x), and
     since the true quantity falls in d, each d may use the smallest value up to it; so it can exceed the paper's bound
     only where that is below 1e-6 C or so. The paper's tail is never a partial sum: the expansion gives a closed form.
+    Equal rows of the features get equal vectors, bit by bit.
 
     Args:
         features: X, shape (K, D), finite, in the domain of the expansion.
         expansion: eigenvalues and eigenfunctions, or their text ("sine", "hermite:1.0:0.5").
         norm_bound: C > 0, a bound on ||h||_H in reward units per square root of kernel units.
         bound: which misspecification bound, "pointwise" or "paper".
+        norm_source: "declared" (someone vouches for norm_bound), or "estimated" from measurements, which bounds
+            nothing: an answer that uses it is heuristic.
         max_dim: the largest dimension; None for the number of distinct arms, at most 1,000. More than that can be
             worth it when eigenvalues fall slowly, but `KernelEmbedding` has no misspecification there at all.
 
     Raises:
         InvalidInput: arms outside the domain, a parameter without meaning, the paper's bound where C_phi or the tail is
-            infinite, or an expansion whose terms exceed k(x, x) (it is not the kernel's).
+            infinite, an expansion whose terms exceed k(x, x) (it is not the kernel's), or eigenfunctions that are 0 at
+            all arms.
 
     Source: section 4 (the mapping and the paper's bound); the pointwise bound is ours.
     Differs from the paper: the default bound is pointwise, which needs no C_phi and no tail.
@@ -58,6 +63,7 @@ class MercerEmbedding:
     expansion: Expansion
     norm_bound: float
     bound: str
+    norm_source: str
     _limit: int | None
     _scores: FloatArray
     _tails: FloatArray
@@ -70,15 +76,21 @@ class MercerEmbedding:
         expansion: Expansion | str,
         norm_bound: float,
         bound: str = "pointwise",
+        norm_source: str = DECLARED,
         max_dim: int | None = None,
     ) -> None:
         matrix = np.asarray(feature_matrix(features), dtype=np.float64)
         expansion = parse_expansion(expansion) if isinstance(expansion, str) else expansion
         _check(matrix, expansion, norm_bound, bound, max_dim)
-        distinct = len(equal_rows(matrix).first)
-        count = min(distinct, MOST_DIMENSIONS) if max_dim is None else max_dim
+        check_norm_source(norm_source)
+        classes = equal_rows(matrix)
+        distinct = len(classes.first)
+        count = min(distinct, MOST_DIMENSIONS) if max_dim is None else int(max_dim)
         count = count if expansion.max_count is None else min(count, expansion.max_count)
         scores = expansion.eigenfunctions(matrix, count) * np.sqrt(expansion.eigenvalues(count))
+        if not scores.any():
+            raise InvalidInput("all eigenfunctions are zero at these arms; every arm would look the same.")
+        scores = scores[classes.first[classes.group]]  # where a row stands may decide the last bit
         tails = (
             expansion.eigenfunction_bound * np.sqrt(expansion.tails(count))
             if bound == "paper"
@@ -90,7 +102,8 @@ class MercerEmbedding:
         object.__setattr__(self, "expansion", expansion)
         object.__setattr__(self, "norm_bound", float(norm_bound))
         object.__setattr__(self, "bound", bound)
-        object.__setattr__(self, "_limit", max_dim)
+        object.__setattr__(self, "norm_source", norm_source)
+        object.__setattr__(self, "_limit", None if max_dim is None else int(max_dim))
         object.__setattr__(self, "_scores", scores[:, :rank])
         object.__setattr__(self, "_tails", tails[: rank + 1])
         object.__setattr__(self, "_distinct", distinct)
@@ -118,14 +131,14 @@ class MercerEmbedding:
     @property
     def heuristic(self) -> str:
         """Why no theorem backs the bound; empty when one does."""
-        return self.expansion.heuristic
+        return self.expansion.heuristic or unproved_norm(self.norm_source)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         named = self.expansion.spec or "given by hand"
         norm = (
-            f"The mean reward is a function of norm at most {self.norm_bound:g} in the reproducing kernel Hilbert "
-            f"space of the expansion {named}.",
+            f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
+            f"reproducing kernel Hilbert space of the expansion {named}.",
         )
         if self.expansion.spec:
             return norm
@@ -136,7 +149,7 @@ class MercerEmbedding:
         floor = self.misspecification(self.max_dim)
         return (
             f"With all {self.max_dim} eigenfunctions the embedding may still be wrong by {floor:.3g}. Raise max_dim, "
-            "or use a kernel embedding, if that is too much.",
+            "or give the kernel itself (kernel= in place of expansion=), if that is too much.",
         )
 
     @property
@@ -151,6 +164,7 @@ class MercerEmbedding:
             "expansion": self.expansion.spec,
             "norm_bound": self.norm_bound,
             "bound": self.bound,
+            "norm_source": self.norm_source,
             "max_dim": self._limit,
         }
 
@@ -200,8 +214,13 @@ def _check(matrix: FloatArray, expansion: Expansion, norm_bound: float, bound: s
         "certificate worthless.",
     )
     check_choice("bound", bound, BOUNDS)
-    if max_dim is not None and max_dim < 1:
-        raise InvalidInput(f"max_dim is {max_dim}; at least one eigenfunction is needed.")
+    if max_dim is not None:
+        most = whole_number("max_dim", max_dim, least=1, meaning="the most eigenfunctions that are used.")
+        if most * len(matrix) > KEPT_ENTRIES:
+            raise InvalidInput(
+                f"max_dim is {most}; so many eigenfunctions of {len(matrix)} arms would take "
+                f"{8e-9 * most * len(matrix):.3g} GB. Take at most {max(KEPT_ENTRIES // len(matrix), 1)}."
+            )
     c_phi, trace = expansion.eigenfunction_bound, float(expansion.tails(0)[0])
     if bound == "paper" and not math.isfinite(c_phi * trace):
         raise InvalidInput(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record, settled
+from surepick.core.html import html_table
 from surepick.core.validation import storable_text, texts_of
 from surepick.errors import InvalidInput
 
@@ -41,6 +43,7 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
 
 
 CHECKED_ENTRIES = 4_000_000
+SHOWN_COLUMNS = 8
 
 
 def _matrix(features: ArrayLike) -> FloatArray:
@@ -135,3 +138,12 @@ class Arms:
     @property
     def num_arms(self) -> int:
         return len(self.ids)
+
+    def _repr_html_(self) -> str:
+        """The first arms with their first features, for notebooks."""
+        dim = self.features.shape[1]
+        cut = dim > SHOWN_COLUMNS
+        names = self.columns if self.columns is not None and len(self.columns) == dim else map(str, range(dim))
+        head = ["id", *islice(names, SHOWN_COLUMNS), *["..."] * cut]
+        rows = ([name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut] for name, row in zip(self.ids, self.features, strict=True))
+        return html_table(head, rows, f"{self.num_arms:,} arms, {dim:,} features", total=self.num_arms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surepick.core.arrays import record
+from surepick.core.html import html_table
 from surepick.core.step import RoundRecord
 from surepick.text import printable
 
@@ -67,3 +68,13 @@ class Certificate:
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
         return "\n".join(printable(line) for line in lines)
+
+    def _repr_html_(self) -> str:
+        """The answer and all that it rests on, for notebooks."""
+        rows = [
+            ("promise", self.promise),
+            ("reason", self.reason),
+            ("measurements spent", self.pulls),
+            *(("holds if", sentence) for sentence in self.assumptions),
+        ]
+        return html_table((), rows, f"{self.best_arm}: {self.verdict}", most=len(rows))

@@ -145,5 +145,8 @@ class Arms:
         cut = dim > SHOWN_COLUMNS
         names = self.columns if self.columns is not None and len(self.columns) == dim else map(str, range(dim))
         head = ["id", *islice(names, SHOWN_COLUMNS), *["..."] * cut]
-        rows = ([name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut] for name, row in zip(self.ids, self.features, strict=True))
+        rows = (
+            [name, *row[:SHOWN_COLUMNS].tolist(), *["..."] * cut]
+            for name, row in zip(self.ids, self.features, strict=True)
+        )
         return html_table(head, rows, f"{self.num_arms:,} arms, {dim:,} features", total=self.num_arms)

@@ -1,4 +1,4 @@
-"""Records as small HTML tables, for notebooks: no script, no colour of our own, so they read on light and dark pages."""
+"""Records as small HTML tables for notebooks: no script, and no colour, so they read on light and dark pages."""
 
 from __future__ import annotations
 

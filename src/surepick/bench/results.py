@@ -18,8 +18,8 @@ from typing import Any
 from surepick.bench.replicate import Played
 from surepick.bench.tables import Replicate, Round, column_kinds
 from surepick.core.arrays import record
+from surepick.core.files import is_file, is_folder
 from surepick.core.json import to_json
-from surepick.core.paths import is_file, is_folder
 from surepick.errors import InvalidInput, StorageError
 from surepick.tables import read_columns, write_table
 

@@ -20,7 +20,7 @@ from surepick.certificates.verify_origin import MEASURED, UNTOLD, registration_w
 from surepick.certificates.verify_plans import ELSEWHERE, Plans
 from surepick.core.arms import Arms
 from surepick.core.diff import TOLERANCE
-from surepick.core.paths import read_regular
+from surepick.core.files import read_regular
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, known_as, name_of

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: beside the target, then renamed over it."""
+"""Files on a disk: read if they have an end, written whole or not at all (beside the target, then renamed over it)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,58 @@ from surepick.text import printable
 MOST_LINKS = 40  # as Linux follows
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 LONGEST = 200  # characters of a name in a message
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file; False too where no file can be: a name of 300 characters, one with a zero byte."""
+    return os.path.isfile(path)  # noqa: PTH113 (Path.is_file raises there)
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder; False too where none can be."""
+    return os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises there)
+
+
+def check_regular(path: Path) -> os.stat_result:
+    """What the disk says of a regular file; we would wait forever for the end of a device or a pipe.
+
+    Raises:
+        InvalidInput: the file is missing, we may not look at it, or it is no regular file.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        raise InvalidInput(f"there is no file {path}; check the path (it is relative to {Path.cwd()}).") from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if stat.S_ISDIR(found.st_mode):
+        raise InvalidInput(f"{path} is a folder; give a file.")
+    if not stat.S_ISREG(found.st_mode):
+        raise InvalidInput(f"{path} is not a regular file (it is a device, a pipe or a socket); give a file on a disk.")
+    return found
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """All of a regular file.
+
+    Args:
+        path: what we read.
+        most: its largest size in bytes; we do not begin to read a larger file. None: any size.
+
+    Raises:
+        InvalidInput: as `check_regular`, or the file is unreadable or larger.
+    """
+    size = check_regular(path).st_size
+    if most is not None and size > most:
+        raise InvalidInput(f"{path} has {size:,} bytes; we read at most {most:,}.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> InvalidInput:
+    return InvalidInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
 
 
 def write_whole(path: str | Path, content: bytes, *, what: str = "") -> None:

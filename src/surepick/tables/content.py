@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from surepick.core.files import read_regular
 from surepick.errors import InvalidInput, SurepickError
 
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
-
-
-def check_regular(path: Path) -> None:
-    """Refuse what is not a regular file: a device or a pipe has no end that could be waited for.
-
-    Raises:
-        InvalidInput: it is missing, cannot be looked at, or is no regular file.
-    """
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise InvalidInput(f"there is no file {path}; check the path (it is relative to {Path.cwd()}).") from None
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-    if stat.S_ISDIR(mode):
-        raise InvalidInput(f"{path} is a folder; give a file.")
-    if not stat.S_ISREG(mode):
-        raise InvalidInput(f"{path} is not a regular file (it is a device, a pipe or a socket); give a file on a disk.")
 
 
 def file_bytes(path: Path) -> bytes:
@@ -38,21 +20,13 @@ def file_bytes(path: Path) -> bytes:
     Raises:
         InvalidInput: it is missing, unreadable, no regular file, or no complete gzip file.
     """
-    check_regular(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    content = read_regular(path)
     if path.suffix.lower() == ".gz":
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
             raise InvalidInput(f"{path} is not a complete gzip file: {error}. Obtain it again.") from error
     return content
-
-
-def _unreadable(path: Path, error: OSError | ValueError) -> InvalidInput:
-    return InvalidInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
 
 
 def file_text(path: Path) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.files import check_regular
 from surepick.errors import InvalidInput
 from surepick.tables.arrow import check_distinct, pyarrow_parquet
-from surepick.tables.content import check_regular, readable
+from surepick.tables.content import readable
 from surepick.tables.reading import cells_as_column
 from surepick.tables.table import Column, Table
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.paths import is_file
+from surepick.core.files import is_file
 from surepick.errors import DatasetMissing
 
 Value = TypeVar("Value", bound=Hashable)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.arrays import FloatArray
-from surepick.core.paths import is_file
+from surepick.core.files import is_file
 from surepick.core.random_streams import stream
 from surepick.environments.digits import digit_environment, draw_images
 from surepick.environments.environment import Environment

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import BinaryIO, cast
 
 from surepick.core.arrays import record
-from surepick.core.paths import is_file, is_folder
+from surepick.core.files import is_file, is_folder
 from surepick.errors import DatasetMissing, InvalidInput
 
 Features = tuple[float, ...]

@@ -20,7 +20,7 @@ from surepick.cli.policy_options import check_one_norm, policy_grid
 from surepick.cli.table_options import given_options, reads_tables
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.core.paths import is_file
+from surepick.core.files import is_file
 from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.environments import Environment, RecordedRewards, digits, table, two_clusters
 from surepick.errors import ContractError, InvalidInput, NotConverged

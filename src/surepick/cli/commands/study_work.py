@@ -15,7 +15,7 @@ from surepick.cli import options
 from surepick.cli.commands.studies import NameArgument, UrlArgument, check_extra, command_line
 from surepick.cli.output import Text, note, noted, print_json, say
 from surepick.cli.table_options import reads_tables
-from surepick.core.paths import is_file
+from surepick.core.files import is_file
 from surepick.core.plan import Plan
 from surepick.errors import InvalidInput
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE

@@ -19,7 +19,7 @@ from surepick.cli.commands.forecast import BUILT_IN
 from surepick.cli.output import Text, print_json
 from surepick.cli.table_options import given_options, reads_tables
 from surepick.core.arrays import IntArray
-from surepick.core.paths import is_file
+from surepick.core.files import is_file
 from surepick.core.random_streams import stream
 from surepick.environments import Environment, RecordedRewards, table
 from surepick.errors import InvalidInput

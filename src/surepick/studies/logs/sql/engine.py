@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
-from surepick.core.paths import is_file, is_folder
+from surepick.core.files import is_file, is_folder
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.studies.logs.sql.patience import UNANSWERED, patience_of, without_patience

@@ -3,16 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
-# Strict: a warning is an error. The variable silences a notice of the theme's makers.
-SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-.PHONY: demo test prove check site clean
+.PHONY: demo test docs-test prove check site clean
 
 demo: .venv/.demo
 	@$(BIN)/surepick demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" --ignore=tests/docs
+
+# The documents: their programs and sessions, the examples, the site, and what is in the wheel.
+docs-test: .venv/.dev
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/docs
 
 prove: .venv/.dev
 	$(BIN)/python -m pytest -q -m "slow and not alone" -n 2 --dist worksteal -rP
@@ -23,10 +25,9 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(SITE)
 
 site: .venv/.dev
-	$(SITE)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict  # a notice of the theme's makers is silenced
 	@echo "The documents are in site/. Open site/index.html in a browser; no server is needed."
 
 .venv/bin/python:

@@ -3,13 +3,10 @@
 import base64
 import hashlib
 import re
-import subprocess
 import sys
-import zipfile
 from collections import Counter
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +26,6 @@ from surepick.reports.study.history import History, Kept, history_of
 from surepick.reports.study.svg import Scale, bins, nice_step, staircase
 from surepick.studies.logs.memory import MemoryLog
 
-ROOT = Path(__file__).parents[3]
 VOID = {"meta", "link", "br", "path", "rect", "line", "circle"}
 NO_LOG = History((Kept(1, 0.0, 0.0, 0, (), ()),), (), (), durable=True)
 NO_FORECAST = Foreseen(None, "There is no forecast.")
@@ -220,22 +216,6 @@ def test_ten_thousand_candidates_are_a_small_file(large):
     assert "the first 300 rows of 9,999" in page.source
     assert f"{9_999 - 30:,} others have more room" in page.words
     assert page.source.count("<path") < 100  # marks of a kind are one path
-
-
-def test_the_templates_are_in_the_wheel(tmp_path):
-    built = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    packed = set(zipfile.ZipFile(wheel).namelist())
-    here = {path.name for path in study_report.TEMPLATES.iterdir()}
-    assert {"report.html", "report.css", "report.js"} <= here
-    assert {f"surepick/reports/study/templates/{name}" for name in here} <= packed
 
 
 # --- what users wrote is text

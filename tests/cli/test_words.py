@@ -15,12 +15,13 @@ from surepick.core.step import RoundRecord
 from surepick.noise import informative
 
 
-def two_rounds(value: float) -> tuple[RoundRecord, ...]:
-    """Rounds whose plans carry the value: what a design is worth, or what is still to come."""
+def two_rounds(**value: float) -> tuple[RoundRecord, ...]:
+    """Rounds of which the second carries what a design is worth, or what is predicted to come."""
     common = {"look": 1, "looks": 1, "dim": 2, "lower_bound": None, "misspecification": 0.0, "pulls": 4}
-    first = RoundRecord(round=1, value=None, total_pulls=4, active=np.arange(3), leader=0, certified_gap=None, **common)
-    last = RoundRecord(round=2, value=value, total_pulls=8, active=[0], leader=0, certified_gap=0.1, **common)
-    return first, last
+    nothing = {"design_value": None, "predicted_pulls": None}
+    first = RoundRecord(round=1, total_pulls=4, active=np.arange(3), leader=0, certified_gap=None, **common, **nothing)
+    values = {**common, **nothing, **value}
+    return first, RoundRecord(round=2, total_pulls=8, active=[0], leader=0, certified_gap=0.1, **values)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,10 @@ def two_rounds(value: float) -> tuple[RoundRecord, ...]:
 )
 def test_predicted_pulls_are_not_called_a_design(capsys, name, options):
     arms = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    print_rounds(two_rounds(123.0), sp.make_policy(name, arms, epsilon=0.1, delta=0.1, noise="bernoulli", **options))
+    print_rounds(
+        two_rounds(predicted_pulls=123.0),
+        sp.make_policy(name, arms, epsilon=0.1, delta=0.1, noise="bernoulli", **options),
+    )
     said = capsys.readouterr().out
     assert "to come" in said
     assert "120" in said
@@ -37,7 +41,9 @@ def test_predicted_pulls_are_not_called_a_design(capsys, name, options):
 
 def test_a_design_is_not_called_predicted_pulls(capsys):
     arms = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    print_rounds(two_rounds(123.0), sp.make_policy("rage", arms, epsilon=0.1, delta=0.1, noise="bernoulli"))
+    print_rounds(
+        two_rounds(design_value=123.0), sp.make_policy("rage", arms, epsilon=0.1, delta=0.1, noise="bernoulli")
+    )
     said = capsys.readouterr().out
     assert "design" in said
     assert "to come" not in said

@@ -1,20 +1,23 @@
 """Records: frozen, copied, compared by value, and carried exactly by the one JSON codec."""
 
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import surepick as sp
 from surepick.core import arms as arms_module
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import IndependentArms
 from surepick.core.json import from_json, to_json
 from surepick.core.step import RoundRecord
 from surepick.policies.baselines.action_elimination import MeansState
 from surepick.policies.elimination.rounds import EliminationState
+from surepick.studies.batch import Batch
 
 PLAN = sp.Plan(
     3,
@@ -23,14 +26,13 @@ PLAN = sp.Plan(
     looks=4,
     allocation=[3, 0, 6],
     dim=2,
-    value=7.25,
+    design_value=7.25,
     lower_bound=7.1,
     misspecification=0.1 + 0.2,
-    ids=("a", "b,\n", "ü"),
 )
 SEEN = sp.Observations([1, 0, 2], [0.1, 0.0, 1e300], [0.01, 0.0, 5e-324])
-ROW = RoundRecord(1, 1, 8, 2, 4.0, 3.9, 0.0, 10, 12, [0, 2], 2, 0.25)
-BARE_ROW = RoundRecord(1, 1, 1, 0, None, None, 0.0, 0, 0, [1], 1, None)
+ROW = RoundRecord(1, 1, 8, 2, 4.0, None, 3.9, 0.0, 10, 12, [0, 2], 2, 0.25)
+BARE_ROW = RoundRecord(1, 1, 1, 0, None, None, None, 0.0, 0, 0, [1], 1, None)
 ANSWER = sp.Certificate("x", 3, 0.1, 0.05, 12, "certified", "because", ("one", "two"), 0.07, True, (ROW, BARE_ROW))
 RECORDS = [
     PLAN,
@@ -228,10 +230,55 @@ def test_means_and_sums_of_observations():
     assert seen.plus(sp.Observations.nothing(3)) == seen
 
 
-def test_the_table_of_a_plan_names_the_arms_to_pull():
-    assert PLAN.table() == [("a", 1), ("ü", 2)]
-    assert sp.Plan(1, [0, 3]).table() == [("1", 3)]
-    assert PLAN.total == 3
+def test_a_batch_names_the_arms_to_pull():
+    batch = Batch.of(PLAN, ("a", "b,\n", "ü"), 7)
+    assert batch.table() == [("a", 1), ("ü", 2)]
+    assert batch.pulls() == ["a", "ü", "ü"]
+    assert (batch.total, batch.round, batch.design_value, batch.number) == (3, 3, 7.25, 7)
+    assert Batch.of(PLAN, ("a", "b", "c"), 7, counts=np.array([0, 0, 1])).table() == [("c", 1)]
+
+
+@dataclass(frozen=True)
+class Carrier:
+    whole: IntArray | None
+    real: FloatArray | None = None
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+columns = st.one_of(
+    hnp.arrays(np.float64, st.integers(0, 90), elements=st.one_of(st.sampled_from([0.0, -0.0, 2.5]), numbers)),
+    hnp.arrays(np.int64, st.integers(0, 90), elements=st.one_of(st.just(3), st.integers(-(2**63), 2**63 - 1))),
+    st.sets(st.integers(0, 200)).map(lambda arms: np.array(sorted(arms), np.int64)),
+)
+
+
+@given(columns)
+def test_the_sparse_form_carries_every_array_to_the_bit(column):
+    row = Carrier(column) if column.dtype == np.int64 else Carrier(None, column)
+    back = from_json(Carrier, to_json(row, sparse=True))
+    kept = back.whole if column.dtype == np.int64 else back.real
+    assert kept.dtype == column.dtype
+    assert kept.tobytes() == column.tobytes()
+
+
+def test_the_sparse_form_holds_the_arms_that_differ_and_nothing_else():
+    sums = np.zeros(100_000)
+    sums[[3, 70_000]] = 0.5
+    text = to_json(Carrier(np.delete(np.arange(100_000), 5), sums), sparse=True)
+    assert json.loads(text) == {
+        "whole": {"runs": [[0, 5], [6, 100_000]]},
+        "real": {"size": 100_000, "usual": 0.0, "at": [3, 70_000], "others": [0.5, 0.5]},
+    }
+
+
+def test_a_plan_that_an_earlier_version_stored_is_read():
+    former = {"round": 2, "counts": [1, 2], "value": 4.5, "ids": None, "candidate": None, "lease": None}
+    assert from_json(sp.Plan, json.dumps(former)) == sp.Plan(2, [1, 2], design_value=4.5)
+    tested = from_json(sp.Plan, json.dumps({**former, "candidate": 1}))
+    assert tested == sp.Plan(2, [1, 2], predicted_pulls=4.5, candidate=1)
+    row = from_json(RoundRecord, to_json(ROW).replace("design_value", "value").replace('"predicted_pulls":null,', ""))
+    assert row == ROW
+    assert row.with_values_of(tested) == replace(ROW, design_value=None, predicted_pulls=4.5)
 
 
 def test_the_gap_of_a_design():

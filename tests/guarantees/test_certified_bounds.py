@@ -27,7 +27,9 @@ def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, s
     smallest = np.full(RIVALS, np.inf)
     for batch in range(60):
         counts = np.ones(world.num_arms, np.int64)
-        plan = Plan(round=batch + 1, counts=counts, dim=len(counts), value=0.0, candidate=0 if batch else None)
+        plan = Plan(
+            round=batch + 1, counts=counts, dim=len(counts), predicted_pulls=0.0, candidate=0 if batch else None
+        )
         step = policy.tell(state, plan, world.pull(counts, rng))
         state, intervals = step.state, step.deciding(intervals)
         if state.epochs:

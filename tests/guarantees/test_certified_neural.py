@@ -164,7 +164,7 @@ def crossings(world: World, policy: CertifiedNeural, counts: Callable[[int], np.
             if batch:
                 looks = np.where(bad, remembered(policy, state.seen).scores, -np.inf)
                 candidate = state.epochs[0].candidate if state.epochs else int(np.argmax(looks))
-                plan = Plan(round=state.round, counts=plan.counts, dim=5, value=0.0, candidate=candidate)
+                plan = Plan(round=state.round, counts=plan.counts, dim=5, predicted_pulls=0.0, candidate=candidate)
             state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
         crossed += any(bad[epoch.candidate] and best in epoch.settled for epoch in state.epochs)
     return crossed

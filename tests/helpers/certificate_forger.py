@@ -119,7 +119,11 @@ def with_new_values(facts: certificate.Facts) -> certificate.Facts:
     for look in facts.looks:
         again = facts.policy.ask(state)
         plan = replace(
-            look.plan, value=again.value, lower_bound=again.lower_bound, misspecification=again.misspecification
+            look.plan,
+            design_value=again.design_value,
+            predicted_pulls=again.predicted_pulls,
+            lower_bound=again.lower_bound,
+            misspecification=again.misspecification,
         )
         looks.append(replace(look, plan=plan))
         state = facts.policy.tell(state, plan, look.seen).state

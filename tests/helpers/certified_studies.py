@@ -156,7 +156,7 @@ def settled_wrongly(
     ones = np.ones(environment.num_arms, np.int64)
     for batch in range(batches):
         asked = ones if pulls is None or batch == 0 else pulls(state)
-        plan = Plan(round=batch + 1, counts=asked, dim=len(ones), value=0.0, candidate=0 if batch else None)
+        plan = Plan(round=batch + 1, counts=asked, dim=len(ones), predicted_pulls=0.0, candidate=0 if batch else None)
         came = rng.binomial(asked, 1.0 - lost)
         came[0] = asked[0]
         state = policy.tell(state, plan, environment.pull(came, rng)).state
@@ -294,7 +294,9 @@ def wrongly_settled_hidden(instance: HiddenBest, delta: float, *, trials: int, b
     policy, counts = instance.policy(delta), np.array([8, 8, 0, 0])
 
     def ask(state: CertifiedState) -> Plan:
-        return Plan(round=state.round, counts=counts, dim=2, value=0.0, candidate=0 if state.round > 1 else None)
+        return Plan(
+            round=state.round, counts=counts, dim=2, predicted_pulls=0.0, candidate=0 if state.round > 1 else None
+        )
 
     ends = (play(instance, policy, seed, ask=ask, most_batches=batches) for seed in range(trials))
     return sum(HIDDEN in end.state.epochs[0].settled for end in ends)

@@ -377,7 +377,7 @@ def test_a_study_closed_early_says_what_it_would_have_taken(study):
     assert study.ask(worker="ann") is None
     assert "(the money is spent)" in answer.reason
     assert f"would have taken {plan.total - 1} more measurements, and about " in answer.reason
-    assert f"{plan.value:,.0f} were predicted to be enough" in answer.reason
+    assert f"{plan.predicted_pulls:,.0f} were predicted to be enough" in answer.reason
     with pytest.raises(sp.OutOfTurn, match=r"closed on .*the money is spent\). No more results are needed"):
         study.tell(["a"], [1.0])
     with pytest.raises(sp.OutOfTurn, match="the study was closed on"):

@@ -70,13 +70,6 @@ def test_the_plan_names_the_arms(name):
     assert sum(pulls for _, pulls in table) == plan.total == plan.counts.sum()
 
 
-def test_a_plan_of_a_policy_numbers_the_arms():
-    study = make_study()
-    plan = study.policy.ask(study.policy.init())
-    assert plan.ids is None
-    assert set(dict(plan.table())) <= {"0", "1", "2", "3"}
-
-
 def test_a_stopped_study_asks_nothing(name):
     study = finish(make_study(name))
     assert study.stopped

@@ -171,7 +171,7 @@ def _rounds(cell: Cell, seed: int, environment: Environment, run: Run) -> list[R
             look=row.look,
             looks=row.looks,
             dim=row.dim,
-            value=row.value,
+            value=row.design_value if row.predicted_pulls is None else row.predicted_pulls,
             lower_bound=row.lower_bound,
             misspecification=row.misspecification,
             pulls=row.pulls,

@@ -88,13 +88,14 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
     What `tell` reads of a plan must be right on every machine: the round, whose share of delta is spent, the looks,
     and the misspecification, against which the results are checked.
     """
-    for name in ("value", "lower_bound", "misspecification"):
+    for name in ("design_value", "predicted_pulls", "lower_bound", "misspecification"):
         number = getattr(plan, name)
         if number is not None and not (isinstance(number, float) and math.isfinite(number) and number >= 0.0):
             yield f"its {name} is {number!r}"
             return
-    if plan.value is not None and plan.lower_bound is not None and plan.lower_bound > plan.value * (1.0 + TOLERANCE):
-        yield f"its lower bound {plan.lower_bound!r} is above its value {plan.value!r}"
+    value = _value(plan)
+    if value is not None and plan.lower_bound is not None and plan.lower_bound > value * (1.0 + TOLERANCE):
+        yield f"its lower bound {plan.lower_bound!r} is above its value {value!r}"
     if plan.round != state.round:
         yield f"it is of round {plan.round}, and the study was in round {state.round}"
     embedding, opened = policy.traits.embedding, getattr(state, "opened", None)
@@ -128,27 +129,33 @@ def _unlikely_value(plan: Plan, embedding: Any, seen: Observations) -> str:
     """
     if embedding is None or plan.round != 1 or plan.dim >= embedding.max_dim or seen.total == 0:
         return ""
-    if plan.value is None or plan.lower_bound is None:
+    if plan.design_value is None or plan.lower_bound is None:
         return "its design has no value"
     realised = design_value(embedding.at(plan.dim).features, seen.counts) * seen.total
-    if realised >= plan.lower_bound * (1.0 - ELSEWHERE) and plan.value <= MOST_GAP * plan.lower_bound:
+    if realised >= plan.lower_bound * (1.0 - ELSEWHERE) and plan.design_value <= MOST_GAP * plan.lower_bound:
         return ""
     return (
-        f"no design has a value below {plan.lower_bound:.6g}, it says, its own has {plan.value:.6g}, and what was "
-        f"measured has {realised:.6g}"
+        f"no design has a value below {plan.lower_bound:.6g}, it says, its own has {plan.design_value:.6g}, and what "
+        f"was measured has {realised:.6g}"
     )
+
+
+def _value(plan: Plan) -> float | None:
+    """The number that the plan's lower bound is about."""
+    return plan.design_value if plan.predicted_pulls is None else plan.predicted_pulls
 
 
 def _brackets(stored: Plan, again: Plan) -> str:
     """Whether both brackets can hold the value of one best design; "" if so, or if the plans solve other problems."""
-    if stored.value is None or stored.lower_bound is None or again.value is None or again.lower_bound is None:
+    value, found = _value(stored), _value(again)
+    if value is None or stored.lower_bound is None or found is None or again.lower_bound is None:
         return ""
     if (stored.dim, stored.candidate, stored.round) != (again.dim, again.candidate, again.round):
         return ""
     reach = 1.0 + ELSEWHERE
-    if again.lower_bound > stored.value * reach or stored.lower_bound > again.value * reach:
+    if again.lower_bound > value * reach or stored.lower_bound > found * reach:
         return (
-            f"its bracket {stored.lower_bound:.6g} to {stored.value:.6g} does not meet the one found here, "
-            f"{again.lower_bound:.6g} to {again.value:.6g}"
+            f"its bracket {stored.lower_bound:.6g} to {value:.6g} does not meet the one found here, "
+            f"{again.lower_bound:.6g} to {found:.6g}"
         )
     return ""

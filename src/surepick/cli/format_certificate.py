@@ -42,7 +42,8 @@ def round_json(row: RoundRecord) -> dict[str, Any]:
     return {
         "round": row.round,
         "dim": row.dim,
-        "value": row.value,
+        "design_value": row.design_value,
+        "predicted_pulls": row.predicted_pulls,
         "lower_bound": row.lower_bound,
         "misspecification": row.misspecification,
         "pulls": row.pulls,
@@ -112,8 +113,9 @@ def _plain_columns(rounds: tuple[RoundRecord, ...], noise: Noise) -> Columns:
     def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
         row, solved = rounds[position], []
         if designed:
-            excess = "" if not row.value or not row.lower_bound else f"{row.value / row.lower_bound - 1:.2%}"
-            solved = [str(row.dim), "" if row.value is None else f"{row.value:.4g}", excess]
+            value = row.design_value
+            excess = "" if not value or not row.lower_bound else f"{value / row.lower_bound - 1:.2%}"
+            solved = [str(row.dim), "" if value is None else f"{value:.4g}", excess]
         gap = informative(row.certified_gap, noise)
         worse = "?" if gap is None else f"{gap:.4g}"
         return [str(row.round), *solved, f"{row.pulls:,}", f"{row.total_pulls:,}", f"{len(row.active):,}", worse]
@@ -122,7 +124,7 @@ def _plain_columns(rounds: tuple[RoundRecord, ...], noise: Noise) -> Columns:
 
 
 def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> Columns:
-    """Rounds that each predict, in `value`, what certifying a candidate will still take."""
+    """Rounds that each predict what certifying a candidate will still take."""
     compressed = any(row.dim < policy.problem.num_arms for row in rounds)
 
     def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
@@ -142,7 +144,7 @@ def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> 
 def _to_come(rounds: tuple[RoundRecord, ...], position: int) -> str:
     """What the next round predicted before it measured, to two digits; "?" where the study ended without an answer."""
     if position + 1 < len(rounds):
-        predicted = rounds[position + 1].value
+        predicted = rounds[position + 1].predicted_pulls
         return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
     return "0" if len(rounds[position].active) == 1 else "?"
 

@@ -30,8 +30,8 @@ def round_bars() -> Iterator[Callable[[Plan, Study], None]]:
             spent = trace[-1].total_pulls if trace else 0
             note = f"{left:,} of {study.arms.num_arms:,} candidates left, {spent:,} measurements"
             total, completed = float(plan.looks), plan.look - 1
-            if plan.candidate is not None and plan.value is not None:
-                total, completed = spent + plan.value, spent
+            if plan.predicted_pulls is not None:
+                total, completed = spent + plan.predicted_pulls, spent
                 note = f"{left:,} of {study.arms.num_arms:,} possible, {spent:,} of about {total:,.0f} measured"
             progress.update(bar, description=f"round {plan.round}", total=total, completed=completed, note=note)
 

@@ -1,7 +1,8 @@
-"""Where two pieces of JSON data differ, in words."""
+"""Where two records, or two pieces of JSON data, differ, in words."""
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,11 @@ ROUNDING = 1e-12
 
 
 def first_difference(stored: Any, again: Any, tolerance: float = TOLERANCE, where: str = "") -> str:
-    """Where plain JSON data differ, in words; "" where they agree: numbers within `tolerance`, all else exactly."""
+    """Where they differ, in words; "" where they agree: numbers within `tolerance`, all else exactly."""
+    if is_dataclass(stored) and type(stored) is type(again):
+        stored, again = ({field.name: getattr(one, field.name) for field in fields(one)} for one in (stored, again))
+    if isinstance(stored, np.ndarray | tuple) and type(stored) is type(again):
+        stored, again = (one.tolist() if isinstance(one, np.ndarray) else list(one) for one in (stored, again))
     if isinstance(stored, dict) and isinstance(again, dict):
         names = [*stored, *(name for name in again if name not in stored)]
         parts = ((stored.get(name), again.get(name), f"{where}.{name}") for name in names)

@@ -13,31 +13,62 @@ import numpy as np
 from surepick.errors import InvalidInput, StorageError
 
 T = TypeVar("T")
+SHORT = 32  # entries; shorter arrays are written as they are
 
 
-def encode(value: object) -> Any:
-    """Plain JSON data for a record, an array, or plain data."""
+def encode(value: object, *, sparse: bool = False) -> Any:
+    """Plain JSON data for a record, an array, or plain data.
+
+    Args:
+        value: what is encoded.
+        sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
+            `from_json` reads both forms.
+    """
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return _shorter(value) if sparse else value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: encode(getattr(value, field.name), sparse=sparse) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
+        return [encode(item, sparse=sparse) for item in value]
     if isinstance(value, np.generic):
         return value.item()
     return value
 
 
-def to_json(value: object) -> str:
+def _shorter(array: np.ndarray) -> Any:
+    """An array of one axis by its runs of successive numbers, by what differs from its usual entry, or as it is."""
+    size = len(array)
+    if array.ndim != 1 or size < SHORT:
+        return array.tolist()
+    if np.issubdtype(array.dtype, np.integer):
+        breaks = np.flatnonzero(np.diff(array) != 1) + 1
+        if 4 * len(breaks) < size:
+            starts, ends = np.append(0, breaks), np.append(breaks, size) - 1
+            return {"runs": np.column_stack([array[starts], array[ends] + 1]).tolist()}
+    bits = np.ascontiguousarray(array).view(f"u{array.itemsize}")  # as bits, so that -0.0 stays what it is
+    usual = max((bits.dtype.type(0), bits[0]), key=lambda entry: np.count_nonzero(bits == entry))
+    others = np.flatnonzero(bits != usual)
+    if 2 * len(others) >= size:
+        return array.tolist()
+    entry = usual.view(array.dtype).item()
+    return {"size": size, "usual": entry, "at": _shorter(others), "others": array[others].tolist()}
+
+
+def to_json(value: object, *, sparse: bool = False) -> str:
     """A record as one line of JSON: floats exactly, keys in field order, no NaN and no infinity.
+
+    Args:
+        value: a record, or plain data.
+        sparse: as in `encode`.
 
     Raises:
         InvalidInput: a number is not finite.
     """
     try:
-        return json.dumps(encode(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        data = encode(value, sparse=sparse)
+        return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except ValueError as error:
         raise InvalidInput(f"{type(value).__name__} holds a number that JSON cannot carry: {error}.") from error
 
@@ -53,6 +84,8 @@ def _decode(hint: Any, data: Any) -> Any:
     if origin is tuple:
         return tuple(_decode(get_args(hint)[0], item) for item in data)
     if is_dataclass(hint):
+        if isinstance(data, dict) and hasattr(hint, "upgraded"):
+            data = hint.upgraded(data)
         hints = get_type_hints(hint)
         names = {field.name for field in fields(hint)}
         needed = {field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING}
@@ -66,6 +99,8 @@ def _decode(hint: Any, data: Any) -> Any:
 
 
 def _decode_array(data: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    if isinstance(data, dict):
+        return _full(data, dtype)
     array = np.array(data)
     if array.size == 0:
         array = array.astype(dtype)
@@ -74,8 +109,22 @@ def _decode_array(data: Any, dtype: np.dtype[Any]) -> np.ndarray:
     return array.astype(dtype)
 
 
+def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
+    """The array that `_shorter` wrote."""
+    if "runs" in data:
+        runs = [np.arange(start, end) for start, end in data["runs"]]
+        return _decode_array(np.concatenate(runs), dtype)
+    others = _decode_array(data["others"], dtype)
+    array = np.full(data["size"], data["usual"], dtype)
+    array[_decode_array(data["at"], np.dtype(np.int64))] = others
+    return array
+
+
 def from_json(kind: type[T], text: str) -> T:
-    """The record of the given kind that `to_json` wrote; a field unknown to an earlier version takes its default.
+    """The record of the given kind that `to_json` wrote.
+
+    A field unknown to an earlier version takes its default; a record whose fields were others then says in `upgraded`
+    what they are now.
 
     Raises:
         StorageError: the text is not JSON, or its fields are not those of the record.
@@ -83,7 +132,7 @@ def from_json(kind: type[T], text: str) -> T:
     try:
         data = json.loads(text, parse_constant=_refuse_constant)
         decoded: T = _decode(kind, data)
-    except (TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise StorageError(f"stored {kind.__name__} cannot be read: {error}.") from error
     return decoded
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from surepick.core.arrays import IntArray, freeze, record
 from surepick.core.comparisons import Deciding
+from surepick.core.plan import Plan
 
 
 @record
@@ -16,7 +17,7 @@ class RoundRecord:
     """What a human wants to know of a round: a row of the trace.
 
     Args:
-        round, look, looks, dim, value, lower_bound, misspecification: as in the plan.
+        round, look, looks, dim, design_value, predicted_pulls, lower_bound, misspecification: as in the plan.
         pulls: pulls received in this round so far.
         total_pulls: pulls received since the start.
         active: indices of the arms not ruled out.
@@ -30,7 +31,8 @@ class RoundRecord:
     look: int
     looks: int
     dim: int
-    value: float | None
+    design_value: float | None
+    predicted_pulls: float | None
     lower_bound: float | None
     misspecification: float
     pulls: int
@@ -42,6 +44,19 @@ class RoundRecord:
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
+
+    @staticmethod
+    def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a row that an earlier version stored; `with_values_of` then says what its value was."""
+        if "value" not in stored:
+            return stored
+        return {"design_value": stored["value"], "predicted_pulls": None} | {
+            name: value for name, value in stored.items() if name != "value"
+        }
+
+    def with_values_of(self, plan: Plan) -> RoundRecord:
+        """The row, with the design value and the prediction of its plan."""
+        return replace(self, design_value=plan.design_value, predicted_pulls=plan.predicted_pulls)
 
 
 S = TypeVar("S")

@@ -198,12 +198,12 @@ def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRo
         ended = [run.rounds[min(k, len(run.rounds) - 1)][1] for run in runs if run.rounds]
         total = round(sum(row.total_pulls for row in ended) / len(runs))
         plans = [plan for plan, _ in here]
-        values = [tau for plan in plans if (tau := _design_value(plan)) is not None]
+        values = [tau for plan in plans if (tau := plan.design_value) is not None]
         result.append(
             ForecastRound(
                 round=plans[0].round,
                 dim=int(np.median([plan.dim for plan in plans])) if traits.uses_features else 0,
-                value=float(np.mean(values)) if values else None,
+                design_value=float(np.mean(values)) if values else None,
                 misspecification=float(np.mean([plan.misspecification for plan in plans])),
                 bias=float(np.mean([_bias(traits, plan) for plan in plans])),
                 accuracy=None if traits.rounds is None else traits.rounds.accuracy(plans[0].round),
@@ -217,13 +217,8 @@ def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRo
     return tuple(result)
 
 
-def _design_value(plan: Plan) -> float | None:
-    """tau; None where the plan's value is another number."""
-    return None if plan.candidate is not None else plan.value
-
-
 def _bias(traits: Traits, plan: Plan) -> float:
-    tau = _design_value(plan)
+    tau = plan.design_value
     if tau is None or not traits.eliminates:
         return 2.0 * plan.misspecification
     return bias(plan.misspecification, tau, traits.slack)

@@ -126,8 +126,8 @@ class Traits:
         eliminates: its `active` set only loses arms that are not the best.
         uses_features: a result of one arm says something of others.
         certifies: what its certificate rests on. "survivors": arms are ruled out until one is left or the others are
-            near it; "candidate": one candidate is tested against all others, and `Plan.value` predicts the pulls that
-            this will still take; "nothing": it recommends by a rule that proves nothing.
+            near it; "candidate": one candidate is tested against all others, and `Plan.predicted_pulls` says what this
+            will still take; "nothing": it recommends by a rule that proves nothing.
         assumptions: about the mean rewards, as sentences.
         checks: what the policy looks for in the data, in sentences that hold while there is no alarm.
         caveats: what a user should know before the first pull, as sentences.
@@ -256,7 +256,8 @@ def trace_row(
         look=plan.look,
         looks=plan.looks,
         dim=plan.dim,
-        value=plan.value,
+        design_value=plan.design_value,
+        predicted_pulls=plan.predicted_pulls,
         lower_bound=plan.lower_bound,
         misspecification=plan.misspecification,
         pulls=pulls,

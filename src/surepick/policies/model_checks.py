@@ -95,13 +95,13 @@ def suspicions(
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
     if bound is not None and isinstance(whole, Embedding):
         found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
-    if plan.round == 1 and plan.value is not None:
+    if plan.round == 1 and plan.design_value is not None:
         found.append(
             collapsed(
                 dim=plan.dim,
                 rank=embedding.max_dim,
                 misspecification=plan.misspecification,
-                value=plan.value,
+                value=plan.design_value,
                 num_distinct=embedding.num_distinct,
                 reach=reach(embedding, enough=epsilon),
                 epsilon=epsilon,

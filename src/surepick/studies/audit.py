@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeVar
 
 from surepick.core.diff import TOLERANCE, first_difference
-from surepick.core.json import encode
+from surepick.core.json import from_json
 from surepick.core.step import Step
 from surepick.errors import StorageError, SurepickError
 from surepick.studies.logs.base import Decision, Planned
@@ -160,8 +159,8 @@ def _difference(stored: Decision, again: Decision, tolerance: float) -> str:
     for field in COMPARED:
         theirs, ours = getattr(stored, field), getattr(again, field)
         if isinstance(theirs, str) and not isinstance(ours, str):
-            theirs = json.loads(theirs)
-        difference = first_difference(encode(theirs), encode(ours), tolerance)
+            theirs = from_json(type(ours), theirs)
+        difference = first_difference(theirs, ours, tolerance)
         if difference:
             return f"{field}{difference}"
     return ""

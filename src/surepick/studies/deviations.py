@@ -84,7 +84,7 @@ class EarlyEnd:
     @staticmethod
     def of(ended: Event, plan: Plan, missing: int) -> EarlyEnd:
         """The end, when `missing` pulls of that plan were not in."""
-        predicted = None if plan.candidate is None or plan.value is None else max(plan.value, missing)
+        predicted = None if plan.predicted_pulls is None else max(plan.predicted_pulls, missing)
         return EarlyEnd(ended.reason, ended.at, missing, predicted)
 
 

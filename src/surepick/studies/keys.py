@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from surepick.core.plan import pull_key
 from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
+from surepick.studies.logs.leases import pull_key
 from surepick.text import quoted
 
 PULL_KEY = re.compile(

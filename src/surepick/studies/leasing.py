@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.plan import Plan, pull_key
 from surepick.core.validation import storable_text, text_of, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
+from surepick.studies.batch import Batch
 from surepick.studies.logs.base import Log
-from surepick.studies.logs.leases import ANYONE, format_time, parse_duration
+from surepick.studies.logs.leases import ANYONE, format_time, parse_duration, pull_key
 from surepick.studies.open_plan import Board, Held
 from surepick.text import quoted
 
@@ -79,7 +78,7 @@ def checked_time(log: Log) -> float:
     return now
 
 
-def part(log: Log, board: Board, held: Held, ids: Sequence[str]) -> Plan:
+def part(log: Log, board: Board, held: Held, ids: tuple[str, ...]) -> Batch:
     """What is left of a lease, as a plan with keys that were not told."""
     planned, left = board.planned, board.wanted_of(held)
     ordinals = []
@@ -93,4 +92,4 @@ def part(log: Log, board: Board, held: Held, ids: Sequence[str]) -> Plan:
         ordinals.append(mine[: left[arm]])
         left[arm] = len(ordinals[-1])
     flat = np.concatenate(ordinals) if ordinals else np.empty(0, np.int64)
-    return replace(planned.plan, ids=tuple(ids), counts=left, lease=held.lease, ordinals=flat)
+    return Batch.of(planned.plan, ids, planned.number, counts=left, lease=held.lease, ordinals=flat)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import IntArray
-from surepick.core.plan import Lease
 from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Circumstances, Event, Leased, Planned
+from surepick.studies.logs.leases import Lease
 
 
 @dataclass(slots=True)

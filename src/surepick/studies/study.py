@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.certificate import Certificate
-from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
@@ -21,6 +20,7 @@ from surepick.policies.base import Policy
 from surepick.policies.certificate import certificate_of
 from surepick.studies import leasing, recording
 from surepick.studies import validation as border
+from surepick.studies.batch import Batch
 from surepick.studies.deviations import EarlyEnd, with_circumstances, with_early_end
 from surepick.studies.keys import canonical_keys
 from surepick.studies.logs.base import (
@@ -138,7 +138,7 @@ class Study:
         worker: str | None = None,
         lease: str | float | None = None,
         trust_clock: bool = False,
-    ) -> Plan | None:
+    ) -> Batch | None:
         """What to measure next: the open plan, or a new one, or None once the study has stopped.
 
         With any argument, a part of the open plan is leased to the worker: nobody else is given these pulls before the
@@ -164,7 +164,7 @@ class Study:
             name, seconds = leasing.terms(max_pulls, worker, lease)
         while (planned := self._open()) is not None:
             if not asked:
-                return replace(planned.plan, ids=self.ids)
+                return self._batch(planned)
             part = self._leased(planned, max_pulls, name, seconds, trust_clock)
             if part is not None:
                 return part
@@ -180,14 +180,17 @@ class Study:
         plan = self.policy.ask(self._fold.state_of(head.decision))  # no lock is held while a design is computed
         return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
 
-    def free_part(self) -> Plan | None:
+    def free_part(self) -> Batch | None:
         """The pulls of the open plan that are not in and that nobody holds a lease on; None once stopped."""
         planned = self._open()
         if planned is None:
             return None
-        return replace(planned.plan, ids=self.ids, counts=self._fold.look(planned).free(self.log.clock()))
+        return self._batch(planned, self._fold.look(planned).free(self.log.clock()))
 
-    def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool) -> Plan | None:
+    def _batch(self, planned: Planned, counts: IntArray | None = None) -> Batch:
+        return Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+
+    def _leased(self, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool) -> Batch | None:
         """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
         with self._turn():
             now = self.log.clock() if trusted else leasing.checked_time(self.log)
@@ -198,7 +201,7 @@ class Study:
             if held is None:
                 leased = board.grant(worker, most, now=now, until=now + seconds)
                 if leased is None:
-                    return replace(planned.plan, ids=self.ids, counts=np.zeros_like(board.asked))
+                    return self._batch(planned, np.zeros_like(board.asked))
                 self.log.add_lease(leased, now)
                 held = Held(leased, np.zeros_like(board.asked))
             return leasing.part(self.log, board, held, self.ids)

@@ -246,7 +246,7 @@ def test_the_support_floor_keeps_the_rounding_promise(total):
     weights = rng.dirichlet(np.ones(5))
     plan = open_first(settings(), features, weights, total)
     realised = plan.allocation.sum() * sp.design_value(features, plan.allocation)
-    assert realised <= 1.1 * plan.value * (1 + 1e-12)
+    assert realised <= 1.1 * plan.design_value * (1 + 1e-12)
     assert plan.allocation.sum() >= total
     assert plan.allocation.sum() <= max(total, math.ceil(5 * 1.1 / 0.1))
 

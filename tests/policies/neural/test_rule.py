@@ -191,7 +191,7 @@ def step(scores, *, active=None, round_number=1, counts=None, **changes):
     before = np.arange(len(scores)) if active is None else np.array(active)
     state = type(state)(round_number, before, state.seen, 100, int(before[0]), "", state.alarms)
     pulled = np.full(len(scores), 5) if counts is None else np.array(counts)
-    plan = sp.Plan(round=round_number, counts=np.full(len(scores), 5), dim=2, value=4.0, lower_bound=3.9)
+    plan = sp.Plan(round=round_number, counts=np.full(len(scores), 5), dim=2, design_value=4.0, lower_bound=3.9)
     return conclude(settings, state, plan, Observations(pulled, pulled * 1.0), np.array(scores, np.float64))
 
 
@@ -205,7 +205,7 @@ def test_what_trails_by_the_threshold_goes_all_at_once():
     assert done.state.active.tolist() == [0, 2, 3, 5]
     assert (done.state.leader, done.state.round, done.state.finished) == (0, 2, "")
     assert (done.state.pulls, done.record.pulls, done.record.total_pulls) == (130, 30, 130)
-    assert (done.record.leader, done.record.dim, done.record.value) == (0, 2, 4.0)
+    assert (done.record.leader, done.record.dim, done.record.design_value) == (0, 2, 4.0)
     assert np.array_equal(done.record.active, done.state.active)
     assert done.record.certified_gap is None
 
@@ -286,7 +286,7 @@ def test_the_published_floor_is_two_pulls_an_arm_over_the_slack():
         )
         support = np.count_nonzero(plan.counts)
         assert plan.total >= 2 * support / slack
-        needed = rule(num_arms=20, slack=slack, **few).pulls(1, dim=plan.dim, value=plan.value)
+        needed = rule(num_arms=20, slack=slack, **few).pulls(1, dim=plan.dim, value=plan.design_value)
         assert plan.total == max(needed, math.ceil(2 * support / slack))
 
 
@@ -294,8 +294,8 @@ def test_the_plan_is_the_rule_on_the_networks_own_design():
     features = np.random.default_rng(0).standard_normal((30, 3))
     policy = network(features, constants="box", inputs="normalized")
     plan = policy.ask(policy.init())
-    assert plan.value == pytest.approx(plan.lower_bound, rel=0.02)
-    assert plan.total == policy.rule.pulls(1, dim=plan.dim, value=plan.value)
+    assert plan.design_value == pytest.approx(plan.lower_bound, rel=0.02)
+    assert plan.total == policy.rule.pulls(1, dim=plan.dim, value=plan.design_value)
     assert network(features, constants="box", inputs="normalized", gap_bound=3.0).ask(policy.init()) == plan
 
 
@@ -309,7 +309,7 @@ def test_dropped_arms_are_not_compared_any_more():
     assert set(state.active.tolist()) <= {0, 1, 2}
     assert len(state.active) > 1
     second = policy.ask(state)
-    assert second.value < first.value
+    assert second.design_value < first.design_value
     assert second.dim > 3
 
 
@@ -321,7 +321,7 @@ def test_plain_means_are_measured_equally_often():
     policy = means_rule(5)
     plan = policy.ask(policy.init())
     assert plan.counts.tolist() == [73] * 5
-    assert (plan.dim, plan.value, plan.lower_bound) == (5, 10.0, 10.0)
+    assert (plan.dim, plan.design_value, plan.lower_bound) == (5, 10.0, 10.0)
     state = told(policy, policy.init(), [0.9, 0.85, 0.1, 0.2, 0.3])
     assert state.active.tolist() == [0, 1]
     total = 16 * 1.1 * 4 * math.log(25 * 32 / 0.05)
@@ -442,7 +442,7 @@ def test_an_error_tolerance_far_too_large_rings_the_alarm():
     run = sp.simulate(policy, environment)
     sentence = "error_tolerance = 0.9 leaves 1 dimension of 10 distinct arms (design value 4 in 2): too large to tell"
     assert run.rounds[0].dim == 2
-    assert run.rounds[0].value == pytest.approx(4.0, rel=0.02)
+    assert run.rounds[0].design_value == pytest.approx(4.0, rel=0.02)
     assert run.verdict == "heuristic"
     assert f"The data speak against the embedding: {sentence} them apart" in run.certificate.reason
     assert [len(row.alarms) for row in run.rounds] == [1] + [0] * (len(run.rounds) - 1)
@@ -489,5 +489,5 @@ def test_arms_with_equal_features_stay_together_and_the_caveat_says_so(architect
 def test_equal_arms_only_are_one_point():
     policy = network(np.ones((3, 2)))
     plan = policy.ask(policy.init())
-    assert (plan.dim, plan.value, plan.total) == (1, 0.0, 1)
+    assert (plan.dim, plan.design_value, plan.total) == (1, 0.0, 1)
     assert finished(policy, [0.5, 0.5, 0.5]).reason.endswith("3 arms are left; this one has the highest score of them.")

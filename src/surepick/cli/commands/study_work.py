@@ -16,8 +16,8 @@ from surepick.cli.commands.studies import NameArgument, UrlArgument, check_extra
 from surepick.cli.output import Text, note, noted, print_json, say
 from surepick.cli.table_options import reads_tables
 from surepick.core.files import is_file
-from surepick.core.plan import Plan
 from surepick.errors import InvalidInput
+from surepick.studies.batch import Batch
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.logs.leases import ANYONE, format_time, format_utc
 from surepick.studies.progress import Progress, times
@@ -115,7 +115,7 @@ def _keep_rewards(study: Study, out: Path) -> None:
         )
 
 
-def _plan_json(study: Study, plan: Plan | None) -> dict[str, Any]:
+def _plan_json(study: Study, plan: Batch | None) -> dict[str, Any]:
     progress = study.progress()
     answer: dict[str, Any] = {
         "table": [] if plan is None else [{"id": name, "pulls": pulls} for name, pulls in plan.table()],
@@ -138,7 +138,7 @@ def _plan_json(study: Study, plan: Plan | None) -> dict[str, Any]:
     return answer
 
 
-def _print_plan(study: Study, plan: Plan | None, url: str, name: str, out: Path | None) -> None:
+def _print_plan(study: Study, plan: Batch | None, url: str, name: str, out: Path | None) -> None:
     console = Console(highlight=False, soft_wrap=True)
     progress = study.progress()
     if plan is None:

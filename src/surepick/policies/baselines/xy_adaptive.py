@@ -152,7 +152,7 @@ class XYAdaptive:
             counts=counts,
             allocation=counts,
             dim=self.features.shape[1],
-            value=design.value,
+            design_value=design.value,
             lower_bound=design.lower_bound,
         )
 

@@ -116,7 +116,7 @@ class XYStatic:
             counts=allocation,
             allocation=allocation,
             dim=self.features.shape[1],
-            value=design.value,
+            design_value=design.value,
             lower_bound=design.lower_bound,
         )
         return next_part(whole, state, self.growth)
@@ -187,7 +187,7 @@ def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None
         counts=np.maximum(target - state.seen.counts, 0),
         allocation=allocation,
         dim=whole.dim,
-        value=whole.value,
+        design_value=whole.design_value,
         lower_bound=whole.lower_bound,
     )
 

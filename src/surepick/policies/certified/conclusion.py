@@ -136,7 +136,7 @@ def concluded(
         alarms: what the checks found in it.
     """
     epochs, num_arms = state.epochs, len(seen.counts)
-    if plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0):
+    if plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0):
         for candidate in (plan.candidate, *also):  # before the batch: lines 5 and 6
             epochs = opened(epochs, candidate, num_arms)
     everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)

@@ -120,7 +120,7 @@ class CertifiedElimination:
             round=state.round,
             counts=self._checkable(aim.dim, round_design(design.weights, total)),
             dim=embedded.dim,
-            value=design.value,
+            predicted_pulls=design.value,
             lower_bound=design.lower_bound,
             misspecification=embedded.misspecification,
             candidate=aim.candidate,
@@ -163,7 +163,7 @@ class CertifiedElimination:
             round=round_number,
             counts=self._checkable(dim, counts),
             dim=embedded.dim,
-            value=design.value,
+            design_value=design.value,
             lower_bound=design.lower_bound,
             misspecification=embedded.misspecification,
         )

@@ -161,7 +161,7 @@ class CertifiedNeural:
             round=state.round,
             counts=counts + self._reserved(aim.embedded, counts),
             dim=used.dim,
-            value=aim.predicted,
+            predicted_pulls=aim.predicted,
             misspecification=used.misspecification,
             candidate=aim.candidate,
         )
@@ -188,7 +188,7 @@ class CertifiedNeural:
         """Whether the batch is evidence for some candidate."""
         if seen.total == 0 or state.epochs:
             return seen.total > 0
-        return plan.candidate is not None and opens(state, plan.candidate, plan.value or 0.0)
+        return plan.candidate is not None and opens(state, plan.candidate, plan.predicted_pulls or 0.0)
 
     def claim(self, state: CertifiedState) -> Claim:
         used = state.compressed

@@ -204,7 +204,7 @@ def open_round(
         round=state.round,
         counts=counts,
         dim=embedded.dim,
-        value=design.value,
+        design_value=design.value,
         lower_bound=design.lower_bound,
         misspecification=embedded.misspecification,
     )
@@ -227,7 +227,7 @@ def _look(plan: Plan, allocation: IntArray, look: int, looks: int) -> Plan:
         looks=looks,
         allocation=allocation,
         dim=plan.dim,
-        value=plan.value,
+        design_value=plan.design_value,
         lower_bound=plan.lower_bound,
         misspecification=plan.misspecification,
     )

@@ -67,7 +67,9 @@ class MeansNeuralRule:
         total = self.rule.pulls(state.round, dim=dim, value=design.value)
         counts = np.zeros(num_arms, np.int64)
         counts[state.active] = math.ceil(total / dim)
-        return Plan(round=state.round, counts=counts, dim=dim, value=design.value, lower_bound=design.lower_bound)
+        return Plan(
+            round=state.round, counts=counts, dim=dim, design_value=design.value, lower_bound=design.lower_bound
+        )
 
     def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
         means, measured = seen.means, seen.counts > 0

@@ -125,7 +125,7 @@ class NeuralElimination:
             round=k,
             counts=self._rounded(design, embedded, active, total),  # Alg. 2, line 6
             dim=dim,
-            value=design.value,
+            design_value=design.value,
             lower_bound=design.lower_bound,
             misspecification=embedded.misspecification,
         )
@@ -166,7 +166,7 @@ class NeuralElimination:
         """Whether eps-bar left next to nothing of the arms: with one dimension, or a design value near 0, any
         difference would seem known after a few pulls."""
         wanted = self._dimension(arms.spectrum(self._trained(arms, state.seen).weights))
-        value = plan.value or 0.0
+        value = plan.design_value or 0.0
         if arms.num_distinct <= 2 or (wanted > 1 and value >= LEAST_VALUE):
             return ()
         kept = f"{wanted} dimension{'s' if wanted > 1 else ''}"

@@ -16,9 +16,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
-from surepick.core.plan import Lease, Plan
+from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
-from surepick.studies.logs.leases import Clock
+from surepick.studies.logs.leases import Clock, Lease
 
 INDEPENDENT_OF_VALUE = "independent-of-value"
 

@@ -1,4 +1,4 @@
-"""Leases: how long they last, and the only clock of the library."""
+"""Leases: who measures what and until when, the keys of their pulls, and the only clock of the library."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -17,6 +18,28 @@ LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
 BEYOND = (OSError, OverflowError, ValueError)  # what a damaged time causes, each on another platform
 NO_TIME = "a time of no calendar"
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+@record
+class Lease:
+    """Who measures a part of a plan, and until when it is theirs.
+
+    Args:
+        number: serial number of the lease among those of the plan, from 1.
+        plan: number of the plan in its study, from 1.
+        worker: who measures.
+        until: seconds since 1970 (UTC); what is missing then is offered to others.
+    """
+
+    number: int
+    plan: int
+    worker: str
+    until: float
+
+
+def pull_key(plan: int, ordinal: int, name: str) -> str:
+    """The key of one leased pull of the arm of that name."""
+    return f"p{plan}.{ordinal}@{name}"
 
 
 def system_clock() -> float:

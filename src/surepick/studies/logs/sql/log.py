@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import get_ident
 from typing import Any, TypeVar
 
@@ -144,7 +143,7 @@ class SqlLog:
             there = self._plan(planned.number)
             if there is not None:
                 return there
-            text = to_json(replace(planned.plan, ids=None))
+            text = to_json(planned.plan, sparse=True)
             row = {
                 "number": planned.number,
                 "plan": text,
@@ -393,9 +392,9 @@ class SqlLog:
         return {
             "plan": decision.plan,
             "round": 0 if decision.row is None else decision.row.round,
-            "state": decision.state if isinstance(decision.state, str) else to_json(decision.state),
-            "seen": to_json(decision.seen),
-            "trace": to_json(decision.row),
+            "state": decision.state if isinstance(decision.state, str) else to_json(decision.state, sparse=True),
+            "seen": to_json(decision.seen, sparse=True),
+            "trace": to_json(decision.row, sparse=True),
             "circumstances": to_json(decision.circumstances),
             "leader": decision.leader,
             "stopped": int(decision.stopped),
@@ -466,10 +465,16 @@ class SqlLog:
                 verdict=row.verdict,
                 leader=int(row.leader),
                 seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
-                row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
+                row=None if row.trace == "null" else self._row_of(int(row.plan), row.trace),
                 circumstances=self._read(Circumstances, row.circumstances, f"decision {row.plan}"),
                 at=float(row.decided_at),
             )
+
+    def _row_of(self, number: int, text: str) -> RoundRecord:
+        """A row of the trace; one that an earlier version wrote has the values of its plan."""
+        row = self._read(RoundRecord, text, f"decision {number}")
+        planned = self._plan(number) if '"value":' in text else None
+        return row if planned is None else row.with_values_of(planned.plan)
 
     def _read(self, kind: type[T], text: str, what: str) -> T:
         """A record of a row, which is named if it cannot be read."""

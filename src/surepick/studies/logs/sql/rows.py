@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy.engine import Row
 
-from surepick.core.plan import Lease
 from surepick.studies.logs.base import Event, Leased
+from surepick.studies.logs.leases import Lease
 
 
 def check_arms(arms: Sequence[int], num_arms: int) -> None:

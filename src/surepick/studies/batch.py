@@ -1,0 +1,72 @@
+"""What a study wants measured next: a plan with the ids of its arms, or the part of it that a worker leased."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+from surepick.core.arrays import IntArray, freeze, record
+from surepick.core.plan import Plan
+from surepick.errors import OutOfTurn
+from surepick.studies.logs.leases import Lease, pull_key
+
+
+@record
+class Batch(Plan):
+    """A plan, or a part of it, as those who measure need it.
+
+    Args:
+        ids: ids of the arms, K of them.
+        number: number of the plan in its study, from 1.
+        lease: who measures these pulls, if they were leased.
+        ordinals: number of each leased pull among all that were ever leased of its arm in the plan, from 0, arm by
+            arm, shape (total,); a pull that is leased again has a new one. None if nothing is leased.
+        (the others): as in `Plan`; `counts` are the pulls of this part.
+    """
+
+    ids: tuple[str, ...] = ()
+    number: int = 0
+    lease: Lease | None = None
+    ordinals: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        Plan.__post_init__(self)
+        freeze(self, ordinals=np.int64)
+
+    @staticmethod
+    def of(
+        plan: Plan,
+        ids: tuple[str, ...],
+        number: int,
+        *,
+        counts: IntArray | None = None,
+        lease: Lease | None = None,
+        ordinals: IntArray | None = None,
+    ) -> Batch:
+        """The batch of a plan: all of it, or the part with these counts."""
+        decided = {field.name: getattr(plan, field.name) for field in fields(Plan)}
+        if counts is not None:
+            decided["counts"] = counts
+        return Batch(**decided, ids=ids, number=number, lease=lease, ordinals=ordinals)
+
+    def table(self) -> list[tuple[str, int]]:
+        """[(id, pulls)] of the arms to be pulled."""
+        return [(self.ids[arm], int(self.counts[arm])) for arm in np.flatnonzero(self.counts).tolist()]
+
+    def pulls(self) -> list[str]:
+        """The ids, one a pull, arm by arm: `tell(batch, rewards)` takes the rewards in this order."""
+        return [self.ids[arm] for arm in np.repeat(np.arange(len(self.counts)), self.counts).tolist()]
+
+    def keys(self) -> list[tuple[str, str]]:
+        """[(id, key)], one row a pull, of a leased batch: report each result with its key, and it counts once.
+
+        Raises:
+            OutOfTurn: the batch is not leased.
+        """
+        if self.total == 0:
+            return []
+        if self.lease is None or self.ordinals is None:
+            raise OutOfTurn("only leased pulls have keys; lease(worker=...) gives some.")
+        plan, ordinals = self.lease.plan, self.ordinals.tolist()
+        return [(name, pull_key(plan, ordinal, name)) for name, ordinal in zip(self.pulls(), ordinals, strict=True)]

@@ -80,7 +80,7 @@ def looks(study: sp.Study):
     """(active before, the step, its intervals) of each look, folded anew."""
     state, intervals, active = study.policy.init(), None, np.arange(len(FEATURES))
     for planned in study.log.plans():
-        if planned.number > study.fold.settle().decision.plan:
+        if planned.number > study.replay.settle().decision.plan:
             return
         (results,) = study.log.results(planned.number)
         seen = Observations(planned.plan.counts, np.zeros(len(FEATURES)), np.zeros(len(FEATURES)))

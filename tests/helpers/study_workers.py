@@ -30,9 +30,9 @@ import sqlalchemy as sa
 
 import surepick as sp
 from surepick.core.random_streams import stream
+from surepick.studies import replay as replays
 from surepick.studies.database import open_study, resume_study
 from surepick.studies.logs.sql.log import SqlLog
-from surepick.studies.replay import Fold
 
 WORKERS = ("ann", "bob")
 SUBJECTS = {  # policy, options, arms, features, epsilon, sigma
@@ -142,13 +142,8 @@ PLACE = Place()
 
 def watch(policies: tuple[type, ...]) -> None:
     """Have every point between and inside the commits reported; what is done there stays as it is."""
-    turn, insert, event, add_plan, judged = (
-        SqlLog.turn,
-        SqlLog._insert,
-        SqlLog.add_event,
-        SqlLog.add_plan,
-        Fold.judged_from,
-    )
+    turn, insert, event, add_plan = SqlLog.turn, SqlLog._insert, SqlLog.add_event, SqlLog.add_plan
+    closed_plan, decision_on = replays.closed_plan, replays.decision_on
 
     @contextmanager
     def watched_turn(log: SqlLog) -> Iterator[None]:
@@ -172,14 +167,18 @@ def watch(policies: tuple[type, ...]) -> None:
         PLACE.reach("designed")
         return add_plan(log, *values)
 
-    def watched_judgement(fold: Fold, *values: Any) -> Any:
+    def watched_reading(*values: Any, **named: Any) -> Any:
         PLACE.reach("judging")
-        decision = judged(fold, *values)
+        return closed_plan(*values, **named)
+
+    def watched_decision(*values: Any, **named: Any) -> Any:
+        decision = decision_on(*values, **named)
         PLACE.reach("judged")
         return decision
 
     SqlLog.turn, SqlLog._insert, SqlLog.add_event = watched_turn, watched_insert, watched_event
-    SqlLog.add_plan, Fold.judged_from = watched_plan, watched_judgement
+    SqlLog.add_plan = watched_plan
+    replays.closed_plan, replays.decision_on = watched_reading, watched_decision
     sa.event.listen(sa.engine.Engine, "commit", lambda connection: PLACE.reach("committing"))
     for policy in policies:
         _watch_asking(policy)

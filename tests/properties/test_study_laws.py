@@ -13,8 +13,7 @@ from surepick.core.diff import first_difference
 from surepick.core.json import encode, to_json
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
-from surepick.studies import recording
-from surepick.studies import replay as fold
+from surepick.studies import recording, replay
 from surepick.studies.database import resume_study
 from surepick.studies.logs.memory import MemoryLog
 
@@ -221,7 +220,7 @@ def test_retries_that_count_again_would_be_noticed(name, monkeypatch):
 
 
 def test_sums_in_order_of_arrival_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(fold, "received", added_as_they_came)
+    monkeypatch.setattr(replay, "received", added_as_they_came)
     assert all(fails("action-elimination", seed) for seed in range(5))
 
 

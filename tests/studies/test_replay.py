@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.policies.certified.elimination import CertifiedElimination
-from surepick.studies import replay as fold
+from surepick.studies import replay
 
 MEANS = {"a": 0.9, "b": 0.2, "c": 0.5}
 
@@ -67,7 +67,7 @@ def test_both_folds_give_the_same_document(url, tmp_path):
     assert json.loads((tmp_path / "answer.json").read_text())["verdict"] == "certified"
 
 
-def test_the_one_fold_finds_what_does_not_follow(url, tmp_path):
+def test_the_one_replay_finds_what_does_not_follow(url, tmp_path):
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE observation SET sum = sum + 0.001 WHERE plan = 1 AND arm = 0")
     connection.close()
@@ -78,13 +78,13 @@ def test_the_one_fold_finds_what_does_not_follow(url, tmp_path):
 
 def test_a_state_that_was_computed_here_is_not_read_back(sqlite_url, monkeypatch):
     read: list[type] = []
-    decode = fold.from_json
+    decode = replay.from_json
 
     def reading(kind, text):
         read.append(kind)
         return decode(kind, text)
 
-    monkeypatch.setattr(fold, "from_json", reading)
+    monkeypatch.setattr(replay, "from_json", reading)
     arms = sp.Arms([[0.0], [1.0], [2.0]], tuple(MEANS))
     policy = sp.make_policy("certified-independent", arms, epsilon=0.3, delta=0.05, noise=sp.Bounded(0, 1))
     study = sp.create_study(sqlite_url, "paint", arms, policy)

@@ -26,7 +26,6 @@ from surepick.core.comparisons import Intervals
 from surepick.core.diff import first_difference
 from surepick.core.files import write_whole
 from surepick.core.json import encode
-from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
@@ -34,10 +33,9 @@ from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.studies.audit import Audit, audited
 from surepick.studies.deviations import EarlyEnd
-from surepick.studies.logs.base import Circumstances
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
-from surepick.studies.replay import steps_of
+from surepick.studies.replay import Closed, Judged, in_order, replay
 from surepick.studies.study import Study, answer_of
 from surepick.studies.validation import received
 
@@ -48,23 +46,6 @@ QUICK_PLANS = 50
 LARGEST_QUICK_DESIGN = 30_000
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One plan that was judged.
-
-    Args:
-        number: of the plan in its study.
-        plan: what was asked.
-        seen: what was received, in the policy's sign.
-        circumstances: how it was carried out.
-    """
-
-    number: int
-    plan: Plan
-    seen: Observations
-    circumstances: Circumstances
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +71,7 @@ class Facts:
     arms: Arms
     policy: Policy[Any]
     minimize: bool
-    looks: tuple[Look, ...]
+    looks: tuple[Closed, ...]
     end: EarlyEnd | None
 
 
@@ -101,7 +82,7 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
         study: of which nothing is shown that its open plan was told.
         name: what the study is called.
         check: compare each stored decision with what follows from what was told, as `open_study` does; in the same
-            fold, for studies that were opened without.
+            replay, for studies that were opened without.
 
     Raises:
         StorageError: two looks at a log that others write to did not agree, or, with `check`, as `open_study`.
@@ -124,7 +105,7 @@ def _certificate_document(study: Study, name: str | None, checked: Audit | None)
         end=study.early_end(),
     )
     repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
-    document = document_of(facts, watch=repeated.watch, steps=None if checked is None else checked.steps)
+    document = document_of(facts, watch=repeated.watch, replayed=None if checked is None else checked.replayed)
     return sealed({**document, "reproduced": repeated.equal})
 
 
@@ -175,7 +156,7 @@ def version() -> str:
     return surepick.__version__
 
 
-def _looks(study: Study) -> tuple[Look, ...]:
+def _looks(study: Study) -> tuple[Closed, ...]:
     judged = [decision for decision in study.log.decisions() if decision.plan > 0]
     plans = {planned.number: planned.plan for planned in study.log.plans()}
     looks = []
@@ -185,7 +166,7 @@ def _looks(study: Study) -> tuple[Look, ...]:
             raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
         if seen is None:  # a log in memory keeps the rows and the latest sums
             seen = received(study.log.results(decision.plan), len(study.ids), minimize=study.minimize)
-        looks.append(Look(decision.plan, plan, seen, decision.circumstances))
+        looks.append(Closed(decision.plan, plan, seen, decision.deviations))
     return tuple(looks)
 
 
@@ -193,7 +174,7 @@ def _looks(study: Study) -> tuple[Look, ...]:
 
 
 class Repeated:
-    """Plans computed again while a study is folded.
+    """Plans computed again while a study is replayed.
 
     Args:
         policy: asks.
@@ -205,7 +186,7 @@ class Repeated:
         self.equal = 0
         self._policy = policy
 
-    def watch(self, look: Look, state: Any) -> None:
+    def watch(self, look: Closed, state: Any) -> None:
         """Count the plan if all before it and it itself come out equal."""
         if look.number == self.equal + 1 <= self.most and not stopped(self._policy, state):
             self.equal += not plan_difference(look.plan, self._policy.ask(state))
@@ -237,15 +218,15 @@ def quick_plans(policy: Policy[Any], number: int) -> int:
 def document_of(
     facts: Facts,
     *,
-    watch: Callable[[Look, Any], None] | None = None,
-    steps: Iterable[tuple[Any, Step[Any]]] | None = None,
+    watch: Callable[[Closed, Any], None] | None = None,
+    replayed: Iterable[Judged] | None = None,
 ) -> dict[str, Any]:
     """The certificate that follows from the facts.
 
     Args:
         facts: what it rests on.
         watch: called with each look and the policy's state before it.
-        steps: (the policy's state before, its step) of each look, if they are computed anyway.
+        replayed: the looks as the policy judged them, if they are computed anyway.
 
     Raises:
         ValueError: the facts contradict each other.
@@ -255,11 +236,11 @@ def document_of(
     rounds: dict[int, list[dict[str, Any]]] = {}
     rows: dict[int, RoundRecord] = {}
     last = LastIntervals(arms.num_arms)
-    for look, (before, step) in zip(
-        facts.looks, steps_of(policy, facts.looks) if steps is None else steps, strict=True
-    ):
+    judged = replay(policy, in_order(facts.looks)) if replayed is None else replayed
+    for look, one in zip(facts.looks, judged, strict=True):
+        step = one.step
         if watch is not None:
-            watch(look, before)
+            watch(look, one.before)
         intervals = None if step.deciding is None else step.deciding(intervals)
         if intervals is not None:
             last.add(look.number, intervals, np.union1d(active, step.record.active))
@@ -275,7 +256,7 @@ def document_of(
         state,
         minimize=facts.minimize,
         rounds=tuple(rows[number] for number in sorted(rows)),
-        circumstances=[look.circumstances for look in facts.looks],
+        deviations=[look.deviations for look in facts.looks],
         end=facts.end,
     )
     candidates = _arms_entry(arms)
@@ -323,7 +304,7 @@ def _arms_entry(arms: Arms) -> dict[str, Any]:
 
 
 def _look_entry(
-    facts: Facts, look: Look, step: Step[Any], intervals: Intervals | None, active: IntArray
+    facts: Facts, look: Closed, step: Step[Any], intervals: Intervals | None, active: IntArray
 ) -> dict[str, Any]:
     plan, row, ids = look.plan, step.record, facts.arms.ids
     joined = np.setdiff1d(row.active, active)
@@ -340,8 +321,8 @@ def _look_entry(
         "allocation": None if plan.allocation is None else sparse(plan.allocation),
         "told": told_of(look.seen, minimize=facts.minimize),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
-        "repeated": look.circumstances.repeated,
-        "abandoned": list(look.circumstances.abandoned),
+        "repeated": look.deviations.repeated,
+        "abandoned": list(look.deviations.abandoned),
         **_outcome(row, facts.arms),
         "width": widths_of(intervals),
         "left": _left(np.setdiff1d(active, row.active), intervals, facts.arms.num_arms),

@@ -105,7 +105,7 @@ def verify_certificate(
 ) -> Verification:
     """Compute again all that a certificate states, from what was told.
 
-    The study is folded anew, plan by plan, by a policy built from the file; words, counts, candidates and verdicts must
+    The study is replayed, plan by plan, by a policy built from the file; words, counts, candidates and verdicts must
     be equal, numbers equal within 1e-9 of their size. Where this process rounds as the one that wrote the file, and the
     versions are equal, the plans that came out equal there must come out equal here. Elsewhere another design is as
     good as the one that was used: then the stored bracket of its value must be compatible with the one found here. The
@@ -228,7 +228,7 @@ def _recompute(
             words = f"{times(told, 'measurement')} in {plans}; {missing:,} more were asked, and given up with a reason"
         return words
 
-    def fold() -> str:
+    def replay() -> str:
         quick = quick_plans(box["policy"], len(box["facts"].looks))
         plans = Plans(box["facts"], quick if most_plans is None else most_plans)
         box["again"], box["plans"] = document_of(box["facts"], watch=plans.watch), plans
@@ -238,7 +238,7 @@ def _recompute(
         ("the candidates and their features", choose_arms),
         ("the policy", choose_policy),
         ("what was told", read_told),
-        ("the decisions", fold),
+        ("the decisions", replay),
     )
     for what, step in steps:
         if not found.attempt(what, step):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surepick.certificates.columns import dense
-from surepick.certificates.document import Facts, Look
+from surepick.certificates.document import Facts
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.json import encode
@@ -18,7 +18,8 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import Policy, spec_of
 from surepick.studies.deviations import EarlyEnd
-from surepick.studies.logs.base import Circumstances
+from surepick.studies.logs.base import Deviations
+from surepick.studies.replay import Closed
 from surepick.studies.validation import check_sums
 
 WHOLE = {"plan": 1, "look": 1, "looks": 1, "dim": 0, "repeated": 0}  # of a look -> the least that it can be
@@ -81,7 +82,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
     Raises:
         ValueError, LookupError, TypeError, InvalidInput: something is missing, of another kind, or impossible.
     """
-    _check_circumstances(document)
+    _check_texts(document)
     minimize = document["minimize"]
     if not isinstance(minimize, bool):
         raise ValueError("minimize is neither true nor false")
@@ -104,8 +105,8 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
     )
 
 
-def _check_circumstances(document: Mapping[str, Any]) -> None:
-    """Refuse circumstances that are no text, or no arithmetic."""
+def _check_texts(document: Mapping[str, Any]) -> None:
+    """Refuse texts that are no text, or no arithmetic."""
     texts = {name: document[name] for name in ("made_by", "arithmetic")}
     texts["study"] = "" if document["study"] is None else document["study"]
     wrong = [name for name, text in texts.items() if not isinstance(text, str)]
@@ -146,7 +147,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Look]:
+def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Closed]:
     index = {name: arm for arm, name in enumerate(arms.ids)}
     for entry in rounds:
         if type(entry["round"]) is not int or not 1 <= entry["round"] <= LARGEST:
@@ -173,8 +174,8 @@ def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any],
                 candidate=None if look["candidate"] is None else index[look["candidate"]],
             )
             abandoned = tuple(look["abandoned"])
-            came = Circumstances(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
-            yield Look(number, plan, seen, came)
+            came = Deviations(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
+            yield Closed(number, plan, seen, came)
 
 
 def _check_look(look: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from surepick.certificates.document import Facts, Look, plan_difference, version
+from surepick.certificates.document import Facts, plan_difference, version
 from surepick.certificates.fingerprint import arithmetic
 from surepick.certificates.lines import Line
 from surepick.core.diff import TOLERANCE
@@ -15,6 +15,7 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.designs import design_value
 from surepick.policies.base import Policy, stopped
+from surepick.studies.replay import Closed
 from surepick.text import printable
 
 SLOW = "their designs take long (--every-plan), and the promise does not rest on them"
@@ -28,7 +29,7 @@ def written_here(facts: Facts) -> bool:
 
 
 class Plans:
-    """The plans, computed again while the study is folded, or their brackets checked.
+    """The plans, computed again while the study is replayed, or their brackets checked.
 
     `here`: whether this process rounds as the one that wrote the certificate.
 
@@ -45,7 +46,7 @@ class Plans:
         self._done = 0
         self._wrong: list[str] = []
 
-    def watch(self, look: Look, state: Any) -> None:
+    def watch(self, look: Closed, state: Any) -> None:
         """Compare one plan with what the policy asks in that state."""
         policy = self._facts.policy
         if stopped(policy, state):

@@ -16,6 +16,7 @@ from surepick.core.step import RoundRecord
 from surepick.noise import Noise, scales
 from surepick.policies.base import Policy, Rounds, stopped
 from surepick.policies.certificate import certificate_of
+from surepick.studies.replay import Closed, replay
 
 FEWEST_REHEARSALS, MOST_REHEARSALS = 8, 200
 STANDARD_ERROR = 0.06
@@ -58,7 +59,7 @@ def rehearse(
     runs: list[Rehearsal] = []
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
-        runs.append(_fold(policy, limit, opening, _Rewards(means, policy.problem.noise, sign, rng)))
+        runs.append(_simulated(policy, limit, opening, _Rewards(means, policy.problem.noise, sign, rng)))
         if sum(bool(run.hopeless) for run in runs) == 2:
             break
         totals = np.array([run.total for run in runs], dtype=np.float64)
@@ -110,14 +111,14 @@ def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> Rehearsal:
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
     if not policy.traits.eliminates:
-        return _dearest_of_equals(policy, limit, _fold(policy, limit, (), equal), seed)
+        return _dearest_of_equals(policy, limit, _simulated(policy, limit, (), equal), seed)
     if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
-        return _fold(policy, limit, (), equal)
+        return _simulated(policy, limit, (), equal)
     enduring: Policy[Any] = replace(policy, stopping="rounds")  # type: ignore[type-var]
-    run = _fold(enduring, limit, (), equal, planned)
+    run = _simulated(enduring, limit, (), equal, planned)
     if run.cut or planned.accuracy(planned.num_rounds) > planned.epsilon:
         return run
-    last = _fold(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
+    last = _simulated(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
     return replace(run, verdict=last.verdict, reason=last.reason)
 
 
@@ -135,7 +136,7 @@ def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: 
     means = np.full(policy.problem.num_arms, middle)
     opening = quiet.plans[:1]
     runs = [
-        _fold(
+        _simulated(
             policy,
             limit,
             opening,
@@ -147,45 +148,86 @@ def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: 
     return replace(dearest, verdict=quiet.verdict, reason=quiet.reason)
 
 
-def _fold(
+class _Simulation:
+    """The closed plans of one study whose rewards are made up, as `replay` wants them.
+
+    Args:
+        policy: asks.
+        limit: the pulls that may be spent.
+        known: what it asks first, if that is known.
+        rewards: give the results.
+        certain: the study ends after the look at which the promise of these rounds alone certifies.
+    """
+
+    def __init__(
+        self,
+        policy: Policy[Any],
+        limit: int,
+        known: tuple[Plan, ...],
+        rewards: _Rewards | _Equal,
+        certain: Rounds | None = None,
+    ) -> None:
+        self._policy = policy
+        self._limit = limit
+        self._known = known
+        self._rewards = rewards
+        self._certain = certain
+        self._doubted = False
+        self.plans: list[Plan] = []
+        self.total = 0
+        self.cut = self.hopeless = ""
+
+    def next_plan(self, state: Any) -> Closed | None:
+        """What the policy asks in that state, measured; None at the end of the study."""
+        number = len(self.plans)
+        if stopped(self._policy, state) or self._promise_kept() or self._beyond_help(state, number):
+            return None
+        plan = self._known[number] if number < len(self._known) else self._policy.ask(state)
+        if self.total + plan.total > self._limit or number == MOST_PLANS:
+            self.cut = f"after {self.total:,} pulls, before it stopped by itself"
+            return None
+        self.plans.append(plan)
+        self.total += plan.total
+        return Closed(number + 1, plan, self._rewards.draw(plan.counts))
+
+    def _promise_kept(self) -> bool:
+        if self._certain is None or not self.plans:
+            return False
+        last, rounds = self.plans[-1], self._certain
+        return rounds.accuracy(last.round) * math.sqrt(last.looks / last.look) <= rounds.epsilon
+
+    def _beyond_help(self, state: Any, number: int) -> bool:
+        """Whether the certificate said twice that more pulls would not help."""
+        if number < FIRST_DOUBT or number.bit_count() != 1:  # 16, 32, 64, ...: seldom, as it costs as much as a plan
+            return False
+        _, _, why = certificate_of(self._policy, state).reason.partition(NO_HELP)
+        if why and self._doubted:
+            self.hopeless = why
+        self._doubted = bool(why)
+        return self.hopeless != ""
+
+
+def _simulated(
     policy: Policy[Any],
     limit: int,
     known: tuple[Plan, ...],
     rewards: _Rewards | _Equal,
     certain: Rounds | None = None,
 ) -> Rehearsal:
-    """One study; with `certain` it ends after the look at which the promise of the rounds alone certifies."""
-    state = policy.init()
-    last: dict[int, tuple[Plan, RoundRecord]] = {}
-    asked: list[Plan] = []
-    total, cut, ended, doubted, hopeless = 0, "", False, False, ""
-    for number in range(MOST_PLANS + 1):
-        if ended or stopped(policy, state):
-            break
-        if number >= FIRST_DOUBT and number.bit_count() == 1:  # 16, 32, 64, ...: seldom, as it costs as much as a plan
-            _, _, why = certificate_of(policy, state).reason.partition(NO_HELP)
-            if why and doubted:
-                hopeless = why
-                break
-            doubted = bool(why)
-        plan = known[number] if number < len(known) else policy.ask(state)
-        if total + plan.total > limit or number == MOST_PLANS:
-            cut = f"after {total:,} pulls, before it stopped by itself"
-            break
-        step = policy.tell(state, plan, rewards.draw(plan.counts))
-        state, total = step.state, total + plan.total
-        last[plan.round] = (plan, step.record)
-        asked.append(plan)
-        if certain is not None:
-            ended = certain.accuracy(plan.round) * math.sqrt(plan.looks / plan.look) <= certain.epsilon
+    """One study, from its start to its end; the arguments are those of `_Simulation`."""
+    study = _Simulation(policy, limit, known, rewards, certain)
+    state, last = policy.init(), {}
+    for judged in replay(policy, study.next_plan, state=state):
+        state = judged.step.state
+        last[judged.closed.plan.round] = (judged.closed.plan, judged.step.record)
     answer = certificate_of(policy, state)
     return Rehearsal(
         rounds=tuple(last.values()),
-        plans=tuple(asked),
-        total=total,
+        plans=tuple(study.plans),
+        total=study.total,
         recommended=answer.arm,
         verdict=answer.verdict,
         reason=answer.reason,
-        cut=cut,
-        hopeless=hopeless,
+        cut=study.cut,
+        hopeless=study.hopeless,
     )

@@ -2,8 +2,8 @@
 
 from surepick.studies.logs.base import (
     INDEPENDENT_OF_VALUE,
-    Circumstances,
     Decision,
+    Deviations,
     Event,
     Leased,
     Log,
@@ -16,8 +16,8 @@ from surepick.studies.study import Study
 
 __all__ = [
     "INDEPENDENT_OF_VALUE",
-    "Circumstances",
     "Decision",
+    "Deviations",
     "Event",
     "Leased",
     "Log",

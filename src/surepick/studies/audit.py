@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from surepick.core.diff import TOLERANCE, first_difference
 from surepick.core.json import from_json
-from surepick.core.step import Step
 from surepick.errors import StorageError, SurepickError
 from surepick.studies.logs.base import Decision, Planned
 from surepick.studies.logs.legible import UNREADABLE, Illegible
-from surepick.studies.open_plan import Board
+from surepick.studies.open_plan import OpenPlan
+from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
 from surepick.studies.study import Study
 
 Row = TypeVar("Row")
@@ -25,64 +25,68 @@ ALTERED = (
 )
 
 
-COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "circumstances")
+COMPARED = ("state", "stopped", "verdict", "leader", "seen", "row", "deviations")
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What follows from what was told, computed while it is gone through.
+    """What follows from what was recorded, computed while one goes through it.
 
     Args:
         judged: number of the last plan that was judged when the log was read.
-        steps: (the policy's state before, its step) of each plan that was judged, in order. Going on raises a
-            StorageError where a decision does not follow; to the end, so that nothing is left out.
+        replayed: the plans that were judged, in order. Going on raises a StorageError where a decision does not follow;
+            go to the end, so that nothing is left out.
     """
 
     judged: int
-    steps: Iterator[tuple[Any, Step[Any]]]
+    replayed: Iterator[Judged]
 
 
 def audit(study: Study, name: str, *, tolerance: float = TOLERANCE) -> None:
-    """Fold the log from its start, with the stored plans, and compare each decision with the stored one.
+    """Replay the log from its start, with the stored plans, and compare each decision with the stored one.
 
     Discrete content (arms, counts, dimensions, verdicts, words) must be equal, numbers within `tolerance`, relative.
 
     Raises:
-        StorageError: a decision does not follow from what was told; the row and what differs are named.
+        StorageError: a decision does not follow from what was recorded; the row and what differs are named.
     """
-    for _ in audited(study, name, tolerance=tolerance).steps:
+    for _ in audited(study, name, tolerance=tolerance).replayed:
         pass
 
 
 def audited(study: Study, name: str, *, tolerance: float = TOLERANCE) -> Audit:
-    """As `audit`, for those who need the steps too: the log is read now, and folded while the steps are gone through.
+    """As `audit`, for those who need the replay too: the log is read now, and replayed while one goes through it.
 
     Raises:
         StorageError: a row cannot be read.
     """
-    _ = study.policy  # built before the fold: what is wrong with the policy is not wrong with the log
+    _ = study.policy  # built before the replay: what is wrong with the policy is not wrong with the log
     stored = _all(study.log.decisions(), "decision", 0, name)  # before the plans: others may go on between two looks
     plans = _all(study.log.plans(), "plan", 1, name)
     study.log.check_rows()
-    return Audit(max((decision.plan for decision in stored), default=0), _steps(study, name, stored, plans, tolerance))
+    judged = max((decision.plan for decision in stored), default=0)
+    return Audit(judged, _replayed(study, name, stored, plans, tolerance))
 
 
-def _steps(
+def _replayed(
     study: Study, name: str, stored: list[Decision], plans: list[Planned], tolerance: float
-) -> Iterator[tuple[Any, Step[Any]]]:
-    before: Decision | None = None
+) -> Iterator[Judged]:
+    policy, doubtful = study.policy, False
+    closed = (_closed(study, planned, name) for planned in plans)
+    steps = replay(policy, in_order(closed))
     for planned, decision in zip_longest([None, *plans], stored):
         if decision is None:  # the plan is open, or closed and not judged yet
             _check_closing(study, planned, name)
             break
         if planned is None and decision.plan > 0:
             raise StorageError(f"study {name!r}: decision {decision.plan} is on a plan that is not there.")
-        step: Step[Any] | None = None
+        judged: Judged | None = None
         try:
-            if planned is None or before is None:
-                again = study.fold.decided(0, study.policy.init())
+            if planned is None:
+                again = first_decision(policy)
             else:
-                again, step = _judged(study, before, planned, name)
+                judged = next(steps)
+                again = decision_on(policy, judged, doubtful=doubtful)
             difference = _difference(decision, again, tolerance)
         except (SurepickError, *UNREADABLE) as error:
             if isinstance(error, StorageError) and not isinstance(error, Illegible):
@@ -95,9 +99,9 @@ def _steps(
             raise StorageError(
                 f"study {name!r}: decision {decision.plan} does not follow from what was told: {difference}. {ALTERED}"
             )
-        if before is not None and step is not None:
-            yield before.state, step
-        before = again
+        if judged is not None:
+            yield judged
+        doubtful = again.deviations.doubtful
 
 
 def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
@@ -116,13 +120,13 @@ def _cause(error: Exception) -> object:
     return error.__cause__ if isinstance(error, Illegible) else error
 
 
-def _judged(study: Study, before: Decision, planned: Planned, name: str) -> tuple[Decision, Step[Any]]:
-    """The decision on a plan that is closed, and the step that it rests on."""
-    board = _board(study, planned)
-    if not board.closed:
+def _closed(study: Study, planned: Planned, name: str) -> Closed:
+    """A plan that must be closed, and complete."""
+    open_plan = _open_plan(study, planned)
+    if not open_plan.closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
-    _check_complete(board, name)
-    return study.fold.judged_from(before.state, before.circumstances.doubtful, planned, board)
+    _check_complete(open_plan, name)
+    return closed_plan(study.log, open_plan, len(study.ids), minimize=study.minimize)
 
 
 def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
@@ -130,27 +134,27 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
     if planned is None:
         return
     try:
-        board = _board(study, planned)
+        open_plan = _open_plan(study, planned)
     except (Illegible, *UNREADABLE) as error:
         raise StorageError(
             f"study {name!r}: what was told of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
         ) from error
-    if board.closed:
-        _check_complete(board, name)
+    if open_plan.closed:
+        _check_complete(open_plan, name)
 
 
-def _board(study: Study, planned: Planned) -> Board:
-    board = Board.of(planned)
-    board.add(study.log.arrivals(planned.number))
-    return board
+def _open_plan(study: Study, planned: Planned) -> OpenPlan:
+    open_plan = OpenPlan.of(planned)
+    open_plan.add(study.log.arrivals(planned.number))
+    return open_plan
 
 
-def _check_complete(board: Board, name: str) -> None:
-    wanting = int(board.missing.sum())
+def _check_complete(open_plan: OpenPlan, name: str) -> None:
+    wanting = int(open_plan.missing.sum())
     if wanting:
         raise StorageError(
-            f"study {name!r}: plan {board.planned.number} is closed, and {wanting} of the measurements that it asks "
-            f"for were neither told nor abandoned. {ALTERED}"
+            f"study {name!r}: plan {open_plan.planned.number} is closed, and {wanting} of the measurements that it "
+            f"asks for were neither told nor abandoned. {ALTERED}"
         )
 
 

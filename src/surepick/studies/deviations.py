@@ -8,36 +8,34 @@ from dataclasses import replace
 from surepick.core.arrays import record
 from surepick.core.certificate import Certificate
 from surepick.core.plan import Plan
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Circumstances, Event
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Deviations, Event
 from surepick.studies.logs.leases import to_the_minute
 from surepick.studies.progress import times
 
 
-def with_circumstances(
-    answer: Certificate, prepared: tuple[str, ...], circumstances: Sequence[Circumstances]
-) -> Certificate:
+def with_deviations(answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations]) -> Certificate:
     """The answer with prepared features, surplus, repeated and missing results among its assumptions.
 
     Missing results become an assumption when they are declared to be independent of their values, and otherwise take
     the theorem away.
     """
-    return _with_missing(_with_facts(answer, prepared, circumstances), circumstances)
+    return _with_missing(_with_facts(answer, prepared, deviations), deviations)
 
 
-def _with_facts(answer: Certificate, prepared: tuple[str, ...], circumstances: Sequence[Circumstances]) -> Certificate:
+def _with_facts(answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations]) -> Certificate:
     if answer.pulls == 0:
         return answer
     facts = []
     if prepared:
         steps = ", then ".join(prepared)
         facts.append(f"The features were prepared ({steps}); a norm bound refers to the result.")
-    surplus = sum(one.surplus for one in circumstances)
+    surplus = sum(one.surplus for one in deviations)
     if surplus:
         facts.append(
             f"More results came than were asked, in {times(surplus, 'plan')}; how many has nothing to do with any "
             "values seen in the same round."
         )
-    repeated = sum(one.repeated for one in circumstances)
+    repeated = sum(one.repeated for one in deviations)
     if repeated:
         facts.append(
             f"Measurements that failed or did not come in time and were asked again: {repeated}; whether one fails or "
@@ -46,8 +44,8 @@ def _with_facts(answer: Certificate, prepared: tuple[str, ...], circumstances: S
     return replace(answer, assumptions=(*answer.assumptions, *facts))
 
 
-def _with_missing(answer: Certificate, circumstances: Sequence[Circumstances]) -> Certificate:
-    reasons = [one.abandoned for one in circumstances if one.abandoned]
+def _with_missing(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
+    reasons = [one.abandoned for one in deviations if one.abandoned]
     if not reasons:
         return answer
     dubious = [reason for given in reasons for reason in given if reason != INDEPENDENT_OF_VALUE]

@@ -11,7 +11,7 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import Log
 from surepick.studies.logs.leases import ANYONE, format_time, parse_duration, pull_key
-from surepick.studies.open_plan import Board, Held
+from surepick.studies.open_plan import LeaseProgress, OpenPlan
 from surepick.text import quoted
 
 USUAL_LEASE = "8h"
@@ -78,16 +78,16 @@ def checked_time(log: Log) -> float:
     return now
 
 
-def part(log: Log, board: Board, held: Held, ids: tuple[str, ...]) -> Batch:
+def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...]) -> Batch:
     """What is left of a lease, as a plan with keys that were not told."""
-    planned, left = board.planned, board.wanted_of(held)
+    planned, left = open_plan.planned, open_plan.wanted_of(held)
     ordinals = []
     for arm in np.flatnonzero(left).tolist():
         first, number = int(held.leased.first[arm]), int(held.leased.counts[arm])
         mine = np.arange(first, first + number)
         if held.done[arm]:
             keys = [pull_key(planned.number, ordinal, ids[arm]) for ordinal in mine.tolist()]
-            told = {*log.told(keys), *board.failed_keys}
+            told = {*log.told(keys), *open_plan.failed_keys}
             mine = mine[[key not in told for key in keys]]
         ordinals.append(mine[: left[arm]])
         left[arm] = len(ordinals[-1])

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import IntArray
-from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Circumstances, Event, Leased, Planned
+from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Deviations, Event, Leased, Planned
 from surepick.studies.logs.leases import Lease
 
 
 @dataclass(slots=True)
-class Held:
+class LeaseProgress:
     """A lease, and how much of it is done.
 
     Args:
@@ -37,8 +37,8 @@ class Held:
 
 
 @dataclass(slots=True)
-class Board:
-    """An open plan, folded from its arrivals.
+class OpenPlan:
+    """An open plan, replayed from its arrivals.
 
     Args:
         planned: the plan.
@@ -61,8 +61,8 @@ class Board:
     dropped: IntArray
     granted: IntArray
     repeated: int = 0
-    held: dict[int, Held] = field(default_factory=dict)
-    unfinished: dict[int, Held] = field(default_factory=dict)
+    held: dict[int, LeaseProgress] = field(default_factory=dict)
+    unfinished: dict[int, LeaseProgress] = field(default_factory=dict)
     by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     reasons: dict[int, set[str]] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
@@ -71,10 +71,10 @@ class Board:
     mark: tuple[int, ...] = ()
 
     @staticmethod
-    def of(planned: Planned) -> Board:
+    def of(planned: Planned) -> OpenPlan:
         """The plan just opened."""
         nothing = np.zeros(len(planned.plan.counts), np.int64)
-        return Board(planned, nothing, nothing.copy(), nothing.copy())
+        return OpenPlan(planned, nothing, nothing.copy(), nothing.copy())
 
     def add(self, news: Arrivals) -> None:
         """Take in what came."""
@@ -95,7 +95,7 @@ class Board:
 
     def _lease(self, leased: Leased) -> None:
         number = leased.lease.number
-        self.held[number] = self.unfinished[number] = Held(leased, np.zeros_like(self.told))
+        self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.told))
         self.granted += leased.counts
         self.repeated += int(leased.again.sum())
         for arm in np.flatnonzero(leased.counts).tolist():
@@ -147,17 +147,17 @@ class Board:
         free: IntArray = np.maximum(missing - out, 0)
         return free
 
-    def wanted_of(self, held: Held) -> IntArray:
+    def wanted_of(self, held: LeaseProgress) -> IntArray:
         """What has not come back of a lease and is still wanted, shape (K,)."""
         wanted: IntArray = np.minimum(held.left, self.missing)
         return wanted
 
-    def running(self, now: float) -> list[Held]:
+    def running(self, now: float) -> list[LeaseProgress]:
         """The leases that have not run out and of which something is still wanted."""
         missing, held = self.missing, self.unfinished.values()
         return [one for one in held if one.lease.until > now and np.minimum(one.left, missing).any()]
 
-    def held_by(self, worker: str, now: float) -> Held | None:
+    def held_by(self, worker: str, now: float) -> LeaseProgress | None:
         """The worker's running lease, None without one."""
         return next((held for held in self.running(now) if held.lease.worker == worker), None)
 
@@ -177,7 +177,7 @@ class Board:
         """The lease that a result answers: by the ordinal in its key, else the worker's newest with one left; 0: none.
 
         Args:
-            spent: pulls of the arm, by lease, that come back with it and are not on the board yet.
+            spent: pulls of the arm, by lease, that come back with it and are not on the open_plan yet.
         """
         gone = spent or {}
         firsts, numbers = self.by_arm.get(arm, ([], []))
@@ -192,10 +192,10 @@ class Board:
         return 0
 
     @property
-    def circumstances(self) -> Circumstances:
+    def deviations(self) -> Deviations:
         """What the certificate must say about this plan."""
         short = [reasons for arm, reasons in self.reasons.items() if self.told[arm] < self.asked[arm]]
-        return Circumstances(
+        return Deviations(
             surplus=bool(np.any(self.told > self.asked)),
             repeated=self.repeated,
             abandoned=tuple(sorted(set().union(*short))),

@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.arrays import record
 from surepick.noise import Noise, informative
 from surepick.studies.logs.leases import format_time
-from surepick.studies.replay import Fold
+from surepick.studies.replay import Replay
 
 LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 
@@ -138,12 +138,12 @@ def times(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None, noise: Noise) -> Progress:
+def progress_of(replay: Replay, ids: Sequence[str], most_rounds: int | None, noise: Noise) -> Progress:
     """Where a study stands; nothing is computed or written for it."""
-    log = fold.log
+    log = replay.log
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
     row = None if decision is None else decision.row
-    doubtful = decision is not None and decision.circumstances.doubtful
+    doubtful = decision is not None and decision.deviations.doubtful
     ended = log.ended()
     closed = Progress(
         judged=0 if decision is None else decision.plan,
@@ -163,17 +163,18 @@ def progress_of(fold: Fold, ids: Sequence[str], most_rounds: int | None, noise: 
     over = closed.stopped or closed.ended is not None
     if planned is None or planned.number <= closed.judged or over:
         return closed
-    board = fold.look(planned)
-    came = int(np.minimum(board.told, board.asked).sum())
+    open_plan = replay.look(planned)
+    came = int(np.minimum(open_plan.told, open_plan.asked).sum())
     return replace(
         closed,
         plan=planned.number,
-        asked=came + int(board.missing.sum()),
+        asked=came + int(open_plan.missing.sum()),
         told=came,
-        complete=board.closed,
-        free=int(board.free(now).sum()),
+        complete=open_plan.closed,
+        free=int(open_plan.free(now).sum()),
         out=tuple(
-            Out(held.lease.worker, int(board.wanted_of(held).sum()), held.lease.until) for held in board.running(now)
+            Out(held.lease.worker, int(open_plan.wanted_of(held).sum()), held.lease.until)
+            for held in open_plan.running(now)
         ),
         opened_at=planned.opened_at,
         round=planned.plan.round,

@@ -14,8 +14,8 @@ from surepick.errors import InvalidInput
 from surepick.studies.keys import other_spellings, read_pull_key
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, Event, Log, Results, Told
 from surepick.studies.logs.leases import ANYONE
-from surepick.studies.open_plan import Board
-from surepick.studies.replay import Fold
+from surepick.studies.open_plan import OpenPlan
+from surepick.studies.replay import Replay
 from surepick.text import quoted
 
 
@@ -42,7 +42,7 @@ class Receipt:
     closed: bool = False
 
 
-def store(fold: Fold, results: Results, ids: Sequence[str], worker: str | None, plan: int | None) -> Receipt | None:
+def store(replay: Replay, results: Results, ids: Sequence[str], worker: str | None, plan: int | None) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
     Args:
@@ -51,28 +51,28 @@ def store(fold: Fold, results: Results, ids: Sequence[str], worker: str | None, 
     Raises:
         InvalidInput: a row is refused.
     """
-    log = fold.log
+    log = replay.log
     news, repeated = fresh(log, results, ids)
     if len(news.arms) == 0:
         return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
     planned = log.last_plan()
-    board = None if planned is None else fold.look(planned)
+    open_plan = None if planned is None else replay.look(planned)
     latest = 0 if planned is None else planned.number
-    open_number = latest if board is not None and board.takes_results else 0
+    open_number = latest if open_plan is not None and open_plan.takes_results else 0
     belongs = plans_of(log, news, worker, plan, open_number, latest)
     if not belongs.all():
         return None
     now = log.clock()
     current = news.rows(np.flatnonzero(belongs == open_number))
-    if len(current.arms) and board is not None:
-        check_asked(board.planned.plan, current.arms, ids)
-        current = with_leases(current, board, worker)
+    if len(current.arms) and open_plan is not None:
+        check_asked(open_plan.planned.plan, current.arms, ids)
+        current = with_leases(current, open_plan, worker)
     for number in np.unique(belongs[belongs != open_number]).tolist():
         log.add_results(number, news.rows(np.flatnonzero(belongs == number)), standing=LATE, at=now)
     closed = False
-    if len(current.arms) and board is not None:
+    if len(current.arms) and open_plan is not None:
         log.add_results(open_number, current, standing=COUNTED, at=now)
-        closed = board.completed_by(current.arms, current.pulls)
+        closed = open_plan.completed_by(current.arms, current.pulls)
         if closed:
             log.add_event(Event(CLOSED, open_number, at=now))
     counted = len(current.arms)
@@ -80,7 +80,7 @@ def store(fold: Fold, results: Results, ids: Sequence[str], worker: str | None, 
 
 
 def store_failures(
-    fold: Fold,
+    replay: Replay,
     arms: IntArray,
     ids: Sequence[str],
     keys: Sequence[str | None],
@@ -91,15 +91,15 @@ def store_failures(
     Raises:
         InvalidInput: an arm was not asked, or a key was never given.
     """
-    log, late = fold.log, 0
+    log, late = replay.log, 0
     planned = log.last_plan()
-    board = None if planned is None else fold.look(planned)
-    if planned is None or board is None or not board.takes_results:
+    open_plan = None if planned is None else replay.look(planned)
+    if planned is None or open_plan is None or not open_plan.takes_results:
         return Receipt(late=len(arms))
     events: list[Event] = []
     given = {key for key in keys if key is not None}
     spellings = other_spellings(given)
-    known = {*log.told([*given, *(spellings.keys() - given)]), *board.failed_keys}
+    known = {*log.told([*given, *(spellings.keys() - given)]), *open_plan.failed_keys}
     check_spellings(spellings, {*given, *known})
     spent: dict[int, Counter[int]] = defaultdict(Counter)
     now = log.clock()
@@ -113,8 +113,8 @@ def store_failures(
         check_asked(planned.plan, np.array([arm]), ids)
         ordinal = None if named is None else named[1]
         if ordinal is not None:
-            check_given(board, arm, ordinal, str(key))
-        lease = board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
+            check_given(open_plan, arm, ordinal, str(key))
+        lease = open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
         spent[arm][lease] += 1
         known.update(() if key is None else (key,))
         events.append(Event(FAILED, planned.number, arm, 1, lease, key or "", now))
@@ -239,13 +239,13 @@ def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
     return latest if any(np.any(counts > 0) for counts in left.values()) else 0
 
 
-def check_given(board: Board, arm: int, ordinal: int, key: str) -> None:
+def check_given(open_plan: OpenPlan, arm: int, ordinal: int, key: str) -> None:
     """Refuse a key of a pull that was never leased: it would collide with the key of one that will be.
 
     Raises:
         InvalidInput: it is one.
     """
-    if ordinal >= board.granted[arm]:
+    if ordinal >= open_plan.granted[arm]:
         raise InvalidInput(_unknown(key))
 
 
@@ -272,20 +272,20 @@ def check_asked(plan: Plan, arms: IntArray, ids: Sequence[str]) -> None:
         )
 
 
-def with_leases(results: Results, board: Board, worker: str | None) -> Results:
+def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Results:
     """The rows with the number of the lease that each answers.
 
     Raises:
         InvalidInput: a key looks like that of a lease, and there is no such lease.
     """
-    if not board.held and results.keys is None:
+    if not open_plan.held and results.keys is None:
         return results
     keys = results.keys or (None,) * len(results.arms)
     leases = []
     for key, arm in zip(keys, results.arms.tolist(), strict=True):
         named = None if key is None else read_pull_key(key)
-        ordinal = None if named is None or named[0] != board.planned.number else named[1]
+        ordinal = None if named is None or named[0] != open_plan.planned.number else named[1]
         if ordinal is not None:
-            check_given(board, arm, ordinal, str(key))
-        leases.append(board.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
-    return replace(results, leases=np.array(leases, np.int64)) if board.held else results
+            check_given(open_plan, arm, ordinal, str(key))
+        leases.append(open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
+    return replace(results, leases=np.array(leases, np.int64)) if open_plan.held else results

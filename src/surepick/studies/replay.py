@@ -1,10 +1,10 @@
-"""The fold over a log: its closed plans judged one after the other, each once."""
+"""The replay of a log: its closed plans judged in order, each once. Nothing else turns results into states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from surepick.core.arms import Arms
 from surepick.core.json import from_json
@@ -14,44 +14,117 @@ from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
 from surepick.policies.base import Policy
 from surepick.policies.certificate import certificate
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Circumstances, Decision, Log, Planned
-from surepick.studies.open_plan import Board
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
+from surepick.studies.open_plan import OpenPlan
 from surepick.studies.validation import received
 
 Build = Callable[[], "tuple[Arms, Policy[Any]]"]
 
 
 @dataclass(frozen=True, slots=True)
+class Closed:
+    """A plan that takes no more results.
+
+    Args:
+        number: of the plan in its study, from 1.
+        plan: what was asked.
+        seen: what was received, in the policy's sign.
+        deviations: how the plan was carried out.
+    """
+
+    number: int
+    plan: Plan
+    seen: Observations
+    deviations: Deviations = field(default_factory=Deviations)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a policy made of a closed plan.
+
+    Args:
+        closed: the plan.
+        before: the policy's state before it.
+        step: the policy's step; `step.state` is its state afterwards.
+    """
+
+    closed: Closed
+    before: Any
+    step: Step[Any]
+
+
+def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state: Any = None) -> Iterator[Judged]:
+    """Judge closed plans one after the other: `state, plan -> policy.tell -> state, plan -> ...`.
+
+    Args:
+        policy: the algorithm.
+        closed: gives the next closed plan, None at the end. It is called with the state before it, of which a
+            simulation makes its plans; `in_order` gives those of a log.
+        state: where to begin; None: at the policy's start.
+    """
+    state = policy.init() if state is None else state
+    while (one := closed(state)) is not None:
+        step = policy.tell(state, one.plan, one.seen)
+        yield Judged(one, state, step)
+        state = step.state
+
+
+def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
+    """Closed plans that are known, one after the other."""
+    plans = iter(closed)
+    return lambda _state: next(plans, None)
+
+
+def closed_plan(log: Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
+    """The plan that was open, with its results."""
+    planned = open_plan.planned
+    seen = received(log.results(planned.number), num_arms, minimize=minimize)
+    return Closed(planned.number, planned.plan, seen, open_plan.deviations)
+
+
+def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
+    """The decision before the first plan."""
+    return _decided(policy, 0, policy.init(), False, at)
+
+
+def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, at: float = 0.0) -> Decision:
+    """The decision on a closed plan: a function of what was decided before it and of what is stored.
+
+    Args:
+        policy: the algorithm.
+        judged: the plan.
+        doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
+        at: when, seconds since 1970 (UTC).
+    """
+    closed = judged.closed
+    doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
+    decision = _decided(policy, closed.number, judged.step.state, doubtful, at)
+    deviations = replace(closed.deviations, doubtful=doubtful)
+    return replace(decision, seen=closed.seen, row=judged.step.record, deviations=deviations)
+
+
+def _decided(policy: Policy[Any], plan: int, state: Any, doubtful: bool, at: float) -> Decision:
+    claim = policy.claim(state)
+    stopped = claim.finished != ""
+    verdict = certificate(policy.problem, claim).verdict if stopped else "not-yet"
+    if doubtful and verdict == "certified":
+        verdict = "heuristic"
+    return Decision(plan, state, stopped, verdict, claim.leader, at=at)
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
-    """Where the log stands: the last judgement, and the plan after it if one was opened."""
+    """Where the log stands: the last decision, and the plan after it if one was opened."""
 
     decision: Decision
     planned: Planned | None
 
 
-class Judged(Protocol):
-    """A plan and what was received of it, in the policy's sign."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def seen(self) -> Observations: ...
-
-
-def steps_of(policy: Policy[Any], looks: Iterable[Judged]) -> Iterator[tuple[Any, Step[Any]]]:
-    """(the policy's state before, its step) of each plan that was judged, from the start."""
-    state = policy.init()
-    for look in looks:
-        step = policy.tell(state, look.plan, look.seen)
-        yield state, step
-        state = step.state
-
-
-class Fold:
-    """A log as the policy sees it. There is no other way from what was told to a state.
+class Replay:
+    """A log as far as it was replayed, kept so that each plan is judged once.
 
     Args:
-        log: where asked and told are kept.
+        log: where plans and results are kept.
         num_arms: K.
         minimize: small rewards are good.
         build: arms and policy; called once, and only if something must be computed.
@@ -59,12 +132,12 @@ class Fold:
 
     def __init__(self, log: Log, *, num_arms: int, minimize: bool, build: Build) -> None:
         self.log = log
-        self.circumstances: list[Circumstances] = []
+        self.deviations: list[Deviations] = []
         self._num_arms = num_arms
         self._minimize = minimize
         self._build = build
         self._built: tuple[Arms, Policy[Any]] | None = None
-        self._board: Board | None = None
+        self._open_plan: OpenPlan | None = None
         self._state: tuple[int, Any] | None = None
         self._trace: dict[int, RoundRecord] = {}
         self._digested = -1
@@ -91,7 +164,7 @@ class Fold:
         while True:
             decision = self.log.last_decision()
             if decision is None:
-                decision = self._start()
+                decision = self._add(first_decision(self.policy, at=self.log.clock()))
             planned = self.log.last_plan()
             if planned is None or planned.number <= decision.plan:
                 return Head(decision, None)
@@ -103,47 +176,19 @@ class Fold:
                     )
                 before = decision.plan
                 continue
-            board = self.look(planned)
-            if not board.closed:
+            open_plan = self.look(planned)
+            if not open_plan.closed:
                 return Head(decision, planned)
-            state = self.state_of(decision)
-            judged, _ = self.judged_from(state, decision.circumstances.doubtful, planned, board)
-            if self.log.add_decision(judged) is judged:  # not if others stored theirs first: then theirs is what counts
-                self._state = (judged.plan, judged.state)
+            closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self._minimize)
+            for judged in replay(self.policy, in_order([closed]), state=self.state_of(decision)):
+                doubtful = decision.deviations.doubtful
+                self._add(decision_on(self.policy, judged, doubtful=doubtful, at=self.log.clock()))
 
-    def _start(self) -> Decision:
-        first = self.decided(0, self.policy.init())
-        stored = self.log.add_decision(first)
-        if stored is first:
-            self._state = (0, first.state)
+    def _add(self, decision: Decision) -> Decision:
+        stored = self.log.add_decision(decision)
+        if stored is decision:  # not if others stored theirs first: then theirs is what counts
+            self._state = (decision.plan, decision.state)
         return stored
-
-    def judged_from(self, state: Any, doubtful: bool, planned: Planned, board: Board) -> tuple[Decision, Step[Any]]:
-        """The decision on a closed plan: a function of what was decided before it and of what is stored.
-
-        Args:
-            state: the policy's, before.
-            doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
-
-        Returns:
-            The decision, and the policy's step that it rests on.
-        """
-        seen = received(self.log.results(planned.number), self._num_arms, minimize=self._minimize)
-        step = self.policy.tell(state, planned.plan, seen)
-        came = board.circumstances
-        doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in came.abandoned)
-        decision = self.decided(planned.number, step.state, doubtful=doubtful)
-        decision = replace(decision, seen=seen, row=step.record, circumstances=replace(came, doubtful=doubtful))
-        return decision, step
-
-    def decided(self, plan: int, state: Any, *, doubtful: bool = False) -> Decision:
-        """What a state amounts to."""
-        claim = self.policy.claim(state)
-        stopped = claim.finished != ""
-        verdict = certificate(self.policy.problem, claim).verdict if stopped else "not-yet"
-        if doubtful and verdict == "certified":
-            verdict = "heuristic"
-        return Decision(plan, state, stopped, verdict, claim.leader, at=self.log.clock())
 
     def state_of(self, decision: Decision) -> Any:
         """The policy's state after a decision: as it was computed here, else as it was stored."""
@@ -162,16 +207,16 @@ class Fold:
             self._digested = decision.plan
             if decision.row is not None:
                 self._trace[decision.row.round] = decision.row
-                self.circumstances.append(decision.circumstances)
+                self.deviations.append(decision.deviations)
         return tuple(self._trace[number] for number in sorted(self._trace))
 
-    def look(self, planned: Planned) -> Board:
-        """The plan's board, with what came since the last look."""
-        if self._board is None or self._board.planned.number != planned.number:
-            self._board = Board.of(planned)
-        self._board.add(self.log.arrivals(planned.number, self._board.mark))
-        return self._board
+    def look(self, planned: Planned) -> OpenPlan:
+        """Where the plan stands, with what came since the last look."""
+        if self._open_plan is None or self._open_plan.planned.number != planned.number:
+            self._open_plan = OpenPlan.of(planned)
+        self._open_plan.add(self.log.arrivals(planned.number, self._open_plan.mark))
+        return self._open_plan
 
     def forget(self) -> None:
         """What was seen inside a turn that failed is not so."""
-        self._board = self._state = None
+        self._open_plan = self._state = None

@@ -1,4 +1,4 @@
-"""One study: ask what to measure, measure it, tell what came. Its state is a fold over the log, and nothing else."""
+"""One study: ask what to measure, measure it, tell what came. Its state is a replay over the log, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from surepick.policies.certificate import certificate_of
 from surepick.studies import leasing, recording
 from surepick.studies import validation as border
 from surepick.studies.batch import Batch
-from surepick.studies.deviations import EarlyEnd, with_circumstances, with_early_end
+from surepick.studies.deviations import EarlyEnd, with_deviations, with_early_end
 from surepick.studies.keys import canonical_keys
 from surepick.studies.logs.base import (
     ABANDONED,
@@ -29,7 +29,7 @@ from surepick.studies.logs.base import (
     ENDED,
     FAILED,
     PRIOR,
-    Circumstances,
+    Deviations,
     Event,
     Log,
     Planned,
@@ -37,11 +37,11 @@ from surepick.studies.logs.base import (
 )
 from surepick.studies.logs.leases import format_time
 from surepick.studies.logs.memory import MemoryLog
-from surepick.studies.open_plan import Held
+from surepick.studies.open_plan import LeaseProgress
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code
-from surepick.studies.replay import Build, Fold
+from surepick.studies.replay import Build, Replay
 from surepick.studies.subject import check_subject
 
 
@@ -104,17 +104,17 @@ class Study:
         self.log = log
         self.most_rounds = most_rounds
         self._index = {name: arm for arm, name in enumerate(ids)}
-        self._fold = Fold(log, num_arms=len(ids), minimize=minimize, build=build)
+        self._replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
 
     @property
     def arms(self) -> Arms:
         """What is chosen among."""
-        return self._fold.arms
+        return self._replay.arms
 
     @property
     def policy(self) -> Policy[Any]:
         """The algorithm."""
-        return self._fold.policy
+        return self._replay.policy
 
     @property
     def registration(self) -> str | None:
@@ -125,9 +125,9 @@ class Study:
         return self._code()
 
     @property
-    def fold(self) -> Fold:
-        """The fold over the log."""
-        return self._fold
+    def replay(self) -> Replay:
+        """The log, as far as it was replayed."""
+        return self._replay
 
     # ask
 
@@ -172,12 +172,12 @@ class Study:
 
     def _open(self) -> Planned | None:
         """The open plan; a new one if there is none; None once stopped."""
-        head = self._fold.settle()
+        head = self._replay.settle()
         if head.decision.stopped or self.log.ended() is not None:
             return None
         if head.planned is not None:
             return head.planned
-        plan = self.policy.ask(self._fold.state_of(head.decision))  # no lock is held while a design is computed
+        plan = self.policy.ask(self._replay.state_of(head.decision))  # no lock is held while a design is computed
         return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
 
     def free_part(self) -> Batch | None:
@@ -185,7 +185,7 @@ class Study:
         planned = self._open()
         if planned is None:
             return None
-        return self._batch(planned, self._fold.look(planned).free(self.log.clock()))
+        return self._batch(planned, self._replay.look(planned).free(self.log.clock()))
 
     def _batch(self, planned: Planned, counts: IntArray | None = None) -> Batch:
         return Batch.of(planned.plan, self.ids, planned.number, counts=counts)
@@ -194,17 +194,17 @@ class Study:
         """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
         with self._turn():
             now = self.log.clock() if trusted else leasing.checked_time(self.log)
-            board = self._fold.look(planned)
-            held = board.held_by(worker, now)
-            if not board.takes_results:
+            open_plan = self._replay.look(planned)
+            held = open_plan.held_by(worker, now)
+            if not open_plan.takes_results:
                 return None
             if held is None:
-                leased = board.grant(worker, most, now=now, until=now + seconds)
+                leased = open_plan.grant(worker, most, now=now, until=now + seconds)
                 if leased is None:
-                    return self._batch(planned, np.zeros_like(board.asked))
+                    return self._batch(planned, np.zeros_like(open_plan.asked))
                 self.log.add_lease(leased, now)
-                held = Held(leased, np.zeros_like(board.asked))
-            return leasing.part(self.log, board, held, self.ids)
+                held = LeaseProgress(leased, np.zeros_like(open_plan.asked))
+            return leasing.part(self.log, open_plan, held, self.ids)
 
     # tell
 
@@ -327,7 +327,7 @@ class Study:
     def _fail(self, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
         arms, names = self._arms_of([name for name, _ in failed])
         keys = canonical_keys([key for _, key in failed], names) or ()
-        return recording.store_failures(self._fold, arms, self.ids, keys, leasing.source(worker))
+        return recording.store_failures(self._replay, arms, self.ids, keys, leasing.source(worker))
 
     def release(self, worker: str) -> int:
         """Give back all that a worker holds: it is offered to others at once. Results that come after all still count.
@@ -340,9 +340,9 @@ class Study:
         """
         with self._turn():
             planned, now = self._open_plan(), self.log.clock()
-            board = self._fold.look(planned)
+            open_plan = self._replay.look(planned)
             pulls = 0
-            for held in board.running(now):
+            for held in open_plan.running(now):
                 if held.lease.worker != worker and not held.lease.worker.startswith(f"{worker}/"):
                     continue
                 left = held.left
@@ -375,24 +375,24 @@ class Study:
         arms = np.arange(len(self.ids)) if ids is None else np.unique(self._arms_of(ids)[0])
         with self._turn():
             planned = self._open_plan()
-            missing, now = self._fold.look(planned).missing, self.log.clock()
+            missing, now = self._replay.look(planned).missing, self.log.clock()
             for arm in arms[missing[arms] > 0].tolist():
                 event = Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now)
                 self.log.add_event(event)
-            if not self._fold.look(planned).missing.any():
+            if not self._replay.look(planned).missing.any():
                 self.log.add_event(Event(CLOSED, planned.number, at=now))
-        self._fold.settle()
+        self._replay.settle()
 
     def close(self, reason: str = "") -> None:
         """End the study before its policy would; what the open plan was told is not used. Nothing changes if it ended.
 
         The certificate then says what the closed plans prove, and what more it would have taken.
         """
-        while not self._fold.settle().decision.stopped:
+        while not self._replay.settle().decision.stopped:
             with self._turn():
                 planned, decision = self.log.last_plan(), self.log.last_decision()
                 judged = -1 if decision is None else decision.plan
-                if planned is not None and planned.number > judged and self._fold.look(planned).closed:
+                if planned is not None and planned.number > judged and self._replay.look(planned).closed:
                     continue  # its last result came meanwhile: it may have stopped the study
                 if self.log.ended() is None:
                     self.log.add_event(Event(ENDED, 0, reason=leasing.stated(reason), at=self.log.clock()))
@@ -418,48 +418,48 @@ class Study:
     @property
     def missing(self) -> IntArray:
         """Pulls of the open plan that have not been told yet, shape (K,)."""
-        planned = self._fold.settle().planned
-        return np.zeros(len(self.ids), np.int64) if planned is None else self._fold.look(planned).missing
+        planned = self._replay.settle().planned
+        return np.zeros(len(self.ids), np.int64) if planned is None else self._replay.look(planned).missing
 
     @property
     def stopped(self) -> bool:
         """No more measurements are needed, or the study was closed."""
-        return self._fold.settle().decision.stopped or self.log.ended() is not None
+        return self._replay.settle().decision.stopped or self.log.ended() is not None
 
     @property
     def trace(self) -> tuple[RoundRecord, ...]:
         """One record a round; `.active` holds the indices of the arms not ruled out."""
-        return self._fold.trace(self._fold.settle().decision.plan)
+        return self._replay.trace(self._replay.settle().decision.plan)
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""
-        return progress_of(self._fold, self.ids, self.most_rounds, self.noise)
+        return progress_of(self._replay, self.ids, self.most_rounds, self.noise)
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""
-        return self.ids[self._fold.settle().decision.leader]
+        return self.ids[self._replay.settle().decision.leader]
 
     def certificate(self) -> Certificate:
         """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
-        head = self._fold.settle()
+        head = self._replay.settle()
         return answer_of(
             self.policy,
             self.arms,
-            self._fold.state_of(head.decision),
+            self._replay.state_of(head.decision),
             minimize=self.minimize,
-            rounds=self._fold.trace(head.decision.plan),
-            circumstances=self._fold.circumstances,
+            rounds=self._replay.trace(head.decision.plan),
+            deviations=self._replay.deviations,
             end=self.early_end(),
         )
 
     def early_end(self) -> EarlyEnd | None:
         """How the study was closed before its policy stopped; None if it was not."""
-        head, ended = self._fold.settle(), self.log.ended()
+        head, ended = self._replay.settle(), self.log.ended()
         if ended is None or head.decision.stopped:
             return None
         if head.planned is not None:
-            return EarlyEnd.of(ended, head.planned.plan, int(self._fold.look(head.planned).missing.sum()))
-        plan = self.policy.ask(self._fold.state_of(head.decision))
+            return EarlyEnd.of(ended, head.planned.plan, int(self._replay.look(head.planned).missing.sum()))
+        plan = self.policy.ask(self._replay.state_of(head.decision))
         return EarlyEnd.of(ended, plan, plan.total)
 
     # one turn
@@ -471,7 +471,7 @@ class Study:
             with self.log.turn():
                 yield
         except BaseException:
-            self._fold.forget()
+            self._replay.forget()
             raise
 
     def _tell(
@@ -487,22 +487,22 @@ class Study:
                 if rows:
                     gone = self._fail(rows, worker)
                 receipt = (
-                    recording.store(self._fold, results, self.ids, worker, plan) if len(results.arms) else Receipt()
+                    recording.store(self._replay, results, self.ids, worker, plan) if len(results.arms) else Receipt()
                 )
                 if receipt is None:
                     raise _NoPlan
         except _NoPlan:
-            self._fold.settle()
+            self._replay.settle()
             raise OutOfTurn(self._why_closed()) from None
         if receipt.closed:
-            self._fold.settle()
+            self._replay.settle()
         repeated, late = receipt.repeated + gone.repeated, receipt.late + gone.late
         return replace(receipt, failed=gone.failed, repeated=repeated, late=late)
 
     def _open_plan(self) -> Planned:
         """The plan that takes results."""
         planned = self.log.last_plan()
-        if planned is None or not self._fold.look(planned).takes_results:
+        if planned is None or not self._replay.look(planned).takes_results:
             raise OutOfTurn(self._why_closed())
         return planned
 
@@ -543,12 +543,12 @@ def answer_of(
     *,
     minimize: bool,
     rounds: tuple[RoundRecord, ...],
-    circumstances: Sequence[Circumstances],
+    deviations: Sequence[Deviations],
     end: EarlyEnd | None,
 ) -> Certificate:
     """The certificate of a study, from where its policy stands and how its plans were carried out."""
     answer = certificate_of(policy, state)
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
-    answer = with_circumstances(answer, prepared, circumstances)
+    answer = with_deviations(answer, prepared, deviations)
     return answer if end is None else with_early_end(answer, end)

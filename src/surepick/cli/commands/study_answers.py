@@ -124,7 +124,7 @@ def certificate(
             raise InvalidInput("--sign signs the file, which is not written: add --out FILE, or --format json.")
         signing_key(sign)  # before the work, so that a wrong key costs nothing
     study = resumed(url, name) if whole else _opened(url, name)
-    if whole:  # one fold computes what was decided again and writes the document
+    if whole:  # one replay computes what was decided again and writes the document
         document = certificate_document(study, name, check=True)
         document = document if sign is None else sign_certificate(document, sign)
     answer = study.certificate()

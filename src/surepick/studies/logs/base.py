@@ -1,4 +1,4 @@
-"""The log of a study: what was asked, leased, told and decided; only ever added to. A study is a fold over it.
+"""The log of a study: what was asked, leased, told and decided; only ever added to. A study is a replay over it.
 
     plan -> leases, results, events -> "closed" -> decision -> plan -> ...
 
@@ -179,7 +179,7 @@ class Arrivals:
 
 
 @record
-class Circumstances:
+class Deviations:
     """What the certificate must say about how a plan was carried out.
 
     Args:
@@ -207,7 +207,7 @@ class Decision:
         leader: index of the arm that would be recommended.
         seen: what was received, in the policy's sign; None at the start.
         row: the row of the trace; None at the start.
-        circumstances: how the plan was carried out.
+        deviations: how the plan was carried out.
         at: seconds since 1970 (UTC).
     """
 
@@ -218,7 +218,7 @@ class Decision:
     leader: int
     seen: Observations | None = None
     row: RoundRecord | None = None
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    deviations: Deviations = field(default_factory=Deviations)
     at: float = 0.0
 
 

@@ -24,8 +24,8 @@ from surepick.studies.logs.base import (
     LATE,
     PRIOR,
     Arrivals,
-    Circumstances,
     Decision,
+    Deviations,
     Event,
     Leased,
     Planned,
@@ -395,7 +395,7 @@ class SqlLog:
             "state": decision.state if isinstance(decision.state, str) else to_json(decision.state, sparse=True),
             "seen": to_json(decision.seen, sparse=True),
             "trace": to_json(decision.row, sparse=True),
-            "circumstances": to_json(decision.circumstances),
+            "circumstances": to_json(decision.deviations),
             "leader": decision.leader,
             "stopped": int(decision.stopped),
             "verdict": decision.verdict,
@@ -466,7 +466,7 @@ class SqlLog:
                 leader=int(row.leader),
                 seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
                 row=None if row.trace == "null" else self._row_of(int(row.plan), row.trace),
-                circumstances=self._read(Circumstances, row.circumstances, f"decision {row.plan}"),
+                deviations=self._read(Deviations, row.circumstances, f"decision {row.plan}"),
                 at=float(row.decided_at),
             )
 

@@ -1,8 +1,8 @@
-"""LUCB1 and successive halving beside published numbers.
+"""LUCB1 and sequential halving beside published numbers.
 
     python benchmarks/peers_without_features.py [--runs 4000]
 
-Successive halving: share of wrong answers on instances for which a later paper tabulates it (its own has curves only);
+Sequential halving: share of wrong answers on instances for which a later paper tabulates it (its own has curves only);
 the best arm is put at a random place, so that ties favour nobody. LUCB1: pulls on an instance of its own family, and
 beside them action elimination and certified-independent.
 """
@@ -35,7 +35,7 @@ def halving(instance: str, num_arms: int, budget: int, runs: int) -> tuple[int, 
     means = MEANS[instance](num_arms)
     arms = sp.Arms(np.eye(num_arms))
     policy = sp.make_policy(
-        "successive-halving", arms, budget=budget, epsilon=1e-9, delta=0.05, noise=sp.Bernoulli(), gap_bound=1.0
+        "sequential-halving", arms, budget=budget, epsilon=1e-9, delta=0.05, noise=sp.Bernoulli(), gap_bound=1.0
     )
     wrong = 0
     for seed in range(runs):
@@ -69,10 +69,10 @@ def lucb(runs: int) -> Iterator[tuple[str, float, int]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=4000, help="of successive halving on each instance")
+    parser.add_argument("--runs", type=int, default=4000, help="of sequential halving on each instance")
     parser.add_argument("--studies", type=int, default=10, help="of LUCB1 and the policies beside it")
     chosen = parser.parse_args()
-    print("successive halving   K   budget  published %   ours %   ratio")
+    print("sequential halving   K   budget  published %   ours %   ratio")
     for instance, num_arms, budget, published in PUBLISHED:
         wrong, runs = halving(instance, num_arms, budget, chosen.runs)
         ours = 100.0 * wrong / runs

@@ -238,7 +238,7 @@ def options_of(name: str, place: Place, kernel: tuple[float, float]) -> dict[str
         options["norm_bound"] = place.norm_bound
     if name == "unknown-misspecification" and place.dim:
         options["dim"] = place.dim
-    if name == "successive-halving":
+    if name == "sequential-halving":
         options["budget"] = 100_000
     if name == "certified-neural":
         options |= {"misspecification": place.neural_bound, "width": 64}

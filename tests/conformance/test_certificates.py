@@ -18,7 +18,7 @@ from surepick.policies.certificate import certificate_of
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5], [0.3, 0.3]])
 MEANS = FEATURES @ np.array([0.9, 0.2])
 MOST_PLANS = 12
-WITH_INTERVALS = {  # successive-halving decides by ranks
+WITH_INTERVALS = {  # sequential-halving decides by ranks
     *("linear-embedding", "kernel-embedding", "fixed-linear", "fixed-kernel", "rage", "xy-static", "xy-adaptive"),
     *("certified-linear", "certified-kernel", "certified-independent", "certified-neural", "unknown-misspecification"),
     *("neural-embedding", "means-neural-rule", "action-elimination", "lucb", "lingape", "lingame"),
@@ -102,7 +102,7 @@ def test_exactly_the_intervals_decide(name, study):
         margins = dict(zip(intervals.arms.tolist(), intervals.margins.tolist(), strict=True))
         for arm in np.setdiff1d(before, step.record.active).tolist():
             assert margins[arm] >= 0.0
-            witness = int(intervals.witnesses[intervals.arms == arm][0])
+            witness = int(intervals.comparators[intervals.arms == arm][0])
             assert witness != arm
             assert witness in step.record.active or name in CERTIFYING
         staying = [margins[arm] for arm in step.record.active.tolist() if arm in margins]

@@ -17,7 +17,7 @@ OPTIONS = {
     "fixed-kernel": {"norm_bound": 4.0, "gamma": 0.5},
     "neural-embedding": {"width": 16},
     "certified-neural": {"width": 16},
-    "successive-halving": {"budget": 100},
+    "sequential-halving": {"budget": 100},
     "lingape": {"norm_bound": 2.0},
     "lingame": {"norm_bound": 2.0},
     "action-elimination": {"growth": 0.5},

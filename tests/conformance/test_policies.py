@@ -16,7 +16,7 @@ HEURISTIC = {  # they end without a certificate
     "unknown-misspecification",
     "neural-embedding",
     "means-neural-rule",
-    "successive-halving",
+    "sequential-halving",
 }
 
 

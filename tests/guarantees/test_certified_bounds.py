@@ -9,13 +9,13 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import stopped
-from surepick.policies.certified import conclusion as certification
+from surepick.policies.certified import conclusion
 
 
 def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, seed: int = 0) -> int:
     """Rivals of arm 0, all better than it by the same, of which some batch's bound said less than that.
 
-    Every rival is a trial of its own: arm 0 is known exactly, and rewards of different rivals are independent.
+    Every rival is an experiment of its own: arm 0 is known exactly, and rewards of different rivals are independent.
 
     Args:
         scale: what the policy is told of the noise, whose scale is 1.
@@ -33,8 +33,8 @@ def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, s
         step = policy.tell(state, plan, world.pull(counts, rng))
         state, intervals = step.state, step.deciding(intervals)
         if state.epochs:
-            (trial,) = intervals.trials
-            smallest = np.minimum(smallest, trial.bounds[1:])
+            (bounds,) = intervals.candidates
+            smallest = np.minimum(smallest, bounds.bounds[1:])
     assert np.isfinite(smallest).mean() > 0.5
     return int(np.sum(smallest < true_difference))
 
@@ -52,14 +52,14 @@ def test_half_the_noise_is_noticed():
 
 def test_bounds_without_the_weight_of_the_epoch_are_noticed(monkeypatch):
     """With delta near 1, where half of it is all that there is to notice."""
-    honest, threshold_of = certification._tried, certification.threshold_of
+    honest, threshold_of = conclusion._tightened, conclusion.threshold_of
 
-    def generous(problem, trial, found):
+    def generous(problem, known, found):
         with monkeypatch.context() as patch:
-            patch.setattr(certification, "threshold_of", lambda asked: threshold_of(asked) - 3.0)
-            return honest(problem, trial, found)
+            patch.setattr(conclusion, "threshold_of", lambda asked: threshold_of(asked) - 3.0)
+            return honest(problem, known, found)
 
-    monkeypatch.setattr(certification, "_tried", generous)
+    monkeypatch.setattr(conclusion, "_tightened", generous)
     assert bounds_passed(0.0, delta=0.05) > failures_allowed(RIVALS, 0.025)
 
 
@@ -76,7 +76,7 @@ def test_a_rival_is_settled_exactly_when_its_bound_is_at_most_epsilon(name):
             sums = plan.counts * (features @ [0.9, 0.5]) + np.sqrt(plan.counts) * rng.normal(0.0, 0.5, 5)
             step = policy.tell(state, plan, Observations(plan.counts, sums))
             state, intervals = step.state, step.deciding(intervals)
-            for epoch, trial in zip(state.epochs, intervals.trials, strict=True):
-                assert np.flatnonzero(trial.bounds <= policy.problem.epsilon).tolist() == epoch.settled.tolist()
+            for epoch, bounds in zip(state.epochs, intervals.candidates, strict=True):
+                assert np.flatnonzero(bounds.bounds <= policy.problem.epsilon).tolist() == epoch.settled.tolist()
                 settled += len(epoch.settled)
     assert settled > 100

@@ -29,17 +29,17 @@ from certified_studies import (
 )
 
 import surepick as sp
-from surepick.estimators.contrast_weights import Lens
-from surepick.policies.certified import conclusion as certification
+from surepick.estimators.contrast_weights import ContrastWeights
+from surepick.policies.certified import conclusion
 from surepick.policies.certified import elimination as certified_elimination
-from surepick.policies.certified.candidate_test import Epoch
+from surepick.policies.certified.candidate_test import CandidateTest
 
 # --- the bias omitted
 
 
 @pytest.fixture
 def no_bias(monkeypatch):
-    monkeypatch.setattr(Lens, "bias", lambda lens, rows, weights: np.zeros(len(rows)))
+    monkeypatch.setattr(ContrastWeights, "bias", lambda contrast, rows, weights: np.zeros(len(rows)))
 
 
 @pytest.mark.usefixtures("no_bias")
@@ -111,9 +111,9 @@ def test_an_epoch_that_counts_earlier_batches_is_noticed(delta):
 
 def test_epochs_without_their_weights_are_noticed(monkeypatch):
     def opened_for_nothing(epochs, candidate, num_arms):
-        return (*epochs, Epoch(candidate, 1.0, np.zeros(num_arms), np.empty(0, np.int64)))
+        return (*epochs, CandidateTest(candidate, 1.0, np.zeros(num_arms), np.empty(0, np.int64)))
 
-    monkeypatch.setattr(certification, "opened", opened_for_nothing)
+    monkeypatch.setattr(conclusion, "opened", opened_for_nothing)
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=16)
     wrong = wrong_answers(instance, instance.policy(0.3), 60, ask=ask, most_batches=25)

@@ -124,13 +124,13 @@ def test_nothing_is_checked_or_reserved_where_every_list_of_means_is_representab
 
 
 def test_reserved_pulls_are_few_and_spread():
-    from surepick.policies.model_checks import reserved_pulls
+    from surepick.policies.model_checks import check_pulls
 
     features = np.random.default_rng(0).normal(size=(100, 4))
     embedding = sp.LinearEmbedding(features, norm_bound=1.0)
     counts = np.zeros(100, np.int64)
     counts[:2] = 100
-    extra = reserved_pulls(embedding, 2, counts, 0.05)
+    extra = check_pulls(embedding, 2, counts, 0.05)
     assert extra.sum() == 10
     assert extra.max() == 1
     assert not extra[:2].any()

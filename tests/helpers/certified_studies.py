@@ -14,7 +14,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import stopped
-from surepick.policies.certified.candidate_test import Epoch
+from surepick.policies.certified.candidate_test import CandidateTest
 from surepick.policies.certified.conclusion import CertifiedState
 from surepick.policies.certified.elimination import CertifiedElimination
 
@@ -204,7 +204,7 @@ def counting_from_the_start(policy: CertifiedElimination) -> Told:
         past.append((before, plan, seen))
         if len(after.epochs) == len(before.epochs):
             return after
-        alone: tuple[Epoch, ...] = ()
+        alone: tuple[CandidateTest, ...] = ()
         for state, asked, came in past:
             opening = replace(asked, candidate=plan.candidate, value=0.0)
             alone = policy.tell(replace(state, epochs=alone), opening, came).state.epochs

@@ -14,7 +14,7 @@ OPTIONS = {
     "fixed-kernel": {"norm_bound": 4.0, "gamma": 0.5},
     "neural-embedding": {"width": 16},
     "certified-neural": {"width": 16},
-    "successive-halving": {"budget": 1000},
+    "sequential-halving": {"budget": 1000},
     "lingape": {"norm_bound": 2.0},
     "lingame": {"norm_bound": 2.0},
 }

@@ -10,7 +10,7 @@ from surepick.policies.baselines.action_elimination import ActionElimination
 from surepick.policies.baselines.lingame import LinGame
 from surepick.policies.baselines.lingape import LinGapE
 from surepick.policies.baselines.lucb import LUCB
-from surepick.policies.baselines.sequential_halving import SuccessiveHalving
+from surepick.policies.baselines.sequential_halving import SequentialHalving
 from surepick.policies.baselines.xy_adaptive import XYAdaptive
 from surepick.policies.baselines.xy_static import XYStatic
 from surepick.policies.certified.elimination import CertifiedElimination
@@ -33,7 +33,7 @@ REQUIRED = {
     "fixed-linear": {"norm_bound": 2.0},
     "kernel-embedding": {"norm_bound": 2.0, "gamma": 0.5},
     "fixed-kernel": {"norm_bound": 2.0, "kernel": "matern:2.5:1.0"},
-    "successive-halving": {"budget": 100},
+    "sequential-halving": {"budget": 100},
     "lingape": {"norm_bound": 2.0},
     "lingame": {"norm_bound": 2.0},
 }
@@ -62,7 +62,7 @@ def test_the_names():
         "means-neural-rule": MeansNeuralRule,
         "neural-embedding": NeuralElimination,
         "rage": ArmElimination,
-        "successive-halving": SuccessiveHalving,
+        "sequential-halving": SequentialHalving,
         "unknown-misspecification": UnknownMisspecificationElimination,
         "xy-adaptive": XYAdaptive,
         "xy-static": XYStatic,
@@ -124,7 +124,7 @@ CHANGES = [
     ("action-elimination", {"growth": 0.5, "gap_bound": 3.0}),
     ("action-elimination", {"boundary": "mixture"}),
     ("lucb", {"growth": 0.5, "gap_bound": 3.0}),
-    ("successive-halving", {"budget": 17, "gap_bound": 3.0}),
+    ("sequential-halving", {"budget": 17, "gap_bound": 3.0}),
     *[(name, {"noise": sp.SubGaussian((0.1, 0.2, 0.3, 1e-7))}) for name in sp.policy_names()],
     *[(name, {"noise": sp.Bounded(-1, 2), "epsilon": 1 / 3, "delta": 0.1 + 0.2}) for name in sp.policy_names()],
     *[(name, sp.paper_settings(name)) for name in sp.policy_names()],
@@ -156,9 +156,9 @@ def idle_options() -> list[tuple[str, str]]:
     found = [("rage", option) for option in ("reserve", "dim", "dimension", "norm_bound", "bound")]
     found += [("unknown-misspecification", option) for option in ("looks", "stopping", "norm_bound", "reserve")]
     for name in sp.policy_names():
-        if name.startswith(("action-", "certified-", "ling", "lucb", "successive-", "xy-static")):
+        if name.startswith(("action-", "certified-", "ling", "lucb", "sequential-", "xy-static")):
             found.append((name, "slack"))
-        if name.startswith(("action-", "certified-", "ling", "lucb", "successive-", "xy-")) or "neural" in name:
+        if name.startswith(("action-", "certified-", "ling", "lucb", "sequential-", "xy-")) or "neural" in name:
             found += [(name, "schedule"), (name, "union")]
     return found
 
@@ -229,8 +229,8 @@ def test_settings_of_rounds_without_meaning_are_refused(name, changes, message):
         ("fixed-linear", {"dim": 0}, "rank 3"),
         ("action-elimination", {"growth": 0}, "growth is 0"),
         ("lucb", {"growth": -0.1}, "growth is -0.1"),
-        ("successive-halving", {"budget": None}, "needs budget"),
-        ("successive-halving", {"budget": 7}, "Give at least 8"),
+        ("sequential-halving", {"budget": None}, "needs budget"),
+        ("sequential-halving", {"budget": 7}, "Give at least 8"),
     ],
 )
 def test_other_settings_without_meaning_are_refused(name, changes, message):
@@ -265,3 +265,12 @@ def test_a_kernel_is_named_once():
 def test_a_kernel_without_a_name_has_no_spec():
     policy = make("kernel-embedding", gamma=None, kernel=lambda left, right: left @ right.T + 1.0)
     assert policy.spec is None
+
+
+def test_a_former_name_makes_the_same_policy_and_stays_in_its_spec():
+    """So studies and registrations from before `sequential-halving` had its own name say what they said."""
+    former, current = make("successive-halving", budget=100), make("sequential-halving")
+    assert former == current
+    assert former.spec == current.spec | {"name": "successive-halving"}
+    assert sp.make_policy(arms=ARMS, **former.spec).spec == former.spec
+    assert "successive-halving" not in sp.policy_names()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.estimators import batch_evidence, noise_allowance, with_squares
-from surepick.estimators.contrast_weights import Lens
+from surepick.estimators import batch_evidence, noise_mgf_after, with_squares
+from surepick.estimators.contrast_weights import ContrastWeights
 
 
 def expectation(
@@ -21,7 +21,7 @@ def expectation(
 ) -> float:
     """E exp(gain of the rival) over all 0/1 outcomes of the batch, told with their sign or negated."""
     noise = sp.Bernoulli() if noise is None else noise
-    allowance = noise_allowance(noise, told)
+    noise_mgf = noise_mgf_after(noise, told)
     total = 0.0
     for sums in itertools.product(*(range(count + 1) for count in counts)):
         chance = math.prod(
@@ -35,8 +35,8 @@ def expectation(
             centre=centre,
             epsilon=EPSILON,
             margins=margins,
-            allowance=allowance,
-            noise_scales=allowance.noise_scales(EPSILON),
+            noise_mgf=noise_mgf,
+            noise_scales=noise_mgf.noise_scales(EPSILON),
             norm_bound=norm_bound,
         )
         total += chance * math.exp(found.gains[rival])
@@ -119,7 +119,7 @@ def test_the_same_when_small_rewards_are_good(seed, squared, squares_before, noi
 
 def test_without_the_bias_the_expectation_exceeds_one(monkeypatch):
     """The saboteur: two pulled arms whose misspecification hides the lead of a third."""
-    monkeypatch.setattr(Lens, "bias", lambda lens, rows, weights: np.zeros(len(rows)))
+    monkeypatch.setattr(ContrastWeights, "bias", lambda contrast, rows, weights: np.zeros(len(rows)))
     features = np.array([[1.0], [0.0], [0.5]])
     means = np.array([0.2, 0.2, 0.35])  # linear in the first two; the third is gamma = .15 above
     told = Observations(np.full(3, 20), np.array([4.0, 4.0, 7.0]), np.array([4.0, 4.0, 7.0]))
@@ -141,26 +141,26 @@ def test_without_the_bias_the_expectation_exceeds_one(monkeypatch):
 @pytest.mark.parametrize("tilt", [0.05, 0.3, 0.7, 2.0])
 @pytest.mark.parametrize("variance", [1e-4, 0.1, 0.25])
 def test_an_allowance_covers_the_growth_of_a_tilted_reward(mean, tilt, variance):
-    """Both signs of the tilt, by both outcomes of a 0/1 reward; the guessed variance only chooses the allowance."""
-    from surepick.estimators import NoiseAllowance
+    """Both signs of the tilt, by both outcomes of a 0/1 reward; the guessed variance only chooses the bound."""
+    from surepick.estimators import NoiseMgf
 
-    allowance = NoiseAllowance(np.array([0.5]), 1.0, np.array([0.3]), np.array([True]), np.array([variance]))
+    noise_mgf = NoiseMgf(np.array([0.5]), 1.0, np.array([0.3]), np.array([True]), np.array([variance]))
     for sign in (-1.0, 1.0):
         total = 0.0
         for reward, chance in ((0.0, 1.0 - mean), (1.0, mean)):
             seen = Observations(np.array([1]), np.array([reward]), np.array([reward]))
-            cost = float(allowance.total(np.array([tilt]), np.array([0]), seen)[0])
+            cost = float(noise_mgf.total(np.array([tilt]), np.array([0]), seen)[0])
             total += chance * math.exp(sign * tilt * (reward - mean) - cost)
         assert total <= 1.0 + 1e-9
 
 
 def test_rewards_that_hardly_vary_cost_little():
     told = Observations(np.array([50]), np.array([25.0]), np.array([12.5]))
-    allowance = noise_allowance(sp.Bounded(0.0, 1.0), told)
-    assert allowance.noise_scales(0.01)[0] < 0.15
+    noise_mgf = noise_mgf_after(sp.Bounded(0.0, 1.0), told)
+    assert noise_mgf.noise_scales(0.01)[0] < 0.15
     batch = Observations(np.array([100]), np.array([50.0]), np.array([25.0]))
     tilts, arms = np.array([0.2]), np.array([0])
-    assert allowance.total(tilts, arms, batch)[0] < 1e-3 < 100 * 0.5 * 0.2**2 * 0.25
+    assert noise_mgf.total(tilts, arms, batch)[0] < 1e-3 < 100 * 0.5 * 0.2**2 * 0.25
 
 
 def test_unknown_squares_are_taken_for_the_largest_possible():
@@ -190,13 +190,13 @@ def test_linearly_independent_arms_need_no_features():
     basis = rng.normal(size=(4, 4))
     counts, sums = np.array([3, 5, 2, 7]), rng.normal(size=4)
     noise = sp.SubGaussian((0.5, 1.0, 2.0, 0.7))
-    allowance = noise_allowance(noise, Observations.nothing(4))
+    noise_mgf = noise_mgf_after(noise, Observations.nothing(4))
     shared = {
         "centre": 1,
         "epsilon": EPSILON,
         "margins": np.array([0.2, 0.1, 0.5, 0.3]),
-        "allowance": allowance,
-        "noise_scales": allowance.noise_scales(EPSILON),
+        "noise_mgf": noise_mgf,
+        "noise_scales": noise_mgf.noise_scales(EPSILON),
     }
     seen = Observations(counts, sums, sums**2)
     plain = batch_evidence(IndependentArms(4), seen, norm_bound=None, **shared)
@@ -209,15 +209,15 @@ def test_linearly_independent_arms_need_no_features():
 def test_arms_that_a_batch_cannot_compare_gain_nothing():
     features = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     seen = Observations(np.array([50, 0, 0]), np.array([50.0, 0.0, 0.0]), None)
-    allowance = noise_allowance(sp.SubGaussian(1.0), Observations.nothing(3))
+    noise_mgf = noise_mgf_after(sp.SubGaussian(1.0), Observations.nothing(3))
     found = batch_evidence(
         Embedding(features, 0.0),
         seen,
         centre=0,
         epsilon=EPSILON,
         margins=np.full(3, 0.3),
-        allowance=allowance,
-        noise_scales=allowance.noise_scales(EPSILON),
+        noise_mgf=noise_mgf,
+        noise_scales=noise_mgf.noise_scales(EPSILON),
         norm_bound=5.0,
     )
     assert np.array_equal(found.gains, np.zeros(3))

@@ -22,7 +22,7 @@ from surepick.designs import solve_design, solve_star_design, solve_target_desig
 from surepick.errors import SurepickError
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
-from surepick.policies.certified import sampling_rule as steering
+from surepick.policies.certified import sampling_rule
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
 
@@ -119,23 +119,23 @@ def uneven_noise(drawn: Drawn) -> tuple[Design, np.ndarray]:
 
 
 def opening(drawn: Drawn) -> tuple[Design, np.ndarray]:
-    design = steering.opening_design(Embedding(drawn.features, 0.0), TOLERANCE)
+    design = sampling_rule.opening_design(Embedding(drawn.features, 0.0), TOLERANCE)
     return design, np.empty((0, drawn.features.shape[1]))
 
 
 def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
-    """Steering after a first batch, with a misspecification that eats nothing to everything of a margin."""
+    """The sampling rule after a first batch, with a misspecification that eats nothing to everything of a margin."""
     num_arms, rng = len(drawn.features), drawn.rng
     embedded = Embedding(drawn.features, 10.0 ** rng.uniform(-6, 0))
     seen = Observations(rng.integers(0, 4, num_arms), rng.standard_normal(num_arms))
     noises = np.full(num_arms, 10.0 ** rng.uniform(-2, 2))
-    found = steering.remaining(
+    found = sampling_rule.next_batch(
         embedded,
         drawn.centre,
         rivals=drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
         evidence=rng.uniform(-20, 2.9, num_arms),
         threshold=3.0,
-        guess=steering.guess_of(embedded, seen, noises),
+        guess=sampling_rule.plug_in_means(embedded, seen, noises),
         noise_scales=noises,
         epsilon=10.0 ** rng.uniform(-3, 0),
         tolerance=TOLERANCE,

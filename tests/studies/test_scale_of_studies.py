@@ -18,7 +18,7 @@ import surepick as sp
 from surepick.designs import farthest_first
 from surepick.embeddings import LinearEmbedding
 from surepick.linalg.whitening import whitened
-from surepick.policies.certified.cache import MOST_DIMENSIONS, Prepared
+from surepick.policies.certified.cache import MOST_DIMENSIONS, Cache
 from surepick.policies.certified.elimination import CertifiedElimination
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end.py"
@@ -93,27 +93,27 @@ def linear(num_arms: int = 40) -> LinearEmbedding:
 
 
 def test_what_is_kept_is_what_would_be_formed():
-    embedding, prepared = linear(), Prepared()
+    embedding, cache = linear(), Cache()
     for dim in (4, 2, 3, 4, 4):
-        kept, formed = prepared.white(embedding, dim), whitened(embedding.at(dim).features)
+        kept, formed = cache.white(embedding, dim), whitened(embedding.at(dim).features)
         assert np.array_equal(kept.basis, formed.basis)
         assert not kept.basis.flags.writeable
-    assert prepared.white(embedding, 4) is prepared.white(embedding, 4)
-    assert len(prepared._white) == MOST_DIMENSIONS
-    assert Prepared().white(sp.IndependentEmbedding(3), 3) is None
+    assert cache.white(embedding, 4) is cache.white(embedding, 4)
+    assert len(cache._white) == MOST_DIMENSIONS
+    assert Cache().white(sp.IndependentEmbedding(3), 3) is None
 
 
 def test_a_guess_is_kept_for_equal_observations_only():
-    prepared, formed = Prepared(), []
+    cache, formed = Cache(), []
     seen = sp.Observations([1, 2], [0.5, 1.0], [0.25, 0.5])
 
     def form():
         formed.append(len(formed))
         return formed[-1]
 
-    assert [prepared.guess(2, seen, form), prepared.guess(2, copy.deepcopy(seen), form)] == [0, 0]
+    assert [cache.guess(2, seen, form), cache.guess(2, copy.deepcopy(seen), form)] == [0, 0]
     for dim, other in ((3, seen), (3, sp.Observations([1, 2], [0.5, 1.0], [0.25, 0.6])), (3, seen)):
-        assert prepared.guess(dim, other, form) == len(formed) - 1
+        assert cache.guess(dim, other, form) == len(formed) - 1
     assert formed == [0, 1, 2, 3]
 
 
@@ -126,5 +126,5 @@ def test_a_policy_that_was_used_equals_and_pickles_as_one_that_was_not():
     assert plans[0] == plans[1]
     assert steps[0].state == steps[1].state
     assert used == fresh
-    assert used._prepared._white
-    assert not pickle.loads(pickle.dumps(used))._prepared._white
+    assert used._cache._white
+    assert not pickle.loads(pickle.dumps(used))._cache._white

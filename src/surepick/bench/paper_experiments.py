@@ -208,7 +208,7 @@ def _peers() -> Experiment:
         certified("lingape", norm_bound=2.0),
         certified("lingame", norm_bound=2.0),
         certified("lucb"),
-        certified("successive-halving", budget=100_000),
+        certified("sequential-halving", budget=100_000),
         certified("rage"),
         certified("action-elimination"),
         certified("certified-linear", norm_bound=2.0),

@@ -23,10 +23,10 @@ class LastIntervals:
 
     def add(self, plan: int, intervals: Intervals, in_question: IntArray) -> None:
         self.known = True
-        fresh = np.isin(intervals.arms, in_question) | (self._witnesses[intervals.arms] != intervals.witnesses)
+        fresh = np.isin(intervals.arms, in_question) | (self._witnesses[intervals.arms] != intervals.comparators)
         arms = intervals.arms[fresh]
         self._plans[arms] = plan
-        self._witnesses[arms] = intervals.witnesses[fresh]
+        self._witnesses[arms] = intervals.comparators[fresh]
         for name, column in self._numbers.items():
             column[arms] = getattr(intervals, name)[fresh]
 

@@ -366,7 +366,7 @@ def _left(arms: IntArray, intervals: Intervals | None, num_arms: int) -> dict[st
     if intervals is not None:
         place = np.clip(np.searchsorted(intervals.arms, arms), 0, max(len(intervals.arms) - 1, 0))
         found = np.isin(arms, intervals.arms)
-        columns["witnesses"] = np.where(found, intervals.witnesses[place], -1).tolist()
+        columns["witnesses"] = np.where(found, intervals.comparators[place], -1).tolist()
         for name in ("leads", "widths", "margins"):
             columns[name] = plain_numbers(np.where(found, getattr(intervals, name)[place], np.nan))
     return {"number": len(arms), "arms": arms.tolist(), **columns}

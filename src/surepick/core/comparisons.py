@@ -10,8 +10,8 @@ from surepick.core.arrays import FloatArray, IntArray, freeze, record
 
 
 @record
-class Trial:
-    """What the evidence for one candidate of a certifying policy says of each rival, since its epoch was opened.
+class CandidateBounds:
+    """What the test of one candidate of a certifying policy says of each rival, since it was opened.
 
     Args:
         candidate: c.
@@ -19,7 +19,7 @@ class Trial:
         drawn: sum of t xhat over the batches, shape (K,).
         bounds: the smallest U_j so far: h_j - h_c is at most this, shape (K,); infinite where nothing is known.
         leads: the estimate of h_c - h_j when that bound was reached, shape (K,).
-        evidence: log of p_c E_j with the bets of every batch, on settled rivals too, shape (K,).
+        log_e_values: log of p_c E_j with the bets of every batch, on rejected rivals too, shape (K,).
 
     Source: docs/certified-elimination.md, line 10.
     """
@@ -29,10 +29,10 @@ class Trial:
     drawn: FloatArray
     bounds: FloatArray
     leads: FloatArray
-    evidence: FloatArray
+    log_e_values: FloatArray
 
     def __post_init__(self) -> None:
-        freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64, evidence=np.float64)
+        freeze(self, bets=np.float64, drawn=np.float64, bounds=np.float64, leads=np.float64, log_e_values=np.float64)
 
 
 @record
@@ -41,32 +41,31 @@ class Intervals:
 
         an arm no longer stands in the way when   lead - width >= -allowed,   that is when its margin >= 0
 
-    lead - width is the lower end of the interval for h_witness - h_arm; so the arm is at most width - lead better than
-    its witness. What an elimination proves is "not the best (witness, margin)", not that the witness is better than
-    others; what evidence for a candidate proves is "not better than it by more than epsilon". Each holds for one
-    arm at a time.
+    lead - width is the lower end of the interval for h_comparator - h_arm; so the arm is at most width - lead better
+    than its comparator. What an elimination proves is "not the best", not that the comparator is better than others;
+    what the test of a candidate proves is "not better than it by more than epsilon". Each holds for one arm at a time.
 
     Args:
         arms: the arms compared, ascending, shape (m,).
-        witnesses: what each was compared with, shape (m,); -1 if with nothing.
-        leads: estimates of h_witness - h_arm, shape (m,), in reward units.
+        comparators: what each was compared with, shape (m,); -1 if with nothing.
+        leads: estimates of h_comparator - h_arm, shape (m,), in reward units.
         widths: their uncertainty, shape (m,), infinite where nothing is known.
         margins: lead - width + allowed, shape (m,).
         allowed: the shortfall that is tolerated in each comparison, shape (m,): 0 where arms are ruled out, epsilon
             where the answer is certified.
-        trials: what a certifying policy needs for the next look.
+        candidates: what a certifying policy needs for the next look.
     """
 
     arms: IntArray
-    witnesses: IntArray
+    comparators: IntArray
     leads: FloatArray
     widths: FloatArray
     margins: FloatArray
     allowed: FloatArray
-    trials: tuple[Trial, ...] = ()
+    candidates: tuple[CandidateBounds, ...] = ()
 
     def __post_init__(self) -> None:
-        freeze(self, arms=np.int64, witnesses=np.int64)
+        freeze(self, arms=np.int64, comparators=np.int64)
         freeze(self, leads=np.float64, widths=np.float64, margins=np.float64, allowed=np.float64)
 
 
@@ -74,9 +73,9 @@ Deciding = Callable[[Intervals | None], Intervals]  # the intervals of the look 
 
 
 def against(
-    witness: int, arms: IntArray, *, leads: FloatArray, widths: FloatArray, allowed: float | FloatArray
+    comparator: int, arms: IntArray, *, leads: FloatArray, widths: FloatArray, allowed: float | FloatArray
 ) -> Intervals:
-    """Intervals of arms that were all compared with one witness.
+    """Intervals of arms that were all compared with one comparator.
 
     Args:
         arms: the arms compared, ascending, shape (m,).
@@ -84,4 +83,4 @@ def against(
         allowed: one number, or one per arm.
     """
     tolerated = np.broadcast_to(np.asarray(allowed, np.float64), arms.shape)
-    return Intervals(arms, np.full(len(arms), witness), leads, widths, leads - widths + tolerated, tolerated)
+    return Intervals(arms, np.full(len(arms), comparator), leads, widths, leads - widths + tolerated, tolerated)

@@ -10,7 +10,7 @@ from surepick.estimators.confidence_radii import anytime_radius, mixture_radius,
 from surepick.estimators.e_values import Evidence, batch_evidence, bias_ahead, only
 from surepick.estimators.goodness_of_fit import collapsed, lack_of_fit, norm_contradicted
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
-from surepick.estimators.noise_mgf import NoiseAllowance, noise_allowance, with_squares
+from surepick.estimators.noise_mgf import NoiseMgf, noise_mgf_after, with_squares
 from surepick.estimators.ridge import RegularisedEstimate, regularised_least_squares, self_normalised_radius
 from surepick.linalg.whitening import Whitened
 
@@ -19,7 +19,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "LeastSquaresEstimate",
-    "NoiseAllowance",
+    "NoiseMgf",
     "RegularisedEstimate",
     "anytime_radius",
     "arm_means",
@@ -30,7 +30,7 @@ __all__ = [
     "lack_of_fit",
     "least_squares",
     "mixture_radius",
-    "noise_allowance",
+    "noise_mgf_after",
     "noise_multiplier",
     "norm_contradicted",
     "only",

@@ -13,13 +13,13 @@ LEAST_SPREAD = 1e-12
 LARGEST_CONDITION = 1e-12
 
 
-def steady_flows(
+def bias_robust_weights(
     flows: FloatArray,
     targets: FloatArray,
     points: FloatArray,
     counts: IntArray,
     noise_scales: FloatArray,
-    rooms: FloatArray,
+    slack: FloatArray,
     *,
     misspecification: float,
 ) -> FloatArray:
@@ -37,7 +37,7 @@ def steady_flows(
         points: the pulled arms' vectors in coordinates of their span, shape (p, r).
         counts: n, positive, shape (p,).
         noise_scales: s, shape (p,), in reward units.
-        rooms: what the bias leaves of the margins, positive, shape (m,), in reward units.
+        slack: what the bias leaves of the margins, positive, shape (m,), in reward units.
         misspecification: gamma, positive.
 
     Returns:
@@ -53,7 +53,7 @@ def steady_flows(
     current = rest_of
     for _ in range(STEPS):
         spread = np.maximum((current**2) @ variances, LEAST_SPREAD)
-        price = (rooms[asked] / unit / spread)[:, None] * variances
+        price = (slack[asked] / unit / spread)[:, None] * variances
         resistance = misspecification / unit / np.maximum(np.abs(current - goals), LEAST_FLOW)
         ease = 1.0 / (resistance + price)
         rest = goals * resistance * ease

@@ -6,7 +6,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Embedding
-from surepick.estimators.bias_robust_weights import steady_flows
+from surepick.estimators.bias_robust_weights import bias_robust_weights
 from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import row_norms
 from surepick.linalg.whitening import Whitened, weighted_range, whitened
@@ -15,7 +15,7 @@ BLOCK_ENTRIES = 4_000_000  # weights, or what is formed from them, at a time
 
 
 @record
-class Lens:
+class ContrastWeights:
     """What the estimates of all pairs (rival, candidate) from one batch have in common.
 
     Args:
@@ -49,8 +49,8 @@ class Lens:
         noise_scales: FloatArray,
         norm_bound: float,
         white: Whitened | None = None,
-    ) -> Lens:
-        """The lens of a batch with some counts.
+    ) -> ContrastWeights:
+        """The contrasts of a batch with some counts.
 
         Args:
             counts: shape (K,), not all 0.
@@ -64,7 +64,7 @@ class Lens:
         basis = (whitened(embedded.features) if white is None else white).basis
         span = weighted_range(basis[pulled], counts[pulled] / variances)
         coordinates = basis @ span.to_unit
-        return Lens(
+        return ContrastWeights(
             embedded,
             pulled,
             counts[pulled],
@@ -76,12 +76,12 @@ class Lens:
             row_norms(embedded.features[pulled]),
         )
 
-    def weights(self, rows: IntArray) -> FloatArray:
+    def least_squares(self, rows: IntArray) -> FloatArray:
         """u of least squares, for each rival of `rows`, shape (m, p)."""
         weights: FloatArray = (self.coordinates[rows] - self.coordinates[self.centre]) @ self.own
         return weights
 
-    def drift(
+    def plug_in_bias(
         self, rows: IntArray, weights: FloatArray, scores: FloatArray | None, offset: float = 0.0
     ) -> FloatArray | float:
         """By how much the flows would overstate each rival's lead if the means were as guessed; at least 0."""
@@ -91,18 +91,18 @@ class Lens:
         lead = scores[rows] - scores[self.centre]
         return np.asarray(np.maximum(flows @ (scores[self.pulled] - offset) - lead, 0.0))
 
-    def steadied(self, rows: IntArray, weights: FloatArray, rooms: FloatArray) -> FloatArray:
+    def bias_robust(self, rows: IntArray, weights: FloatArray, slack: FloatArray) -> FloatArray:
         """Weights of the same linear estimates with less bias; those given where there is nothing to choose."""
         if len(self.pulled) <= self.coordinates.shape[1]:
             return weights
         targets = (rows[:, None] == self.pulled[None, :]).astype(np.float64) - (self.pulled == self.centre)
-        flows = steady_flows(
+        flows = bias_robust_weights(
             weights * self.counts,
             targets,
             self.coordinates[self.pulled],
             self.counts,
             self.noise_scales,
-            rooms,
+            slack,
             misspecification=self.embedded.misspecification,
         )
         steadied: FloatArray = flows / self.counts
@@ -118,11 +118,11 @@ class Lens:
         rounding *= 4.0 * (len(self.pulled) + self.embedded.dim) * np.finfo(np.float64).eps
         beta = self.norm_bound * (row_norms(missed) + rounding)
         if gamma > 0.0:
-            beta += gamma * self._strays(rows, flow)
+            beta += gamma * self._l1_deviation(rows, flow)
         beta *= ROUNDED_UP
         return np.asarray(beta)
 
-    def _strays(self, rows: IntArray, flow: FloatArray) -> FloatArray:
+    def _l1_deviation(self, rows: IntArray, flow: FloatArray) -> FloatArray:
         """sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row; `flow`, n u, is overwritten."""
         place = np.minimum(np.searchsorted(self.pulled, rows), len(self.pulled) - 1)
         there = np.flatnonzero(self.pulled[place] == rows)
@@ -134,5 +134,5 @@ class Lens:
             flow[:, at_centre[0]] += 1.0
         else:
             total += 1.0
-        strays: FloatArray = total + np.sum(np.abs(flow), axis=1)
-        return strays
+        deviation: FloatArray = total + np.sum(np.abs(flow), axis=1)
+        return deviation

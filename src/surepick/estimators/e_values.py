@@ -7,15 +7,15 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.estimators.contrast_weights import BLOCK_ENTRIES, Lens
-from surepick.estimators.noise_mgf import NoiseAllowance
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights
+from surepick.estimators.noise_mgf import NoiseMgf
 from surepick.linalg.whitening import Whitened
 
 HEURISTIC_CAUTION = 0.7
 SMALL_ENTRIES = 262_144  # weights that are formed at once
 CACHED_ENTRIES = 65_536  # of more, so many at a time: they stay in the cache
 LEAST_ROWS = 256
-LEAST_ROOM = 0.1  # of a margin
+LEAST_SLACK = 0.1  # of a margin
 GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
 CERTAIN = 1e6  # evidence of differences that are known without noise
 
@@ -65,10 +65,10 @@ def batch_evidence(
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    allowance: NoiseAllowance,
+    noise_mgf: NoiseMgf,
     noise_scales: FloatArray,
     norm_bound: float | None,
-    steady: bool = False,
+    bias_robust: bool = False,
     needs: FloatArray | None = None,
     scores: FloatArray | None = None,
     offset: float = 0.0,
@@ -80,7 +80,7 @@ def batch_evidence(
         xhat = sum_x u_x sum(x),   D = sum_x n(x) u_x^2 s_x^2
         beta = gamma sum_x |n(x) u_x - 1{x = j} + 1{x = c}| + C ||y - sum_x n(x) u_x z_x||
         t = kappa max(margin_j - beta, 0) / D     (or with sigma in place of s in D, if that promises more)
-        gain = t (epsilon - beta - xhat) - sum_x allowance of n(x) pulls tilted by t |u_x|
+        gain = t (epsilon - beta - xhat) - sum_x allowance of n(x) pulls for bets t |u_x|
 
     If h_j - h_c > epsilon, the mean of epsilon - beta - xhat is negative, whatever weights u were computed: beta holds
     what they miss. So E exp(gain) <= 1, given everything before the batch (docs/certified-elimination.md, lines 2-4).
@@ -96,7 +96,7 @@ def batch_evidence(
         allowance: what may be assumed of the noise.
         noise_scales: s, positive, shape (K,), from before the batch; any choice is valid.
         norm_bound: C with ||theta_d|| <= C; not used for arms without structure.
-        steady: weights that trade noise for less bias (`steady_flows`) instead of least squares.
+        bias_robust: weights that trade noise for less bias (`bias_robust_weights`) instead of least squares.
         needs: what the evidence still lacks, from before the batch, shape (K,); bets are then no higher than they need
             be to expect about twice that. None: as high as promises most.
         scores: guesses of the means from before the batch, shape (K,): where the weights would turn them into a larger
@@ -111,30 +111,32 @@ def batch_evidence(
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory.
     """
     if isinstance(embedded, IndependentArms):
-        return _gains_of_means(seen, centre, epsilon, margins, allowance, noise_scales, needs)
+        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
     if not seen.counts.any():
         return Evidence(gains, bets, drawn)
-    lens = Lens.of(embedded, seen.counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound, white=white)
-    pulled, counts = lens.pulled, lens.counts
+    contrast = ContrastWeights.of(
+        embedded, seen.counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound, white=white
+    )
+    pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
-    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if steady else 1)
+    step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if bias_robust else 1)
     for first in range(0, len(wanted), step):
         rows = wanted[first : first + step]
-        weights = lens.weights(rows)
-        beta = lens.bias(rows, weights)
-        if steady and embedded.misspecification > 0.0:
-            rooms = np.maximum(margins[rows] - beta, LEAST_ROOM * margins[rows])
-            weights = lens.steadied(rows, weights, rooms)
-            beta = lens.bias(rows, weights)
+        weights = contrast.least_squares(rows)
+        beta = contrast.bias(rows, weights)
+        if bias_robust and embedded.misspecification > 0.0:
+            slack = np.maximum(margins[rows] - beta, LEAST_SLACK * margins[rows])
+            weights = contrast.bias_robust(rows, weights, slack)
+            beta = contrast.bias(rows, weights)
         limits = None if needs is None else needs[rows]
-        rooms = margins[rows] - beta - lens.drift(rows, weights, scores, offset)
-        tilts = _bets(weights, counts, pulled, rooms, allowance, noise_scales, limits)
+        slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
+        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits)
         ahead = weights @ (seen.sums[pulled] - offset * counts)
-        penalty = np.sum(allowance.total(tilts[:, None] * np.abs(weights), pulled, seen), axis=1)
-        gains[rows], bets[rows], drawn[rows] = tilts * (epsilon - beta - ahead) - penalty, tilts, tilts * ahead
+        penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
+        gains[rows], bets[rows], drawn[rows] = placed * (epsilon - beta - ahead) - penalty, placed, placed * ahead
         known = ~weights.any(axis=1) & (beta < epsilon)
         gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - beta[known])
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
@@ -156,7 +158,7 @@ def bias_ahead(
     rivals: IntArray,
     noise_scales: FloatArray,
     norm_bound: float,
-    rooms: FloatArray | None = None,
+    slack: FloatArray | None = None,
     scores: FloatArray | None = None,
 ) -> FloatArray:
     """What bias is expected to take of each margin in a batch with these counts, before it is measured.
@@ -165,65 +167,65 @@ def bias_ahead(
 
     Args:
         counts: n, shape (K,), not all 0; multiples of them have the same beta of least squares.
-        rooms: guesses of what bias leaves of the margins, for the beta of steady weights; None: least squares.
+        slack: guesses of what bias leaves of the margins, for the beta of bias-robust weights; None: least squares.
         scores: guesses of the means, shape (K,); None: beta alone.
 
     Cost: O(K d^2 + len(rivals) p d) for p arms with counts.
     """
-    lens = Lens.of(embedded, counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound)
-    weights = lens.weights(rivals)
-    if rooms is not None and embedded.misspecification > 0.0:
-        weights = lens.steadied(rivals, weights, rooms)
-    return np.asarray(lens.bias(rivals, weights) + lens.drift(rivals, weights, scores))
+    contrast = ContrastWeights.of(embedded, counts, centre=centre, noise_scales=noise_scales, norm_bound=norm_bound)
+    weights = contrast.least_squares(rivals)
+    if slack is not None and embedded.misspecification > 0.0:
+        weights = contrast.bias_robust(rivals, weights, slack)
+    return np.asarray(contrast.bias(rivals, weights) + contrast.plug_in_bias(rivals, weights, scores))
 
 
 def _bets(
     weights: FloatArray,
     counts: IntArray,
     arms: IntArray,
-    rooms: FloatArray,
-    allowance: NoiseAllowance,
+    slack: FloatArray,
+    noise_mgf: NoiseMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
 ) -> FloatArray:
-    """t of each row: kappa room / D with the guessed scales, at a middling tilt, or with sigma, whichever promises the
+    """t of each row: kappa slack / D with the guessed scales, at a middling bet, or with sigma, whichever promises the
     larger gain if the guesses are right.
 
     Args:
         weights: u, shape (m, p).
         counts: n, shape (p,).
         arms: the p arms.
-        rooms: margin - beta, shape (m,); no bet where it is not positive.
+        slack: margin - beta, shape (m,); no bet where it is not positive.
     """
-    positive, steep = np.maximum(rooms, 0.0), np.abs(weights)
+    positive, steep = np.maximum(slack, 0.0), np.abs(weights)
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
-    for scale in (allowance.scales, noise_scales) if np.isfinite(allowance.spread) else (allowance.scales,):
+    for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
         spread = weights**2 @ (counts * scale[arms] ** 2)
         bets = np.divide(HEURISTIC_CAUTION * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
         if scale is noise_scales:
-            bets = allowance.middling(bets, steep.max(axis=1, initial=0.0))
-        cost = np.sum(allowance.expected(bets[:, None] * steep, arms, counts), axis=1)
+            bets = noise_mgf.middling(bets, steep.max(axis=1, initial=0.0))
+        cost = np.sum(noise_mgf.expected(bets[:, None] * steep, arms, counts), axis=1)
         bets, gain = _enough(bets, positive, cost, needs)
         best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
     return best
 
 
 def _enough(
-    bets: FloatArray, rooms: FloatArray, costs: FloatArray, needs: FloatArray | None
+    bets: FloatArray, slack: FloatArray, costs: FloatArray, needs: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """(bets, gains expected of them), the bets shrunk where they promise more than GENEROUS times what is needed.
 
     A share s of a bet gains s t room - s^2 cost at least (the cost is convex in the bet and 0 at 0): the smallest s
     with the wanted gain. A bet on a guess that is too high by a factor of three loses; half of that bet does not.
     """
-    gains = bets * rooms - costs
+    gains = bets * slack - costs
     if needs is None:
         return bets, gains
     wanted = GENEROUS * np.maximum(needs, 0.0) + 1.0
-    under = np.sqrt(np.maximum((bets * rooms) ** 2 - 4.0 * costs * wanted, 0.0))
-    share = np.divide(bets * rooms - under, 2.0 * costs, out=np.ones_like(bets), where=costs > 0)
+    under = np.sqrt(np.maximum((bets * slack) ** 2 - 4.0 * costs * wanted, 0.0))
+    share = np.divide(bets * slack - under, 2.0 * costs, out=np.ones_like(bets), where=costs > 0)
     share = np.where(gains > wanted, np.minimum(share, 1.0), 1.0)
-    return bets * share, share * bets * rooms - share**2 * costs
+    return bets * share, share * bets * slack - share**2 * costs
 
 
 def _gains_of_means(
@@ -231,29 +233,29 @@ def _gains_of_means(
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    allowance: NoiseAllowance,
+    noise_mgf: NoiseMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
 ) -> Evidence:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
     counts, means = seen.counts, seen.means
-    gains, placed, drawn = (np.zeros(len(counts)) for _ in range(3))
+    gains, bets, drawn = (np.zeros(len(counts)) for _ in range(3))
     rivals = np.flatnonzero(counts)
     rivals = rivals[rivals != centre]
     if counts[centre] == 0 or len(rivals) == 0:
-        return Evidence(gains, placed, drawn)
+        return Evidence(gains, bets, drawn)
     shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
     arms = rivals, np.full(len(rivals), centre)
-    room = np.maximum(margins[rivals], 0.0)
-    tilts, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
-    for scale in (allowance.scales, noise_scales) if np.isfinite(allowance.spread) else (allowance.scales,):
-        bets = HEURISTIC_CAUTION * room / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
+    slack = np.maximum(margins[rivals], 0.0)
+    placed, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
+    for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
+        tried = HEURISTIC_CAUTION * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
         if scale is noise_scales:
-            bets = allowance.middling(bets, np.maximum(*shares))
-        cost = sum(allowance.expected(bets * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
-        bets, gain = _enough(bets, room, np.asarray(cost), None if needs is None else needs[rivals])
-        tilts, promise = np.where(gain > promise, bets, tilts), np.maximum(gain, promise)
+            tried = noise_mgf.middling(tried, np.maximum(*shares))
+        cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
+        tried, gain = _enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
+        placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
     ahead = means[rivals] - means[centre]
-    penalty = sum(allowance.total(tilts * share, who, seen) for share, who in zip(shares, arms, strict=True))
-    gains[rivals], placed[rivals], drawn[rivals] = tilts * (epsilon - ahead) - penalty, tilts, tilts * ahead
-    return Evidence(np.minimum(gains, CERTAIN), placed, drawn)
+    penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
+    gains[rivals], bets[rivals], drawn[rivals] = placed * (epsilon - ahead) - penalty, placed, placed * ahead
+    return Evidence(np.minimum(gains, CERTAIN), bets, drawn)

@@ -1,4 +1,4 @@
-"""What a batch may assume of the noise: allowances for tilted sums that use the range and the variance of rewards."""
+"""What a batch may assume of the noise: bounds on its moment-generating function from its range and variance."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.noise import Bernoulli, Noise, scales
 
-LARGEST_TILT = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
+LARGEST_BET = 0.8  # of 1 / R; the empirical allowance grows without bound towards 1
 SQUARES_SLACK = 2e-6  # twice the share by which told squares may fall short of what their sums imply
-MIDDLING_TILT = 0.5
+MIDDLING_BET = 0.5
 HEURISTIC_PSEUDO = 3.0  # observations of the largest variance, added to those of an arm
 ROUNDED_UP = 1.0 + 1e-9
 
 
 @record
-class NoiseAllowance:
+class NoiseMgf:
     """What a batch may assume of the noise of each arm, fixed before the batch's first reward.
 
-    For a reward r with mean h and a tilt t fixed before it, each of
+    For a reward r with mean h and a bet t fixed before it, each of
 
         E exp(t (r - h) - t^2 sigma^2 / 2) <= 1                            sigma-sub-Gaussian
         E exp(t (r - h) - psi(|t| R) (r - m)^2 / R^2) <= 1,  |t| R < 1     r and m in a range of length R
@@ -56,31 +56,31 @@ class NoiseAllowance:
         """
         if not np.isfinite(self.spread):
             return self.scales
-        tilt = np.minimum(margin / self.variances, MIDDLING_TILT / self.spread)
-        rate = tilt * margin - _psi(tilt * self.spread) * self.variances / self.spread**2
+        bet = np.minimum(margin / self.variances, MIDDLING_BET / self.spread)
+        rate = bet * margin - _psi(bet * self.spread) * self.variances / self.spread**2
         return np.asarray(margin / np.sqrt(2.0 * np.maximum(rate, margin**2 / (2.0 * self.scales**2))))
 
-    def middling(self, tilts: FloatArray, steepest: FloatArray) -> FloatArray:
-        """The bets, none so large that a pull of weight `steepest` is tilted by more than half of what the range
+    def middling(self, bets: FloatArray, steepest: FloatArray) -> FloatArray:
+        """The bets, none so large that a pull of weight `steepest` is bet on by more than half of what the range
         permits; as they are without a range."""
         if not np.isfinite(self.spread):
-            return tilts
-        limit = MIDDLING_TILT / self.spread
-        return np.minimum(tilts, np.divide(limit, steepest, out=np.full_like(tilts, np.inf), where=steepest > 0))
+            return bets
+        limit = MIDDLING_BET / self.spread
+        return np.minimum(bets, np.divide(limit, steepest, out=np.full_like(bets, np.inf), where=steepest > 0))
 
-    def expected(self, tilts: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+    def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The allowance of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
         if not np.isfinite(self.spread):
-            return np.asarray(counts * self._by_sigma(tilts, arms))
-        plain, empirical, usable = self._per_pull(tilts, arms)
+            return np.asarray(counts * self._by_sigma(bets, arms))
+        plain, empirical, usable = self._per_pull(bets, arms)
         each = np.where(usable, empirical * self.variances[arms], plain)
         return np.asarray(counts * each)
 
-    def total(self, tilts: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
-        """The allowance of all pulls of the given arms, each pull tilted by |t|.
+    def total(self, bets: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
+        """The allowance of all pulls of the given arms, each bet on by |t|.
 
         Args:
-            tilts: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
+            bets: |t| of a pull of each arm, shape (..., p), fixed before the rewards.
             arms: the p arms.
             seen: the batch.
 
@@ -88,22 +88,22 @@ class NoiseAllowance:
             shape (..., p), rounded up.
         """
         if not np.isfinite(self.spread):
-            return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(tilts, arms))
-        plain, empirical, usable = self._per_pull(tilts, arms)
+            return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
+        plain, empirical, usable = self._per_pull(bets, arms)
         counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
         scatter = scatter_of(counts, seen.sums[arms], squares, self.centres[arms], self.spread)
         return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, counts * plain))
 
-    def _by_sigma(self, tilts: FloatArray, arms: IntArray) -> FloatArray:
-        each: FloatArray = 0.5 * tilts**2 * self.scales[arms] ** 2
+    def _by_sigma(self, bets: FloatArray, arms: IntArray) -> FloatArray:
+        each: FloatArray = 0.5 * bets**2 * self.scales[arms] ** 2
         return each
 
-    def _per_pull(self, tilts: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _per_pull(self, bets: FloatArray, arms: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Allowance by sigma, allowance for each unit of scatter, and where the second is to be used."""
-        plain = self._by_sigma(tilts, arms)
-        share = tilts * self.spread
-        empirical = _psi(np.minimum(share, LARGEST_TILT)) / self.spread**2
-        usable = self.known[arms] & (share <= LARGEST_TILT) & (empirical * self.variances[arms] < plain)
+        plain = self._by_sigma(bets, arms)
+        share = bets * self.spread
+        empirical = _psi(np.minimum(share, LARGEST_BET)) / self.spread**2
+        usable = self.known[arms] & (share <= LARGEST_BET) & (empirical * self.variances[arms] < plain)
         return plain, empirical, usable
 
 
@@ -139,7 +139,7 @@ def with_squares(noise: Noise, seen: Observations) -> Observations:
     return seen
 
 
-def noise_allowance(noise: Noise, past: Observations) -> NoiseAllowance:
+def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
     """What the next batch may assume, from the declared noise and everything told before it.
 
         m = mean of the arm so far,   variance = (sum (r - m)^2 + q R^2/4) / (n + q),   q = HEURISTIC_PSEUDO
@@ -156,9 +156,9 @@ def noise_allowance(noise: Noise, past: Observations) -> NoiseAllowance:
     sigma = scales(noise, num_arms)
     known = past.counts > 0
     if noise.support is None:
-        return NoiseAllowance(sigma, np.inf, past.means, known, sigma**2)
+        return NoiseMgf(sigma, np.inf, past.means, known, sigma**2)
     spread = (noise.support[1] - noise.support[0]) * ROUNDED_UP
     squares = np.asarray(with_squares(noise, past).squares)
     scatter = scatter_of(past.counts, past.sums, squares, past.means, spread)
     variances = (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
-    return NoiseAllowance(sigma, spread, past.means, known, variances)
+    return NoiseMgf(sigma, spread, past.means, known, variances)

@@ -15,7 +15,7 @@ from surepick.forecasts.result import ForecastRound
 from surepick.forecasts.simulated_studies import EQUAL_STUDIES, Rehearsal
 from surepick.linalg.factorisations import thin_svd
 from surepick.policies.base import Policy
-from surepick.policies.model_checks import reach, vacuous
+from surepick.policies.model_checks import largest_gap_under_norm, norm_bound_uninformative
 
 KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
 MOST_IN_KERNEL = 3000  # arms; the kernel's spectrum takes K^3
@@ -140,9 +140,9 @@ class Doubts:
 
     def _no_gap(self, embedding: ArmEmbedding) -> list[str]:
         """The norm bound alone says that nearly any arm will do."""
-        if embedding.num_distinct < 2 or not vacuous(embedding, self.policy.problem.epsilon):
+        if embedding.num_distinct < 2 or not norm_bound_uninformative(embedding, self.policy.problem.epsilon):
             return []
-        largest = f"no two candidates differ by more than {reach(embedding):.3g}"
+        largest = f"no two candidates differ by more than {largest_gap_under_norm(embedding):.3g}"
         return [
             f"Norm bound {embedding.norm_bound:g} means that {largest}: too little to rest an answer on, so as little "
             "as possible is left out. If you expect larger differences, it is too small."

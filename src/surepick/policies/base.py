@@ -28,6 +28,7 @@ FORMER_NAMES = {
     "certified-kernel": "certified-elimination",
     "certified-independent": "certified-elimination",
 }
+RENAMED = {"successive-halving": "sequential-halving"}  # a spec may have either, and keeps the one that it has
 Spec = Mapping[str, Any]
 
 
@@ -129,7 +130,7 @@ class Traits:
             near it; "candidate": one candidate is tested against all others, and `Plan.predicted_pulls` says what this
             will still take; "nothing": it recommends by a rule that proves nothing.
         assumptions: about the mean rewards, as sentences.
-        checks: what the policy looks for in the data, in sentences that hold while there is no alarm.
+        checks: what the policy looks for in the data, in sentences that hold while no check fails.
         caveats: what a user should know before the first pull, as sentences.
         embedding: psi_d that its designs and widths rest on; None without one.
         features: vectors that its designs rest on where there is no embedding, shape (K, D).
@@ -223,6 +224,11 @@ def name_of(policy: Policy[Any]) -> str:
 def known_as(name: str, stored: str) -> str:
     """The name under which a file has it: files from before algorithms had one name each say that of their class."""
     return stored if FORMER_NAMES.get(name) == stored else name
+
+
+def current_name(name: str) -> str:
+    """The name that an algorithm has now; files from before it was renamed keep the one that they have."""
+    return RENAMED.get(name, name)
 
 
 def stopped(policy: Policy[State], state: State) -> bool:

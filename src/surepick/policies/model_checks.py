@@ -21,8 +21,8 @@ from surepick.linalg.unique_rows import equal_rows
 
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
-MOST_RESERVED = 64
-REPRESENTABLE = (
+MOST_CHECK_PULLS = 64
+SATURATED = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
     "every list of means is representable."
 )
@@ -43,7 +43,7 @@ LINEAR = "The results are no farther from linear in the features than their nois
 
 
 def checks_of(embedding: ArmEmbedding) -> tuple[str, ...]:
-    """What `suspicions` looks for, in sentences that hold while there is no alarm; () where nothing is compressed.
+    """What `failed_checks` looks for, in sentences that hold while no check fails; () where nothing is compressed.
 
     A lack of fit is found only where there are more arms measured than the embedding has directions.
     """
@@ -52,7 +52,7 @@ def checks_of(embedding: ArmEmbedding) -> tuple[str, ...]:
     return (FITTED, APART) if embedding.norm_bound is None else (FITTED, BOUNDED, APART)
 
 
-def representable(embedding: ArmEmbedding, dim: int) -> bool:
+def is_saturated(embedding: ArmEmbedding, dim: int) -> bool:
     """Whether every list of means that agrees on equal arms is exactly linear in psi_d."""
     return dim >= embedding.num_distinct and embedding.misspecification(dim) == 0.0
 
@@ -65,7 +65,7 @@ def check_level(round_number: int, looks: int) -> float:
     return FALSE_ALARM / (round_number * (round_number + 1)) / looks / 2.0
 
 
-def suspicions(
+def failed_checks(
     embedding: ArmEmbedding,
     plan: Plan,
     pooled: Observations,
@@ -90,7 +90,7 @@ def suspicions(
         return ()
     level = check_level(plan.round, plan.looks)
     found = [lack_of_fit(fitted, pooled, misspecification=plan.misspecification, sigma=sigma, level=level)]
-    if representable(embedding, plan.dim) and not norm_used:
+    if is_saturated(embedding, plan.dim) and not norm_used:
         return tuple(sentence for sentence in found if sentence)
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
     if bound is not None and isinstance(whole, Embedding):
@@ -103,20 +103,20 @@ def suspicions(
                 misspecification=plan.misspecification,
                 value=plan.design_value,
                 num_distinct=embedding.num_distinct,
-                reach=reach(embedding, enough=epsilon),
+                reach=largest_gap_under_norm(embedding, enough=epsilon),
                 epsilon=epsilon,
             )
         )
     return tuple(sentence for sentence in found if sentence)
 
 
-def with_alarms(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    """The alarms so far and the new ones, but for those that say the same with other numbers."""
+def with_failed_checks(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+    """The checks that failed so far and those that fail now, but for what says the same with other numbers."""
     kinds = {_NUMBERS.sub("", alarm) for alarm in known}
     return (*known, *(alarm for alarm in found if _NUMBERS.sub("", alarm) not in kinds))
 
 
-def reach(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
+def largest_gap_under_norm(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:
     """The largest difference of two arms' means that the declared norm allows, in reward units.
 
     Args:
@@ -149,19 +149,19 @@ def _farthest_from(vectors: FloatArray, arm: int) -> tuple[int, float]:
     return farthest, largest
 
 
-def vacuous(embedding: ArmEmbedding, epsilon: float) -> bool:
+def norm_bound_uninformative(embedding: ArmEmbedding, epsilon: float) -> bool:
     """Whether the declared norm allows no two arms to differ by more than 2 epsilon: too little to rest an answer on.
 
     A policy that compressed on such a declaration would answer from it, not from the rewards. So it compresses nothing:
     a declaration that holds costs pulls then, and one that is far too small costs no wrong answer.
     """
-    return reach(embedding, enough=2.0 * epsilon) <= 2.0 * epsilon
+    return largest_gap_under_norm(embedding, enough=2.0 * epsilon) <= 2.0 * epsilon
 
 
-def checkable_counts(embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float) -> IntArray:
+def with_check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float) -> IntArray:
     """The pulls of a round, spread over arms with equal features (which costs nothing) and with the reserved ones."""
     counts = spread_over_equals(embedding, counts)
-    return counts + reserved_pulls(embedding, dim, counts, share)
+    return counts + check_pulls(embedding, dim, counts, share)
 
 
 def spread_over_equals(embedding: ArmEmbedding, counts: IntArray) -> IntArray:
@@ -180,7 +180,7 @@ def spread_over_equals(embedding: ArmEmbedding, counts: IntArray) -> IntArray:
     return shared
 
 
-def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: float) -> IntArray:
+def check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: float) -> IntArray:
     """Single pulls for arms spread over the set, so that a lack of fit can show: at most `share` of the round's pulls.
 
     A design may support so few arms that any rewards fit. The arms are the farthest-first traversal from the design's
@@ -198,8 +198,8 @@ def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: f
     Source: Gonzalez (1985) for the traversal. Cost: as `farthest_first`.
     """
     extra = np.zeros_like(counts)
-    room = min(int(share * counts.sum()), MOST_RESERVED)
-    if room == 0 or (representable(embedding, dim) and embedding.num_distinct == embedding.num_arms):
+    room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
+    if room == 0 or (is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms):
         return extra
     pulled = counts > 0
     spread = farthest_first(embedding.at(embedding.max_dim).features, np.flatnonzero(pulled), ~pulled, room)
@@ -207,16 +207,16 @@ def reserved_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: f
     return extra
 
 
-def assumed(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:
+def active_assumptions(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:
     """What is assumed of the rewards beyond their noise: next to nothing where every list was representable."""
     if pulls == 0 or compressed:
         return embedding.assumptions
     if not embedding.assumptions:
         return ()
-    return (REPRESENTABLE if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
+    return (SATURATED if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
 
 
-def unbacked(embedding: ArmEmbedding, compressed: bool) -> str:
+def why_bound_heuristic(embedding: ArmEmbedding, compressed: bool) -> str:
     """Why no theorem backs what the answer rests on, "" if one does.
 
     An estimated norm is no reason where nothing was compressed: every list of means was representable, whatever its

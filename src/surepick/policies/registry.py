@@ -15,7 +15,7 @@ from surepick.core.arms import Arms
 from surepick.core.validation import check_size
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
-from surepick.policies.base import Policy, Problem
+from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.parts import (
     NETWORK,
@@ -259,9 +259,9 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
             paper=MappingProxyType({"growth": 0.0}),
         ),
-        "successive-halving": Entry(
+        "sequential-halving": Entry(
             "baselines.sequential_halving",
-            "SuccessiveHalving",
+            "SequentialHalving",
             nothing_parts,
             "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
         ),
@@ -387,14 +387,14 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.")
-    if name == "successive-halving" and options.get("budget") is None:
+    if current_name(name) == "sequential-halving" and options.get("budget") is None:
         raise InvalidInput(
-            "successive-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
+            "sequential-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
             "answer is certified, take certified-independent."
         )
 
 
 def _entry(name: str) -> Entry:
-    if not isinstance(name, str) or name not in ENTRIES:
+    if not isinstance(name, str) or current_name(name) not in ENTRIES:
         raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names())}.")
-    return ENTRIES[name]
+    return ENTRIES[current_name(name)]

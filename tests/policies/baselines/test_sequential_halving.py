@@ -8,14 +8,14 @@ import pytest
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.base import stopped
-from surepick.policies.baselines.sequential_halving import SuccessiveHalving, halving_error_bound
+from surepick.policies.baselines.sequential_halving import SequentialHalving, halving_error_bound
 from surepick.policies.certificate import certificate_of
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bounded(0, 1)}
 
 
-def halving(num_arms: int, budget: float = 1000, **changes) -> SuccessiveHalving:
-    return SuccessiveHalving(sp.Problem(num_arms, **(USUAL | changes)), budget)
+def halving(num_arms: int, budget: float = 1000, **changes) -> SequentialHalving:
+    return SequentialHalving(sp.Problem(num_arms, **(USUAL | changes)), budget)
 
 
 def exact(plan: sp.Plan, means) -> Observations:
@@ -150,5 +150,5 @@ def test_settings_without_meaning_are_refused(changes, message):
 
 
 def test_without_a_budget_the_registry_refuses():
-    with pytest.raises(sp.InvalidInput, match="successive-halving needs budget: the pulls in all"):
-        sp.make_policy("successive-halving", sp.Arms(np.eye(3)), epsilon=0.1, delta=0.05, noise=sp.Bernoulli())
+    with pytest.raises(sp.InvalidInput, match="sequential-halving needs budget: the pulls in all"):
+        sp.make_policy("sequential-halving", sp.Arms(np.eye(3)), epsilon=0.1, delta=0.05, noise=sp.Bernoulli())

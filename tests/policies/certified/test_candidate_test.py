@@ -9,14 +9,14 @@ import surepick as sp
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import design_value, independent_star_design, solve_star_design
-from surepick.policies.certified import sampling_rule as steering
-from surepick.policies.certified.candidate_test import Epoch, advanced, epoch_of, next_weight, opened
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.candidate_test import CandidateTest, advanced, find_test, next_weight, opened
 
 THRESHOLD = math.log(20.0)
 
 
 def test_weights_of_epochs_never_exceed_one():
-    epochs: tuple[Epoch, ...] = ()
+    epochs: tuple[CandidateTest, ...] = ()
     for arm in range(60):
         epochs = opened(epochs, arm, 60)
     assert math.fsum(epoch.weight for epoch in epochs) <= 1.0
@@ -44,21 +44,21 @@ def test_a_settled_rival_stays_settled_and_the_candidate_is_none():
     assert epochs[0].settled.tolist() == [1]
     epochs = advanced(epochs, {0: down}, THRESHOLD)
     assert epochs[0].settled.tolist() == [1]
-    assert epochs[0].unsettled().tolist() == [2]
+    assert epochs[0].open_rivals().tolist() == [2]
     assert math.isclose(epochs[0].evidence[1], math.log(0.5))
 
 
 def test_a_new_epoch_starts_from_its_weight_whatever_came_before():
     epochs = advanced(opened((), 0, 3), {0: np.full(3, 2.0)}, THRESHOLD)
     epochs = opened(epochs, 2, 3)
-    assert np.array_equal(epoch_of(epochs, 2).evidence, np.full(3, math.log(0.25)))
-    assert epoch_of(epochs, 1) is None
+    assert np.array_equal(find_test(epochs, 2).evidence, np.full(3, math.log(0.25)))
+    assert find_test(epochs, 1) is None
     assert next_weight(epochs) == 0.125
 
 
-def guess(sums, counts, sigma: float = 1.0) -> steering.Guess:
+def guess(sums, counts, sigma: float = 1.0) -> sampling_rule.PlugInMeans:
     pooled = Observations(np.array(counts), np.array(sums, float))
-    return steering.guess_of(IndependentArms(len(sums)), pooled, np.full(len(sums), sigma))
+    return sampling_rule.plug_in_means(IndependentArms(len(sums)), pooled, np.full(len(sums), sigma))
 
 
 def test_margins_grow_with_the_lead():
@@ -90,14 +90,14 @@ def remaining(embedded, **changes):
         "epsilon": 0.1,
         "tolerance": 0.01,
     } | changes
-    return steering.remaining(embedded, 0, **settings)
+    return sampling_rule.next_batch(embedded, 0, **settings)
 
 
 def test_what_remains_is_the_same_in_any_basis_of_independent_arms():
     basis = np.random.default_rng(0).normal(size=(4, 4))
     plain, by_features = remaining(IndependentArms(4)), remaining(Embedding(basis, 0.0))
     assert math.isclose(plain.design.value, by_features.design.value, rel_tol=1e-6)
-    assert plain.cramped.size == 0
+    assert plain.bias_limited.size == 0
 
 
 def test_what_remains_scales_with_the_variance_and_only_counts_the_unsettled():
@@ -112,30 +112,30 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
     features = np.random.default_rng(2).normal(size=(4, 2))
     exact, bent, hopeless = (remaining(Embedding(features, gamma)) for gamma in (0.0, 0.01, 1.0))
     assert exact.design.value < bent.design.value < hopeless.design.value
-    assert bent.cramped.size == 0
-    assert hopeless.cramped.tolist() == [1, 2, 3]
+    assert bent.bias_limited.size == 0
+    assert hopeless.bias_limited.tolist() == [1, 2, 3]
 
 
 def test_batches_are_a_share_of_what_remains_within_limits():
-    assert steering.batch_total(1000.0, 500) == 200
-    assert steering.batch_total(1000.0, 100) == 100
-    assert steering.batch_total(1.0, 500) == 10
-    assert steering.batch_total(0.1, 1) == 1
+    assert sampling_rule.batch_total(1000.0, 500) == 200
+    assert sampling_rule.batch_total(1000.0, 100) == 100
+    assert sampling_rule.batch_total(1.0, 500) == 10
+    assert sampling_rule.batch_total(0.1, 1) == 1
 
 
 def test_the_first_batch_of_rewards_of_unknown_variance_is_small():
     arms = IndependentArms(10)
     known, ranged = sp.SubGaussian(0.5), sp.Bernoulli()  # the same scale, declared or from the range
     assert ranged.sigma == known.sigma
-    assert steering.opening_total(arms, sp.Problem(10, 0.01, 0.05, known)) == 6000
-    assert steering.opening_total(arms, sp.Problem(10, 0.01, 0.05, ranged)) == 100
-    assert steering.opening_total(Embedding(np.eye(3), 0.0), sp.Problem(3, 1.0, 0.05, sp.SubGaussian(0.01))) == 6
+    assert sampling_rule.opening_total(arms, sp.Problem(10, 0.01, 0.05, known)) == 6000
+    assert sampling_rule.opening_total(arms, sp.Problem(10, 0.01, 0.05, ranged)) == 100
+    assert sampling_rule.opening_total(Embedding(np.eye(3), 0.0), sp.Problem(3, 1.0, 0.05, sp.SubGaussian(0.01))) == 6
 
 
 def test_many_arms_are_compared_with_a_central_one_at_first(monkeypatch):
     monkeypatch.setattr("surepick.policies.certified.sampling_rule.HEURISTIC_MANY", 10)
     features = np.random.default_rng(3).normal(size=(40, 3))
-    star = steering.opening_design(Embedding(features, 0.0), 0.01)
+    star = sampling_rule.opening_design(Embedding(features, 0.0), 0.01)
     all_pairs = sp.solve_design(features)
     assert star.value <= all_pairs.value * 1.02
     assert design_value(features, star.weights) <= 4.0 * star.value * (1.0 + 1e-9)

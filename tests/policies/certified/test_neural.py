@@ -19,10 +19,10 @@ from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.embeddings.neural.network import ArmNetwork, Network
-from surepick.estimators import batch_evidence, bias_ahead, noise_allowance, with_squares
+from surepick.estimators import batch_evidence, bias_ahead, noise_mgf_after, with_squares
 from surepick.estimators import e_values as evidence
-from surepick.estimators.bias_robust_weights import steady_flows
-from surepick.estimators.contrast_weights import Lens
+from surepick.estimators.bias_robust_weights import bias_robust_weights
+from surepick.estimators.contrast_weights import ContrastWeights
 from surepick.estimators.e_values import GENEROUS
 from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.noise import failure_probability
@@ -30,14 +30,14 @@ from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
 from surepick.policies.certified import learned_embedding as learning
 from surepick.policies.certified import neural_sampling_rule as neural_steering
-from surepick.policies.certified.candidate_test import epoch_of
+from surepick.policies.certified.candidate_test import find_test
 from surepick.policies.certified.learned_embedding import learn
 from surepick.policies.certified.neural import UNDECLARED, CertifiedNeural
 from surepick.policies.certified.neural_sampling_rule import HEDGES
 
 
 def batch_problem(seed: int, *, rows: int = 3, arms: int = 9, dim: int = 3):
-    """Flows of weighted least squares for a few pairs, and everything that `steady_flows` wants."""
+    """Flows of weighted least squares for a few pairs, and everything that `bias_robust_weights` wants."""
     rng = np.random.default_rng(seed)
     points = rng.standard_normal((arms, dim))
     counts, scales = rng.integers(1, 40, arms), rng.uniform(0.3, 2.0, arms)
@@ -56,46 +56,46 @@ def batch_problem(seed: int, *, rows: int = 3, arms: int = 9, dim: int = 3):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.05, 1.0, 30.0]))
-def test_steady_flows_estimate_every_linear_function_as_before(seed, gamma):
-    flows, targets, points, counts, scales, rooms = batch_problem(seed)
-    steady = steady_flows(flows, targets, points, counts, scales, rooms, misspecification=gamma)
+def test_bias_robust_weights_estimate_every_linear_function_as_before(seed, gamma):
+    flows, targets, points, counts, scales, slack = batch_problem(seed)
+    steady = bias_robust_weights(flows, targets, points, counts, scales, slack, misspecification=gamma)
     assert steady @ points == pytest.approx(flows @ points, abs=1e-9)
     assert steady @ points == pytest.approx(targets @ points, abs=1e-8)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.05, 1.0, 30.0]))
-def test_steady_flows_have_no_more_bias_and_noise_together_than_least_squares(seed, gamma):
+def test_bias_robust_weights_have_no_more_bias_and_noise_together_than_least_squares(seed, gamma):
     """gamma sum |f - target| + room sqrt(D/D_ls) is at most that of least squares, gamma sum |f_ls - target| + room.
 
     The iteration lowers a smoothed bound whose price of noise changes at each step, so a thousandth may be missing.
     """
-    flows, targets, points, counts, scales, rooms = batch_problem(seed)
-    steady = steady_flows(flows, targets, points, counts, scales, rooms, misspecification=gamma)
+    flows, targets, points, counts, scales, slack = batch_problem(seed)
+    steady = bias_robust_weights(flows, targets, points, counts, scales, slack, misspecification=gamma)
     noise = [(each**2) @ (scales**2 / counts) for each in (flows, steady)]
     bias = [gamma * np.abs(each - targets).sum(axis=1) for each in (flows, steady)]
-    least, found = bias[0] + rooms, bias[1] + rooms * np.sqrt(noise[1] / noise[0])
+    least, found = bias[0] + slack, bias[1] + slack * np.sqrt(noise[1] / noise[0])
     slack = gamma * 1e-3 * points.shape[0]  # LEAST_FLOW for each arm
     assert np.all(found <= least * (1.0 + 1e-3) + slack)
     assert np.all(noise[1] >= noise[0] * (1.0 - 1e-9))  # least squares has the least noise
 
 
 def test_a_large_misspecification_moves_weight_to_the_arms_themselves():
-    flows, targets, points, counts, scales, rooms = batch_problem(1)
-    steady = steady_flows(flows, targets, points, counts, scales, rooms, misspecification=100.0)
+    flows, targets, points, counts, scales, slack = batch_problem(1)
+    steady = bias_robust_weights(flows, targets, points, counts, scales, slack, misspecification=100.0)
     assert np.abs(steady - targets).sum(axis=1) == pytest.approx(np.zeros(3), abs=0.05)
-    tiny = steady_flows(flows, targets, points, counts, scales, rooms, misspecification=1e-9)
+    tiny = bias_robust_weights(flows, targets, points, counts, scales, slack, misspecification=1e-9)
     assert tiny == pytest.approx(flows, abs=1e-4)
 
 
-def test_steady_flows_are_finite_for_duplicates_and_pairs_that_are_one_point():
+def test_bias_robust_weights_are_finite_for_duplicates_and_pairs_that_are_one_point():
     points = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     counts, scales = np.array([5, 3, 2, 9, 1]), np.ones(5)
     targets = np.array([[1.0, -1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, -1.0]])
     matrix = (points * counts[:, None]).T @ points
     flows = (targets @ points) @ np.linalg.solve(matrix, points.T) * counts
     assert not flows[0].any()
-    steady = steady_flows(flows, targets, points, counts, scales, np.full(3, 0.1), misspecification=0.05)
+    steady = bias_robust_weights(flows, targets, points, counts, scales, np.full(3, 0.1), misspecification=0.05)
     assert np.all(np.isfinite(steady))
     assert steady @ points == pytest.approx(flows @ points, abs=1e-9)
 
@@ -118,12 +118,12 @@ def through(seed: int, *, num_arms: int = 12, dim: int = 3, gamma: float = 0.05)
 def test_the_bias_ahead_is_what_the_batch_will_lose(seed, steady, guessed, monkeypatch):
     """`batch_evidence` bets on margin - beta - drift; that room is seen where the bets are made."""
     embedded, counts, scales, scores, margins = through(seed)
-    rooms_seen = []
+    slack_seen = []
     honest = evidence._bets
 
-    def looked_at(weights, per_arm, pulled, rooms, *rest):
-        rooms_seen.append(rooms)
-        return honest(weights, per_arm, pulled, rooms, *rest)
+    def looked_at(weights, per_arm, pulled, slack, *rest):
+        slack_seen.append(slack)
+        return honest(weights, per_arm, pulled, slack, *rest)
 
     monkeypatch.setattr(evidence, "_bets", looked_at)
     scores = scores if guessed else None
@@ -133,21 +133,21 @@ def test_the_bias_ahead_is_what_the_batch_will_lose(seed, steady, guessed, monke
         centre=2,
         epsilon=EPSILON,
         margins=margins,
-        allowance=noise_allowance(sp.SubGaussian(1.0), Observations.nothing(12)),
+        noise_mgf=noise_mgf_after(sp.SubGaussian(1.0), Observations.nothing(12)),
         noise_scales=scales,
         norm_bound=2.0,
-        steady=steady,
+        bias_robust=steady,
         scores=scores,
     )
     rivals = np.delete(np.arange(12), 2)
     ahead = {"centre": 2, "rivals": rivals, "noise_scales": scales, "norm_bound": 2.0}
     plain = bias_ahead(embedded, counts, **ahead)
     margins = margins[rivals]
-    rooms = np.maximum(margins - plain, 0.1 * margins) if steady else None
-    expected = bias_ahead(embedded, counts, rooms=rooms, scores=scores, **ahead)
-    assert margins - rooms_seen[0] == pytest.approx(expected, abs=1e-12)
+    slack = np.maximum(margins - plain, 0.1 * margins) if steady else None
+    expected = bias_ahead(embedded, counts, slack=slack, scores=scores, **ahead)
+    assert margins - slack_seen[0] == pytest.approx(expected, abs=1e-12)
     if guessed:
-        assert np.all(expected >= bias_ahead(embedded, counts, rooms=rooms, **ahead) - 1e-12)
+        assert np.all(expected >= bias_ahead(embedded, counts, slack=slack, **ahead) - 1e-12)
 
 
 def test_the_bias_of_least_squares_is_the_same_for_multiples_of_the_counts():
@@ -173,14 +173,14 @@ def test_the_drift_is_what_a_lack_of_fit_would_add_to_a_rivals_lead():
 @given(st.integers(0, 10**6))
 def test_bets_shrink_only_where_they_promise_more_than_is_wanted(seed):
     rng = np.random.default_rng(seed)
-    bets, rooms = rng.exponential(2.0, 30), rng.exponential(1.0, 30)
-    costs = bets * rooms * rng.uniform(0.0, 1.2, 30)
+    bets, slack = rng.exponential(2.0, 30), rng.exponential(1.0, 30)
+    costs = bets * slack * rng.uniform(0.0, 1.2, 30)
     costs[:3] = 0.0
     needs = rng.normal(1.0, 3.0, 30)
-    plain, promised = evidence._enough(bets, rooms, costs, None)
+    plain, promised = evidence._enough(bets, slack, costs, None)
     assert np.array_equal(plain, bets)
-    assert promised == pytest.approx(bets * rooms - costs)
-    shrunk, gains = evidence._enough(bets, rooms, costs, needs)
+    assert promised == pytest.approx(bets * slack - costs)
+    shrunk, gains = evidence._enough(bets, slack, costs, needs)
     wanted = GENEROUS * np.maximum(needs, 0.0) + 1.0
     more = promised > wanted
     assert np.all(shrunk <= bets)
@@ -206,7 +206,7 @@ def steady_expectation(embedded, counts, means, *, rival, centre, **given_to_gai
         )
         ones = np.array(sums, float)
         seen = with_squares(noise, Observations(counts, ones, ones))
-        found = batch_evidence(embedded, seen, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
+        found = batch_evidence(embedded, seen, centre=centre, epsilon=EPSILON, bias_robust=True, **given_to_gains)
         total += chance * math.exp(found.gains[rival])
     return total
 
@@ -214,16 +214,16 @@ def steady_expectation(embedded, counts, means, *, rival, centre, **given_to_gai
 def least_favourable(embedded, counts, theta, *, rival, centre, **given_to_gains) -> np.ndarray:
     """Means at h_rival - h_centre = epsilon, with |eta| = gamma at every arm where it flatters the candidate most."""
     flows = []
-    honest = Lens.bias
+    honest = ContrastWeights.bias
 
-    def noted(lens, rows, weights):
-        flows.append((lens.pulled, weights[rows == rival] * lens.counts))
-        return honest(lens, rows, weights)
+    def noted(contrast, rows, weights):
+        flows.append((contrast.pulled, weights[rows == rival] * contrast.counts))
+        return honest(contrast, rows, weights)
 
     nothing = Observations(counts, np.zeros(len(counts)), np.zeros(len(counts)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lens, "bias", noted)
-        batch_evidence(embedded, nothing, centre=centre, epsilon=EPSILON, steady=True, **given_to_gains)
+        patch.setattr(ContrastWeights, "bias", noted)
+        batch_evidence(embedded, nothing, centre=centre, epsilon=EPSILON, bias_robust=True, **given_to_gains)
     pulled, flow = flows[-1]  # of the steady weights
     slopes = np.zeros(len(counts))  # of the estimate of h_rival - h_centre less the truth, by eta
     slopes[pulled] = flow[0]
@@ -252,11 +252,11 @@ def checked_expectation(seed, gamma, *, guess, need) -> float:
     features = np.column_stack([np.ones(num_arms), rng.standard_normal(num_arms)])
     embedded, pair = Embedding(features, gamma), {"rival": 0, "centre": 1}
     counts = rng.integers(0, 5 if num_arms == 3 else 4 if num_arms == 4 else 3, num_arms)
-    allowance = noise_allowance(sp.Bernoulli(), past(rng, num_arms))
+    noise_mgf = noise_mgf_after(sp.Bernoulli(), past(rng, num_arms))
     to_gains = {
         "margins": np.exp(rng.normal(-0.5, 1.0, num_arms)),
-        "allowance": allowance,
-        "noise_scales": allowance.noise_scales(EPSILON),
+        "noise_mgf": noise_mgf,
+        "noise_scales": noise_mgf.noise_scales(EPSILON),
         "norm_bound": LARGEST_NORM,
         "needs": rng.normal(2.0, 3.0, num_arms) if need else None,
         "scores": 0.3 * rng.standard_normal(num_arms) if guess else None,
@@ -276,8 +276,8 @@ def test_the_enumeration_is_not_vacuous(monkeypatch):
     cases = [(seed, 0.1) for seed in range(60)]
     honest = [checked_expectation(*case, guess=False, need=False) for case in cases]
     assert sum(mean != 1.0 for mean in honest) >= 8
-    whole = Lens.bias
-    monkeypatch.setattr(Lens, "bias", lambda *given: 0.3 * whole(*given))
+    whole = ContrastWeights.bias
+    monkeypatch.setattr(ContrastWeights, "bias", lambda *given: 0.3 * whole(*given))
     spoilt = [checked_expectation(*case, guess=False, need=False) for case in cases]
     print(f"\nlargest expectation {max(honest):.4f}, with 30 % of the bias {max(spoilt):.4f}")
     assert max(honest) <= 1.0 + 1e-9
@@ -293,10 +293,10 @@ def test_rows_without_a_margin_gain_nothing():
         centre=2,
         epsilon=EPSILON,
         margins=margins,
-        allowance=noise_allowance(sp.SubGaussian(0.2), Observations.nothing(12)),
+        noise_mgf=noise_mgf_after(sp.SubGaussian(0.2), Observations.nothing(12)),
         noise_scales=scales,
         norm_bound=2.0,
-        steady=True,
+        bias_robust=True,
         needs=np.full(12, 3.0),
         scores=scores,
     ).gains
@@ -581,7 +581,7 @@ def test_an_epoch_starts_at_its_weight_and_only_its_own_batches_count():
     nothing = policy.tell(states[first - 1], plans[first - 1], Observations.nothing(40)).state
     for epoch in nothing.epochs:
         assert epoch.evidence == pytest.approx(math.log(epoch.weight))
-    assert epoch_of(nothing.epochs, plans[first - 1].candidate).weight == 0.5
+    assert find_test(nothing.epochs, plans[first - 1].candidate).weight == 0.5
 
 
 # --- the environment

@@ -364,7 +364,7 @@ def test_limits_that_differ_are_both_drawn():
     assert "limits: 0 and 0.2" in page.words
 
 
-@pytest.mark.parametrize(("name", "options"), [("successive-halving", {"budget": 120})])
+@pytest.mark.parametrize(("name", "options"), [("sequential-halving", {"budget": 120})])
 def test_a_policy_without_intervals_says_how_it_decides(tmp_path, name, options):
     words = page_of(finished(name, **options), tmp_path).words
     assert "decides without an interval for each candidate" in words
@@ -662,7 +662,7 @@ def test_a_leader_of_whom_nothing_is_proved_is_not_called_recommended(tmp_path):
     assert "recommended" not in page.words
 
 
-@pytest.mark.parametrize("name", ["certified-linear", "linear-embedding", "successive-halving"])
+@pytest.mark.parametrize("name", ["certified-linear", "linear-embedding", "sequential-halving"])
 def test_the_words_are_plain(tmp_path, name):
     options = POLICIES.get(name, {"budget": 200})
     words = page_of(finished(name, 8, **options), tmp_path, forecast_up_to=10).words
@@ -997,7 +997,7 @@ def test_the_most_measured_are_shown_and_the_others_counted():
         ("certified-independent", {}, "Candidates that stay in question are measured most;"),
         ("lucb", {}, "Candidates that stay in question are measured most;"),
         ("action-elimination", {}, "Candidates that stay in question are measured most;"),
-        ("successive-halving", {"budget": 120}, "in one round all that are left equally often."),
+        ("sequential-halving", {"budget": 120}, "in one round all that are left equally often."),
         ("linear-embedding", {"norm_bound": 2.0}, "with shared features these need not be good ones."),
         ("certified-linear", {"norm_bound": 2.0}, "with shared features these need not be good ones."),
     ],
@@ -1005,7 +1005,7 @@ def test_the_most_measured_are_shown_and_the_others_counted():
 def test_each_policy_is_said_to_measure_as_it_does(tmp_path, name, options, words):
     said = page_of(finished(name, **options), tmp_path).words
     assert words in said
-    assert ("equally often" in said) == (name == "successive-halving")
+    assert ("equally often" in said) == (name == "sequential-halving")
 
 
 def test_equal_counts_are_said_to_be_equal():

@@ -1,4 +1,4 @@
-"""What the linear peers share: features in their span, growing batches, the judgement of a leader."""
+"""What the linear baselines share: features in their span, growing batches, the judgement of a leader."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class Judgement:
     Args:
         leader: the arm of highest score.
         gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
-        unsettled: the leader and the rivals that may still be better than it by more than epsilon, ascending.
-        settled: no rival may.
+        open_arms: the leader and the rivals that may still be better than it by more than epsilon, ascending.
+        certified: no rival may.
         deciding: gives the intervals that decided.
     """
 
     leader: int
     gap: float | None
-    unsettled: IntArray
-    settled: bool
+    open_arms: IntArray
+    certified: bool
     deciding: Deciding | None = field(default=None, compare=False)
 
 
 def checked_linear(problem: Problem, features: FloatArray, growth: float) -> FloatArray:
-    """The features of a linear peer, as a read-only array, once they and its growth are in order.
+    """The features of a linear baselines, as a read-only array, once they and its growth are in order.
 
     Raises:
         InvalidInput: no feature column, vectors of more or fewer arms than the problem's, or growth without meaning.
@@ -174,13 +174,13 @@ def judge(
     ahead = fitted.scores - fitted.scores[leader] + width
     ahead[leader] = -np.inf
     gap = max(0.0, float(np.max(ahead)))
-    unsettled = np.flatnonzero((ahead > epsilon) | (everybody == leader))
+    open_arms = np.flatnonzero((ahead > epsilon) | (everybody == leader))
 
     def deciding(_: Intervals | None) -> Intervals:
         rivals, leads = everybody[everybody != leader], fitted.scores[leader] - fitted.scores
         return against(leader, rivals, leads=leads[rivals], widths=width[rivals], allowed=epsilon)
 
-    return Judgement(leader, gap if math.isfinite(gap) else None, unsettled, gap <= epsilon, deciding)
+    return Judgement(leader, gap if math.isfinite(gap) else None, open_arms, gap <= epsilon, deciding)
 
 
 def linear_assumption(features: FloatArray, norm_bound: float | None = None) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def linear_assumption(features: FloatArray, norm_bound: float | None = None) -> 
 def linear_traits(
     features: FloatArray, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
 ) -> Traits:
-    """What a linear peer says of itself, with what to doubt where there are more distinct arms than features."""
+    """What a linear baselines says of itself, with what to doubt where there are more distinct arms than features."""
     distinct = len(np.unique(features, axis=0))
     doubt = (
         f"{distinct} distinct arms in {features.shape[1]} feature columns: that the mean reward is exactly linear in "

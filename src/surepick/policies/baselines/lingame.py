@@ -44,7 +44,7 @@ class GameState:
 
     Args:
         round: the next batch, from 1.
-        active: the leader and the rivals that are not settled.
+        active: the leader and the rivals that are open.
         seen: everything told so far.
         learner: the player of weights, before the next batch.
         leader: the arm of highest score.
@@ -160,18 +160,18 @@ class LinGame:
         )
         after = GameState(
             round=state.round + 1,
-            active=found.unsettled,
+            active=found.open_arms,
             seen=pooled,
             learner=state.learner if self.play == "solved" else self._played(span.rows, state, plan.total),
             leader=found.leader,
             gap=found.gap,
-            finished="certified" if found.settled else "",
+            finished="certified" if found.certified else "",
         )
         row = trace_row(
             plan,
             pulls=seen.total,
             total_pulls=pooled.total,
-            active=found.unsettled,
+            active=found.open_arms,
             leader=found.leader,
             certified_gap=found.gap,
         )

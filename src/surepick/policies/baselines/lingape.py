@@ -111,8 +111,8 @@ class LinGapE:
             epsilon=self.problem.epsilon,
             misspecification=check_norm_bound("lingape", self.norm_bound) * span.lost,
         )
-        finished = "certified" if found.settled else ""
-        after = MeansState(state.round + 1, found.unsettled, pooled, found.leader, found.gap, finished)
+        finished = "certified" if found.certified else ""
+        after = MeansState(state.round + 1, found.open_arms, pooled, found.leader, found.gap, finished)
         return Step(after, means_row(plan, seen, after), found.deciding)
 
     def claim(self, state: MeansState) -> Claim:

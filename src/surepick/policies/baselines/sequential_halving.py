@@ -19,7 +19,7 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 
 @record
 class HalvingState:
-    """Where successive halving stands.
+    """Where sequential halving stands.
 
     Args:
         round: the round that is open, from 1.
@@ -49,7 +49,7 @@ class HalvingState:
 
 
 @record
-class SuccessiveHalving:
+class SequentialHalving:
     """Spend the budget in ceil(log2 K) equal rounds; each pulls the arms left equally often and keeps the better half.
 
         pulls of each arm in a round = floor(budget / (arms left * ceil(log2 K)))
@@ -82,7 +82,7 @@ class SuccessiveHalving:
         num_arms = self.problem.num_arms
         if num_arms * self.num_rounds > budget:
             raise InvalidInput(
-                f"budget is {budget:,} pulls for {num_arms:,} arms; successive halving spends it in "
+                f"budget is {budget:,} pulls for {num_arms:,} arms; sequential halving spends it in "
                 f"{self.num_rounds} equal rounds, the first of which pulls every arm. Give at least "
                 f"{num_arms * self.num_rounds:,}."
             )
@@ -153,7 +153,7 @@ class SuccessiveHalving:
 
 
 def halving_error_bound(gaps: ArrayLike, *, budget: int, sigma: float = 0.5) -> float:
-    """The paper's bound on the probability that successive halving does not return the best arm, at most 1.
+    """The paper's bound on the probability that sequential halving does not return the best arm, at most 1.
 
         3 log2(K) exp(-budget / (8 H2 (2 sigma)^2 log2 K)),   H2 = max over i > 1 of i / gap_i^2, gaps in rising order
 

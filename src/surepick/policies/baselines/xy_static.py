@@ -30,7 +30,7 @@ class PhaseState:
 
     Args:
         round: the next batch, from 1.
-        active: the arms in question: not ruled out, or the leader and the rivals not settled.
+        active: the arms in question: not ruled out, or the leader and the open rivals.
         opened: the latest plan of the phase; its allocation holds for the whole phase. None between phases.
         seen: what was told in the phase.
         pulls: all pulls received.
@@ -132,14 +132,14 @@ class XYStatic:
         alarms = misfit(fitted, pooled, sigma=asked.sigma, round_number=state.round)
         after = PhaseState(
             round=state.round + 1,
-            active=found.unsettled,
+            active=found.open_arms,
             opened=plan,
             seen=pooled,
             pulls=pulls,
             reached=state.reached,
             leader=found.leader,
             gap=found.gap,
-            finished="certified" if found.settled else "",
+            finished="certified" if found.certified else "",
             alarms=state.alarms or alarms,
         )
         return Step(after, phase_row(plan, seen, after, alarms), found.deciding)

@@ -8,12 +8,12 @@ from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.embeddings import ArmEmbedding
 from surepick.linalg.whitening import Whitened, whitened
-from surepick.policies.certified.sampling_rule import Guess
+from surepick.policies.certified.sampling_rule import PlugInMeans
 
 MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
 
 
-class Prepared:
+class Cache:
     """Whitened coordinates of the last dimensions used, and the last guess.
 
     Each answer is, bit by bit, that of the function behind it: whatever is kept belongs to equal arguments, and is
@@ -24,10 +24,10 @@ class Prepared:
 
     def __init__(self) -> None:
         self._white: dict[int, Whitened] = {}
-        self._guess: tuple[int, Observations, Guess] | None = None
+        self._guess: tuple[int, Observations, PlugInMeans] | None = None
 
-    def __reduce__(self) -> tuple[type[Prepared], tuple[()]]:
-        return Prepared, ()
+    def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
+        return Cache, ()
 
     def white(self, embedding: ArmEmbedding, dim: int) -> Whitened | None:
         """`whitened` of the features of psi_d; None without structure.
@@ -47,7 +47,7 @@ class Prepared:
         self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
         return found
 
-    def guess(self, dim: int, seen: Observations, form: Callable[[], Guess]) -> Guess:
+    def guess(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:
         """The guess in d dimensions after these observations, formed by `form` unless it was the last one."""
         known = self._guess
         if known is not None and known[0] == dim and known[1] == seen:
@@ -57,8 +57,6 @@ class Prepared:
         return found
 
 
-def white_for(
-    prepared: Prepared, embedding: ArmEmbedding, used: Embedding | IndependentArms, dim: int
-) -> Whitened | None:
+def white_for(cache: Cache, embedding: ArmEmbedding, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
     """The whitened coordinates of what is used in place of psi_d; None where that has no structure."""
-    return None if isinstance(used, IndependentArms) else prepared.white(embedding, dim)
+    return None if isinstance(used, IndependentArms) else cache.white(embedding, dim)

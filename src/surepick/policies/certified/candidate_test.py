@@ -14,15 +14,15 @@ HEURISTIC_RATIO = 0.5  # of the weights of one epoch and the one before
 
 
 @record
-class Epoch:
-    """The trial of one candidate, from the batch before which it was opened to the end of the study.
+class CandidateTest:
+    """The test of one candidate, from the batch before which it was opened to the end of the study.
 
     Args:
         candidate: c, the arm that it may certify.
         weight: p, its share of the error probability, in (0, 1).
         evidence: log of p times the e-process against "rival j is better than c by more than epsilon", shape (K,); of a
-            settled rival perhaps as it was at the batch that settled it.
-        settled: rivals whose evidence has reached log(1/delta) at some time, ascending.
+            rejected rival perhaps as it was at the batch that rejected it.
+        settled: the rejected rivals, whose evidence has reached log(1/delta) at some time, ascending.
     """
 
     candidate: int
@@ -33,15 +33,15 @@ class Epoch:
     def __post_init__(self) -> None:
         freeze(self, evidence=np.float64, settled=np.int64)
 
-    def unsettled(self) -> IntArray:
+    def open_rivals(self) -> IntArray:
         """The rivals that may still be better by more than epsilon, ascending."""
-        open_rivals = np.ones(len(self.evidence), bool)
-        open_rivals[self.settled] = False
-        open_rivals[self.candidate] = False
-        return np.flatnonzero(open_rivals)
+        still_open = np.ones(len(self.evidence), bool)
+        still_open[self.settled] = False
+        still_open[self.candidate] = False
+        return np.flatnonzero(still_open)
 
 
-def next_weight(epochs: tuple[Epoch, ...]) -> float:
+def next_weight(epochs: tuple[CandidateTest, ...]) -> float:
     """p_e = (1 - r) r^(e-1) for the e-th epoch: the weights of all epochs that could ever open sum to 1.
 
     Source: docs/certified-elimination.md, line 6.
@@ -49,12 +49,12 @@ def next_weight(epochs: tuple[Epoch, ...]) -> float:
     return (1.0 - HEURISTIC_RATIO) * HEURISTIC_RATIO ** len(epochs)
 
 
-def epoch_of(epochs: tuple[Epoch, ...], candidate: int) -> Epoch | None:
+def find_test(epochs: tuple[CandidateTest, ...], candidate: int) -> CandidateTest | None:
     """The epoch of that candidate; None if none was opened."""
     return next((epoch for epoch in epochs if epoch.candidate == candidate), None)
 
 
-def opened(epochs: tuple[Epoch, ...], candidate: int, num_arms: int) -> tuple[Epoch, ...]:
+def opened(epochs: tuple[CandidateTest, ...], candidate: int, num_arms: int) -> tuple[CandidateTest, ...]:
     """The epochs with a new one for the candidate, whose evidence starts at its weight: nothing seen so far counts.
 
     Raises:
@@ -62,14 +62,14 @@ def opened(epochs: tuple[Epoch, ...], candidate: int, num_arms: int) -> tuple[Ep
 
     Source: docs/certified-elimination.md, lines 5 and 6.
     """
-    if epoch_of(epochs, candidate) is not None:
+    if find_test(epochs, candidate) is not None:
         raise ContractError(
             f"arm {candidate} has an epoch already; a second one would spend its weight twice (line 6)."
         )
     weight = next_weight(epochs)
     if math.fsum([weight, *(epoch.weight for epoch in epochs)]) > 1.0:
         raise ContractError("the weights of the epochs exceed 1; the error probability would exceed delta (line 6).")
-    return (*epochs, Epoch(candidate, weight, start_of(weight, num_arms), np.empty(0, np.int64)))
+    return (*epochs, CandidateTest(candidate, weight, start_of(weight, num_arms), np.empty(0, np.int64)))
 
 
 def start_of(weight: float, num_arms: int) -> FloatArray:
@@ -77,10 +77,12 @@ def start_of(weight: float, num_arms: int) -> FloatArray:
     return np.full(num_arms, math.log(weight) if weight > 0.0 else -np.inf)
 
 
-def advanced(epochs: tuple[Epoch, ...], gains: Mapping[int, FloatArray], threshold: float) -> tuple[Epoch, ...]:
+def advanced(
+    epochs: tuple[CandidateTest, ...], gains: Mapping[int, FloatArray], threshold: float
+) -> tuple[CandidateTest, ...]:
     """Every epoch after one more batch: its log e-values grow by the batch's gains (they may fall).
 
-    A rival is settled for good once its evidence has reached the threshold: Ville's inequality is about the largest
+    A rival is rejected for good once its evidence has reached the threshold: Ville's inequality is about the largest
     value that the process ever takes (docs/certified-elimination.md, line 8).
 
     Args:
@@ -93,5 +95,5 @@ def advanced(epochs: tuple[Epoch, ...], gains: Mapping[int, FloatArray], thresho
         reached = evidence >= threshold
         reached[epoch.settled] = True
         reached[epoch.candidate] = False
-        after.append(Epoch(epoch.candidate, epoch.weight, evidence, np.flatnonzero(reached)))
+        after.append(CandidateTest(epoch.candidate, epoch.weight, evidence, np.flatnonzero(reached)))
     return tuple(after)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
-from surepick.core.comparisons import Intervals, Trial
+from surepick.core.comparisons import CandidateBounds, Intervals
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
@@ -20,9 +20,9 @@ from surepick.errors import InvalidInput
 from surepick.estimators import Evidence
 from surepick.noise import failure_probability
 from surepick.policies.base import Claim, Problem, trace_row
-from surepick.policies.certified import sampling_rule as steering
-from surepick.policies.certified.candidate_test import Epoch, advanced, epoch_of, next_weight, opened, start_of
-from surepick.policies.model_checks import with_alarms
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.candidate_test import CandidateTest, advanced, find_test, next_weight, opened, start_of
+from surepick.policies.model_checks import with_failed_checks
 
 FEW = 4096  # arms on which all bets go on: it costs little
 
@@ -46,7 +46,7 @@ class CertifiedState:
 
     round: int
     seen: Observations
-    epochs: tuple[Epoch, ...]
+    epochs: tuple[CandidateTest, ...]
     candidate: int
     dim: int
     leader: int
@@ -96,19 +96,19 @@ def opens(state: CertifiedState, candidate: int, predicted: float) -> bool:
     """Whether the candidate's epoch opens before this batch: a function of the past alone (line 5).
 
     Args:
-        predicted: pulls that settling its rivals is predicted to take still.
+        predicted: pulls that rejecting its rivals is predicted to take still.
     """
-    enough = state.seen.total >= steering.HEURISTIC_SHORTEST_EPOCH * predicted
-    return enough and epoch_of(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
+    enough = state.seen.total >= sampling_rule.HEURISTIC_SHORTEST_EPOCH * predicted
+    return enough and find_test(state.epochs, candidate) is None and next_weight(state.epochs) > 0.0
 
 
-def epoch_ahead(state: CertifiedState, candidate: int) -> Epoch:
+def current_test(state: CertifiedState, candidate: int) -> CandidateTest:
     """The candidate's epoch, or the one that would be opened for it."""
-    epoch = epoch_of(state.epochs, candidate)
+    epoch = find_test(state.epochs, candidate)
     if epoch is not None:
         return epoch
     start = math.log(max(next_weight(state.epochs), sys.float_info.min))
-    return Epoch(candidate, 0.0, np.full(len(state.seen.counts), start), np.empty(0, np.int64))
+    return CandidateTest(candidate, 0.0, np.full(len(state.seen.counts), start), np.empty(0, np.int64))
 
 
 def concluded(
@@ -125,7 +125,7 @@ def concluded(
 ) -> Step[CertifiedState]:
     """The state after a batch, and its row of the trace.
 
-    A rival that is settled stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
+    A rival that is rejected stays so. Of more than FEW arms nothing more is bet on it, and its evidence stays what it
     was; only the intervals go on with the bets on everybody, for whoever asks for them.
 
     Args:
@@ -141,11 +141,11 @@ def concluded(
             epochs = opened(epochs, candidate, num_arms)
     everybody, nobody = np.arange(num_arms), np.empty(0, np.int64)
     few = num_arms <= FEW
-    found = {one.candidate: evidence(one.candidate, everybody if few else one.unsettled()) for one in epochs}
+    found = {one.candidate: evidence(one.candidate, everybody if few else one.open_rivals()) for one in epochs}
     past = {one.candidate: nobody if few else one.settled for one in epochs}
     epochs = advanced(epochs, {candidate: one.gains for candidate, one in found.items()}, threshold_of(problem))
     candidate = -1 if plan.candidate is None else plan.candidate
-    certified = next((epoch for epoch in epochs if len(epoch.unsettled()) == 0), None)  # line 8
+    certified = next((epoch for epoch in epochs if len(epoch.open_rivals()) == 0), None)  # line 8
     if certified is not None:
         candidate = leader = certified.candidate
     after = CertifiedState(
@@ -158,7 +158,7 @@ def concluded(
         active=_active(epochs, candidate, leader, num_arms),
         finished="" if certified is None else "certified",
         compressed=state.compressed or compressed,
-        alarms=with_alarms(state.alarms, alarms),
+        alarms=with_failed_checks(state.alarms, alarms),
     )
 
     def deciding(before: Intervals | None) -> Intervals:
@@ -177,8 +177,8 @@ def concluded(
     return Step(after, row, deciding)
 
 
-def _active(epochs: tuple[Epoch, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
-    epoch = epoch_of(epochs, candidate)
+def _active(epochs: tuple[CandidateTest, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
+    epoch = find_test(epochs, candidate)
     if epoch is None:
         return np.arange(num_arms)
     possible = np.ones(num_arms, bool)
@@ -192,51 +192,51 @@ def intervals_of(
 ) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 10).
 
-        U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      settled: U_j <= epsilon
+        U_j = min over batches of  epsilon + (log(1/delta) - log(p_c E_j)) / sum of t      rejected: U_j <= epsilon
 
     Args:
         after: the state after the batch.
         found: candidate -> what the batch says for it against everybody.
-        before: the intervals of the batch before, with the trials of all candidates.
+        before: the intervals of the batch before, with the bounds of all candidates.
     """
-    known = {} if before is None else {trial.candidate: trial for trial in before.trials}
+    known = {} if before is None else {one.candidate: one for one in before.candidates}
     num_arms, epsilon = problem.num_arms, problem.epsilon
-    trials = tuple(
-        _tried(problem, known.get(one.candidate) or _untried(one, num_arms), found[one.candidate])
+    candidates = tuple(
+        _tightened(problem, known.get(one.candidate) or _no_bounds(one, num_arms), found[one.candidate])
         for one in after.epochs
     )
-    trial = next((one for one in trials if one.candidate == after.candidate), None)
-    if trial is None:
+    current = next((one for one in candidates if one.candidate == after.candidate), None)
+    if current is None:
         nobody, nothing = np.full(num_arms, -1), np.full(num_arms, np.nan)
         allowed = np.full(num_arms, epsilon)
-        return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, trials)
-    rivals = np.flatnonzero(np.arange(num_arms) != trial.candidate)
-    bounds, leads = trial.bounds[rivals], trial.leads[rivals]
+        return Intervals(np.arange(num_arms), nobody, nothing, nothing, nothing, allowed, candidates)
+    rivals = np.flatnonzero(np.arange(num_arms) != current.candidate)
+    bounds, leads = current.bounds[rivals], current.leads[rivals]
     return Intervals(
         arms=rivals,
-        witnesses=np.full(len(rivals), trial.candidate),
+        comparators=np.full(len(rivals), current.candidate),
         leads=leads,
         widths=bounds + leads,
         margins=epsilon - bounds,
         allowed=np.full(len(rivals), epsilon),
-        trials=trials,
+        candidates=candidates,
     )
 
 
-def _untried(epoch: Epoch, num_arms: int) -> Trial:
-    zeros, unknown = np.zeros(num_arms), np.full(num_arms, np.inf)
-    return Trial(epoch.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start_of(epoch.weight, num_arms))
+def _no_bounds(test: CandidateTest, num_arms: int) -> CandidateBounds:
+    zeros, unknown, start = np.zeros(num_arms), np.full(num_arms, np.inf), start_of(test.weight, num_arms)
+    return CandidateBounds(test.candidate, zeros, zeros, unknown, np.full(num_arms, np.nan), start)
 
 
-def _tried(problem: Problem, trial: Trial, batch: Evidence) -> Trial:
-    """The trial of a candidate after one more batch."""
-    bets, drawn, evidence = trial.bets + batch.bets, trial.drawn + batch.drawn, trial.evidence + batch.gains
+def _tightened(problem: Problem, known: CandidateBounds, batch: Evidence) -> CandidateBounds:
+    """The bounds of a candidate after one more batch."""
+    bets, drawn, log_e_values = known.bets + batch.bets, known.drawn + batch.drawn, known.log_e_values + batch.gains
     told = bets > 0.0
     share = np.where(told, bets, 1.0)
-    bounds = np.where(told, problem.epsilon + (threshold_of(problem) - evidence) / share, np.inf)
-    better = bounds < trial.bounds
-    leads = np.where(better, -drawn / share, trial.leads)
-    return Trial(trial.candidate, bets, drawn, np.where(better, bounds, trial.bounds), leads, evidence)
+    bounds = np.where(told, problem.epsilon + (threshold_of(problem) - log_e_values) / share, np.inf)
+    better = bounds < known.bounds
+    leads = np.where(better, -drawn / share, known.leads)
+    return CandidateBounds(known.candidate, bets, drawn, np.where(better, bounds, known.bounds), leads, log_e_values)
 
 
 def certified_gap(problem: Problem, finished: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Certified elimination: one e-process for each rival of a candidate, and batches aimed at those still unsettled."""
+"""Certified elimination: one e-process for each rival of a candidate, and batches aimed at those still open."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from surepick.core.validation import positive_number, share_of_pulls, whole_numb
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.estimators import Evidence, batch_evidence, estimate, noise_allowance, only, with_squares
+from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.linalg.whitening import Whitened
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
-from surepick.policies.certified import conclusion as certification
-from surepick.policies.certified import sampling_rule as steering
-from surepick.policies.certified.cache import Prepared, white_for
-from surepick.policies.certified.conclusion import CertifiedState, epoch_ahead, opens, threshold_of
-from surepick.policies.certified.sampling_rule import Guess, Remaining
+from surepick.policies.certified import conclusion, sampling_rule
+from surepick.policies.certified.cache import Cache, white_for
+from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
+from surepick.policies.certified.sampling_rule import NextBatch, PlugInMeans
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.model_checks import (
-    assumed,
-    checkable_counts,
+    active_assumptions,
     checks_of,
-    representable,
-    suspicions,
-    unbacked,
-    vacuous,
+    failed_checks,
+    is_saturated,
+    norm_bound_uninformative,
+    why_bound_heuristic,
     why_heuristic,
+    with_check_pulls,
 )
 
 
@@ -49,7 +48,7 @@ class CertifiedElimination:
     over rivals, and candidates pay through their weights p_c, which sum to 1. With probability at least 1 - delta the
     answer is epsilon-best, for any rule that chooses arms, batch sizes, dimensions and candidates from earlier batches
     (docs/certified-elimination.md has the proof). These rules are in `sampling_rule.py`: the candidate has the highest
-    score, and each batch is the design that is predicted to settle its unsettled rivals first.
+    score, and each batch is the design that is predicted to reject its open rivals first.
 
     Results may be judged after each batch and nowhere else; a batch may be as small as one likes.
 
@@ -76,7 +75,7 @@ class CertifiedElimination:
     tolerance: float = 0.05
     reserve: float = 0.05
     largest_batch: int | None = None
-    _prepared: Prepared = field(default_factory=Prepared, init=False, compare=False, repr=False)
+    _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -92,7 +91,7 @@ class CertifiedElimination:
                 "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
                 "norm_bound, or IndependentEmbedding."
             )
-        certification.delta_for_test(self.problem)
+        conclusion.delta_for_test(self.problem)
 
     @property
     def traits(self) -> Traits:
@@ -107,27 +106,27 @@ class CertifiedElimination:
         )
 
     def init(self) -> CertifiedState:
-        return certification.initial_state(self.problem)
+        return conclusion.initial_state(self.problem)
 
     def ask(self, state: CertifiedState) -> Plan:
         if state.seen.total == 0:
             return self._opening(state.round)
-        aim = self._aim(state)
-        design, pulls = aim.design, state.seen.total
-        total = self._capped(steering.batch_total(design.value, pulls), design.weights)
-        embedded = self.embedded(aim.dim)
+        batch = self._next_batch(state)
+        design, pulls = batch.design, state.seen.total
+        total = self._capped(sampling_rule.batch_total(design.value, pulls), design.weights)
+        embedded = self.embedded(batch.dim)
         return Plan(
             round=state.round,
-            counts=self._checkable(aim.dim, round_design(design.weights, total)),
+            counts=self._with_check_pulls(batch.dim, round_design(design.weights, total)),
             dim=embedded.dim,
             predicted_pulls=design.value,
             lower_bound=design.lower_bound,
             misspecification=embedded.misspecification,
-            candidate=aim.candidate,
+            candidate=batch.candidate,
         )
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
-        return certification.concluded(
+        return conclusion.concluded(
             self.problem,
             state,
             plan,
@@ -135,21 +134,21 @@ class CertifiedElimination:
             evidence=self._evidence(state, plan, seen),
             leader=int(np.argmax(self._guess(plan.dim, state.seen.plus(seen)).scores)),
             compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
-            alarms=self._suspicions(plan, seen),
+            alarms=self._failed_checks(plan, seen),
         )
 
     def claim(self, state: CertifiedState) -> Claim:
-        return certification.claim(
+        return conclusion.claim(
             self.problem,
             state,
-            needed=assumed(self.embedding, state.seen.total, state.compressed),
-            why_heuristic=why_heuristic(state.alarms, unbacked(self.embedding, state.compressed)),
+            needed=active_assumptions(self.embedding, state.seen.total, state.compressed),
+            why_heuristic=why_heuristic(state.alarms, why_bound_heuristic(self.embedding, state.compressed)),
             remark=lambda: self._obstacle(state),
         )
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        if self.embedding.num_distinct == self.problem.num_arms and representable(self.embedding, dim):
+        if self.embedding.num_distinct == self.problem.num_arms and is_saturated(self.embedding, dim):
             return IndependentArms(self.problem.num_arms)
         return self.embedding.at(dim)
 
@@ -157,11 +156,11 @@ class CertifiedElimination:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
         dim, design = self._first_dimension()
         embedded = self.embedded(dim)
-        total = steering.opening_total(embedded, self.problem)
+        total = sampling_rule.opening_total(embedded, self.problem)
         counts = round_design(design.weights, self._capped(total, design.weights))
         return Plan(
             round=round_number,
-            counts=self._checkable(dim, counts),
+            counts=self._with_check_pulls(dim, counts),
             dim=embedded.dim,
             design_value=design.value,
             lower_bound=design.lower_bound,
@@ -171,7 +170,7 @@ class CertifiedElimination:
     def _first_dimension(self) -> tuple[int, Design]:
         """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
         everybody = np.arange(self.problem.num_arms)
-        if self.dim is not None or vacuous(self.embedding, self.problem.epsilon):
+        if self.dim is not None or norm_bound_uninformative(self.embedding, self.problem.epsilon):
             dim = self.embedding.max_dim if self.dim is None else self.dim
         else:
             distinct = self.embedding.num_distinct > 2
@@ -183,76 +182,76 @@ class CertifiedElimination:
                     tolerance=self.tolerance,
                     least_dim=2 if distinct else 1,
                     least_value=1.0 if distinct else 0.0,
-                    design_of=steering.opening_design,
+                    design_of=sampling_rule.opening_design,
                 )
-            except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be settled
+            except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
                 dim = self.embedding.max_dim
             else:
                 return choice.dim, choice.design
         try:
-            return dim, steering.opening_design(self.embedded(dim), self.tolerance)
+            return dim, sampling_rule.opening_design(self.embedded(dim), self.tolerance)
         except NotConverged as unfinished:
             return dim, unfinished.best
 
-    def _aim(self, state: CertifiedState) -> Remaining:
+    def _next_batch(self, state: CertifiedState) -> NextBatch:
         """The candidate to go on with, and the design that is predicted to certify it first."""
         guess = self._guess(state.dim, state.seen)
         best = int(np.argmax(guess.scores))
         candidate = best if state.candidate < 0 else state.candidate
-        aim = self._remaining(state, candidate, state.dim, guess)
+        batch = self._batch_for(state, candidate, state.dim, guess)
         if best != candidate:
-            other = self._remaining(state, best, state.dim, guess)
-            if other.design.value < steering.HEURISTIC_SWITCH * aim.design.value:
-                aim = other
-        if self.dim is None and opens(state, aim.candidate, aim.design.value):
-            aim = self._other_dimension(state, aim, guess)
-        return aim
+            other = self._batch_for(state, best, state.dim, guess)
+            if other.design.value < sampling_rule.HEURISTIC_SWITCH * batch.design.value:
+                batch = other
+        if self.dim is None and opens(state, batch.candidate, batch.design.value):
+            batch = self._other_dimension(state, batch, guess)
+        return batch
 
-    def _other_dimension(self, state: CertifiedState, aim: Remaining, guess: Guess) -> Remaining:
+    def _other_dimension(self, state: CertifiedState, batch: NextBatch, guess: PlugInMeans) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
-        best, dim = aim, state.dim
+        best, dim = batch, state.dim
         while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
-            if 2.0 * self.embedding.misspecification(dim) < steering.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
+            if 2.0 * self.embedding.misspecification(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
-            other = self._remaining(state, aim.candidate, dim, guess)
+            other = self._batch_for(state, batch.candidate, dim, guess)
             if other.design.value >= best.design.value:
                 break
             best = other
         return best
 
-    def _remaining(self, state: CertifiedState, candidate: int, dim: int, guess: Guess) -> Remaining:
-        epoch = epoch_ahead(state, candidate)
-        return steering.remaining(
+    def _batch_for(self, state: CertifiedState, candidate: int, dim: int, guess: PlugInMeans) -> NextBatch:
+        epoch = current_test(state, candidate)
+        return sampling_rule.next_batch(
             self.embedded(dim),
             candidate,
-            rivals=epoch.unsettled(),
+            rivals=epoch.open_rivals(),
             evidence=epoch.evidence,
             threshold=threshold_of(self.problem),
             guess=guess,
-            noise_scales=noise_allowance(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
+            noise_scales=noise_mgf_after(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
             epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
         )
 
-    def _guess(self, dim: int, seen: Observations) -> Guess:
-        def form() -> Guess:
-            used, allowance = self.embedded(dim), noise_allowance(self.problem.noise, seen)
-            noise_scales = allowance.noise_scales(self.problem.epsilon)
-            return steering.guess_of(used, seen, noise_scales, white=self._white(used, dim))
+    def _guess(self, dim: int, seen: Observations) -> PlugInMeans:
+        def form() -> PlugInMeans:
+            used, noise_mgf = self.embedded(dim), noise_mgf_after(self.problem.noise, seen)
+            noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
+            return sampling_rule.plug_in_means(used, seen, noise_scales, white=self._white(used, dim))
 
-        return self._prepared.guess(dim, seen, form)
+        return self._cache.guess(dim, seen, form)
 
     def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
-        return white_for(self._prepared, self.embedding, used, dim)
+        return white_for(self._cache, self.embedding, used, dim)
 
     def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""
-        allowance = noise_allowance(self.problem.noise, state.seen)
-        noise_scales = allowance.noise_scales(self.problem.epsilon)
+        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
+        noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
         batch = with_squares(self.problem.noise, seen)
         guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
-        few = self.problem.num_arms <= certification.FEW  # one product for all: its size may decide a row's last bit
+        few = self.problem.num_arms <= conclusion.FEW  # one product for all: its size may decide a row's last bit
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
             if guess is None or len(rivals) == 0:
@@ -264,7 +263,7 @@ class CertifiedElimination:
                 centre=centre,
                 epsilon=self.problem.epsilon,
                 margins=margins if few else only(margins, rivals),
-                allowance=allowance,
+                noise_mgf=noise_mgf,
                 noise_scales=noise_scales,
                 norm_bound=self.embedding.norm_bound,
                 white=self._white(used, plan.dim),
@@ -274,30 +273,30 @@ class CertifiedElimination:
         return evidence
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        return certification.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
-    def _checkable(self, dim: int, counts: IntArray) -> IntArray:
+    def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
         if isinstance(self.embedded(dim), IndependentArms):
             return counts
-        return checkable_counts(self.embedding, dim, counts, share=self.reserve)
+        return with_check_pulls(self.embedding, dim, counts, share=self.reserve)
 
-    def _suspicions(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+    def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
         embedded = self.embedded(plan.dim)
         if isinstance(embedded, IndependentArms) or seen.total == 0:
             return ()
         fitted = estimate(embedded, seen, white=self._white(embedded, plan.dim))
         problem = self.problem
-        return suspicions(self.embedding, plan, seen, fitted, sigma=problem.sigma, epsilon=problem.epsilon)
+        return failed_checks(self.embedding, plan, seen, fitted, sigma=problem.sigma, epsilon=problem.epsilon)
 
     def _obstacle(self, state: CertifiedState) -> str:
         """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
         if state.finished or state.seen.total == 0:
             return ""
-        aim = self._aim(state)
-        if len(aim.cramped) == 0:
+        batch = self._next_batch(state)
+        if len(batch.bias_limited) == 0:
             return ""
         return (
-            f"More of them may not help: what {aim.dim} dimensions leave out can move a difference of two arms by as "
-            f"much as must be told apart for {len(aim.cramped)} rivals. Raise epsilon, use a larger dimension, or a "
-            "smaller valid norm bound."
+            f"More of them may not help: what {batch.dim} dimensions leave out can move a difference of two arms by as "
+            f"much as must be told apart for {len(batch.bias_limited)} rivals. Raise epsilon, use a larger dimension, "
+            "or a smaller valid norm bound."
         )

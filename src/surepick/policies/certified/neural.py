@@ -22,17 +22,16 @@ from surepick.estimators import (
     batch_evidence,
     estimate,
     lack_of_fit,
-    noise_allowance,
+    noise_mgf_after,
     only,
     with_squares,
 )
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
-from surepick.policies.certified import conclusion as certification
-from surepick.policies.certified import sampling_rule as steering
-from surepick.policies.certified.conclusion import CertifiedState, epoch_ahead, opens, threshold_of
+from surepick.policies.certified import conclusion, sampling_rule
+from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.learned_embedding import VECTORS, Learnt, estimated_misspecification, remembered
-from surepick.policies.certified.neural_sampling_rule import Steering, hedges, search, thinned
-from surepick.policies.certified.sampling_rule import Guess
+from surepick.policies.certified.neural_sampling_rule import NeuralSamplingRule, hedges, search, thinned
+from surepick.policies.certified.sampling_rule import PlugInMeans
 from surepick.policies.model_checks import FITTED, check_level, why_heuristic
 
 SIZE_IN_SIGMAS = 1e6
@@ -55,7 +54,7 @@ class CertifiedNeural:
     `CertifiedElimination` with |eta| <= gamma, and its gains multiply into the same e-processes
     (docs/neural-guarantee.md). No batch is ever analysed again under a later embedding. Each batch uses psi_b or the
     embedding without structure, whichever is predicted to need fewer pulls in all: through psi_b the rivals whose
-    margin exceeds the bias by enough are settled, the others arm by arm.
+    margin exceeds the bias by enough are rejected, the others arm by arm.
 
     Args:
         problem: what is asked.
@@ -103,7 +102,7 @@ class CertifiedNeural:
             whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
         if self.dim is not None:
             whole_number("dim", self.dim, least=1, meaning="directions of the network that are kept.")
-        certification.delta_for_test(self.problem)
+        conclusion.delta_for_test(self.problem)
 
     @property
     def uses_network(self) -> bool:
@@ -142,7 +141,7 @@ class CertifiedNeural:
         )
 
     def init(self) -> CertifiedState:
-        return certification.initial_state(self.problem)
+        return conclusion.initial_state(self.problem)
 
     def ask(self, state: CertifiedState) -> Plan:
         learnt = remembered(self, state.seen)
@@ -152,18 +151,18 @@ class CertifiedNeural:
         searched = search(self.problem, state, learnt, first_pulls)
         if searched.any():
             return self._search_plan(state, learnt, searched)
-        aim = self._steering(state, learnt).aim()
-        counts = round_design(aim.weights, self._capped(aim.batch, aim.weights))
-        used, through = aim.embedded, self._embedded(learnt, state.seen)
+        batch = self._sampling_rule(state, learnt).next_batch()
+        counts = round_design(batch.weights, self._capped(batch.batch, batch.weights))
+        used, through = batch.embedded, self._embedded(learnt, state.seen)
         if state.compressed and np.count_nonzero(counts) <= through.dim < self.problem.num_arms:
             used = through  # of so few arms least squares is the difference of means, and it says something of others
         return Plan(
             round=state.round,
-            counts=counts + self._reserved(aim.embedded, counts),
+            counts=counts + self._reserved(batch.embedded, counts),
             dim=used.dim,
-            predicted_pulls=aim.predicted,
+            predicted_pulls=batch.predicted,
             misspecification=used.misspecification,
-            candidate=aim.candidate,
+            candidate=batch.candidate,
         )
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
@@ -172,7 +171,7 @@ class CertifiedNeural:
         if plan.dim < self.problem.num_arms:
             used = self._embedded(learnt, state.seen)
         pooled = state.seen.plus(seen)
-        return certification.concluded(
+        return conclusion.concluded(
             self.problem,
             state,
             plan,
@@ -193,7 +192,7 @@ class CertifiedNeural:
     def claim(self, state: CertifiedState) -> Claim:
         used = state.compressed
         unbacked = UNDECLARED if used and self.misspecification is None else ""
-        return certification.claim(
+        return conclusion.claim(
             self.problem,
             state,
             needed=self.traits.assumptions if used else (),
@@ -208,17 +207,17 @@ class CertifiedNeural:
             return Embedding(learnt.vectors, self.misspecification)
         return Embedding(learnt.vectors, estimated_misspecification(self, learnt.vectors, seen))
 
-    def _guess(self, learnt: Learnt, seen: Observations) -> Guess:
-        noise_scales = noise_allowance(self.problem.noise, seen).noise_scales(self.problem.epsilon)
-        return Guess(learnt.scores, arm_means(seen), float(noise_scales.max()))
+    def _guess(self, learnt: Learnt, seen: Observations) -> PlugInMeans:
+        noise_scales = noise_mgf_after(self.problem.noise, seen).noise_scales(self.problem.epsilon)
+        return PlugInMeans(learnt.scores, arm_means(seen), float(noise_scales.max()))
 
     def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
         if isinstance(embedded, IndependentArms):
             counts = np.full(self.problem.num_arms, self._first_pulls(self.problem.num_arms))
         else:
-            total = steering.opening_total(embedded, self.problem)
-            design = steering.opening_design(embedded, self.tolerance)
+            total = sampling_rule.opening_total(embedded, self.problem)
+            design = sampling_rule.opening_design(embedded, self.tolerance)
             weights = thinned(design.weights, max(total, 2 * embedded.dim))
             counts = round_design(weights, self._capped(total, weights))
             counts = counts + self._reserved(embedded, counts)
@@ -227,7 +226,7 @@ class CertifiedNeural:
     def _first_pulls(self, num_measured: int) -> int:
         """What `certified-independent` measures of each arm first, less if the largest batch demands it."""
         num_arms = self.problem.num_arms
-        each = steering.opening_total(IndependentArms(num_arms), self.problem) // num_arms
+        each = sampling_rule.opening_total(IndependentArms(num_arms), self.problem) // num_arms
         return each if self.largest_batch is None else max(1, min(each, self.largest_batch // max(num_measured, 1)))
 
     def _search_plan(self, state: CertifiedState, learnt: Learnt, searched: IntArray) -> Plan:
@@ -236,14 +235,14 @@ class CertifiedNeural:
         used = through if few else IndependentArms(self.problem.num_arms)
         return Plan(round=state.round, counts=searched, dim=used.dim, misspecification=used.misspecification)
 
-    def _steering(self, state: CertifiedState, learnt: Learnt) -> Steering:
+    def _sampling_rule(self, state: CertifiedState, learnt: Learnt) -> NeuralSamplingRule:
         embedded = self._embedded(learnt, state.seen)
-        return Steering(
+        return NeuralSamplingRule(
             problem=self.problem,
             state=state,
             embedded=embedded,
             guess=self._guess(learnt, state.seen),
-            noise_scales=noise_allowance(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
+            noise_scales=noise_mgf_after(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
             norm_bound=self._norm_bound(embedded),
             tolerance=self.tolerance,
         )
@@ -256,14 +255,14 @@ class CertifiedNeural:
         self, state: CertifiedState, learnt: Learnt, used: Embedding | IndependentArms, seen: Observations
     ) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; embedding, bets and allowances are from before the batch."""
-        allowance = noise_allowance(self.problem.noise, state.seen)
-        noise_scales = allowance.noise_scales(self.problem.epsilon)
+        noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
+        noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
         batch = with_squares(self.problem.noise, seen)
         guess = self._guess(learnt, state.seen) if state.seen.total > 0 else None
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
-            epoch = epoch_ahead(state, centre)
-            rivals = np.setdiff1d(rivals, epoch.settled)  # the bets of a settled rival are over, in the intervals too
+            epoch = current_test(state, centre)
+            rivals = np.setdiff1d(rivals, epoch.settled)  # the bets on a rejected rival are over, in the intervals too
             if guess is None or len(rivals) == 0:
                 return Evidence.nothing(self.problem.num_arms)
             return batch_evidence(
@@ -272,9 +271,9 @@ class CertifiedNeural:
                 centre=centre,
                 epsilon=self.problem.epsilon,
                 margins=only(guess.margins(centre, self.problem.epsilon), rivals),
-                allowance=allowance,
+                noise_mgf=noise_mgf,
                 noise_scales=noise_scales,
-                steady=True,
+                bias_robust=True,
                 scores=guess.scores,
                 offset=self._offset(state.seen),
                 needs=None if learnt.vectors is None else threshold_of(self.problem) - epoch.evidence,
@@ -288,7 +287,7 @@ class CertifiedNeural:
         return 0.0 if self.problem.noise.support is not None or seen.total == 0 else float(seen.sums.sum()) / seen.total
 
     def _capped(self, total: int, weights: FloatArray) -> int:
-        return certification.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        return conclusion.capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
 
     def _reserved(self, embedded: Embedding | IndependentArms, counts: IntArray) -> IntArray:
         """Single pulls of arms that the batch leaves out, spread evenly over them, so that a lack of fit can show."""

@@ -16,18 +16,18 @@ from surepick.core.observations import Observations
 from surepick.designs import round_design
 from surepick.estimators import bias_ahead, estimate
 from surepick.policies.base import Problem
-from surepick.policies.certified import sampling_rule as steering
-from surepick.policies.certified.conclusion import CertifiedState, epoch_ahead, threshold_of
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.conclusion import CertifiedState, current_test, threshold_of
 from surepick.policies.certified.learned_embedding import Learnt
-from surepick.policies.certified.sampling_rule import Guess
+from surepick.policies.certified.sampling_rule import PlugInMeans
 
 HEURISTIC_ADVANTAGE = 0.9  # the embedding must be predicted to cost less than this share
-CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)  # shares of the rivals to settle through the embedding
-HEURISTIC_ENOUGH = 0.7  # of the standard errors that settle a rival; it then counts as settled by the batch
+CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)  # shares of the rivals to reject through the embedding
+HEURISTIC_ENOUGH = 0.7  # of the standard errors that reject a rival; it then counts as rejected by the batch
 HEURISTIC_LEAST_FIT = 2.0  # pulls for each dimension of a batch through the embedding
 SAMPLED = 40  # rivals from which the bias of all is guessed
 LEAST_SEARCHED = 16  # arms for each that is searched at a time
-DEAREST_SEARCH = 4  # arms for each pull of a search
+LARGEST_SEARCH = 4  # arms for each pull of a search
 HEURISTIC_HOPELESS = 4  # with more than a fourth of the arms to search the network knows too little
 HEURISTIC_MISSED = 0.05  # arms better than the leader by epsilon/2 that a search may expect to leave out
 PATIENCE = 2  # batches after which arms that the network cannot tell are all measured
@@ -36,14 +36,14 @@ HEDGES = 2  # runners-up whose epochs open together with the first candidate's
 
 
 @record
-class Aim:
+class PlannedBatch:
     """A batch: what for, through which embedding, where.
 
     Args:
         candidate: c.
         embedded: psi_b, or arms without structure.
         weights: where to measure, shape (K,), sum 1.
-        predicted: pulls that settling all rivals is predicted to take still.
+        predicted: pulls that rejecting all rivals is predicted to take still.
         batch: pulls of the batch.
     """
 
@@ -55,7 +55,7 @@ class Aim:
 
 
 @record
-class Steering:
+class NeuralSamplingRule:
     """What a batch is steered by.
 
     Args:
@@ -71,43 +71,43 @@ class Steering:
     problem: Problem
     state: CertifiedState
     embedded: Embedding | IndependentArms
-    guess: Guess
+    guess: PlugInMeans
     noise_scales: FloatArray
     norm_bound: float
     tolerance: float
 
-    def aim(self) -> Aim:
+    def next_batch(self) -> PlannedBatch:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""
         best = int(np.argmax(self.guess.scores))
         candidate = best if self.state.candidate < 0 else self.state.candidate
-        aim = self.towards(candidate)
+        batch = self.batch_for(candidate)
         if best != candidate:
-            other = self.towards(best)
-            if other.predicted < steering.HEURISTIC_SWITCH * aim.predicted:
+            other = self.batch_for(best)
+            if other.predicted < sampling_rule.HEURISTIC_SWITCH * batch.predicted:
                 return other
-        return aim
+        return batch
 
-    def towards(self, candidate: int) -> Aim:
+    def batch_for(self, candidate: int) -> PlannedBatch:
         """Arm by arm, or the far rivals through the embedding first: whichever is predicted to take fewer pulls."""
         num_arms = len(self.noise_scales)
-        rivals = epoch_ahead(self.state, candidate).unsettled()
+        rivals = current_test(self.state, candidate).open_rivals()
         independent = IndependentArms(num_arms)
-        plain = self._settled(independent, candidate, rivals)
-        batch = steering.batch_total(plain.value, self.state.seen.total)
+        plain = self._design_for(independent, candidate, rivals)
+        batch = sampling_rule.batch_total(plain.value, self.state.seen.total)
         if isinstance(self.embedded, IndependentArms):
-            return Aim(candidate, independent, plain.weights, plain.value, batch)
+            return PlannedBatch(candidate, independent, plain.weights, plain.value, batch)
         predicted = max(plain.value, len(rivals) + 1.0)
-        alone = Aim(candidate, independent, plain.weights, predicted, batch)
+        alone = PlannedBatch(candidate, independent, plain.weights, predicted, batch)
         through = self._through(self.embedded, candidate, rivals, HEURISTIC_ADVANTAGE * predicted)
         return alone if through is None else through
 
-    def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> Aim | None:
-        """The batch that settles the rivals for which the embedding is cheap, the others to follow arm by arm; None if
+    def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
+        """The batch that rejects the rivals for which the embedding is cheap, the others to follow arm by arm; None if
         both together are predicted to take at least `limit` pulls."""
         margins = self.guess.margins(candidate, self.problem.epsilon)[rivals]
-        evidence = epoch_ahead(self.state, candidate).evidence[rivals]
-        need = steering.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
-        first = self._settled(embedded, candidate, rivals, np.zeros(len(rivals)))
+        evidence = current_test(self.state, candidate).evidence[rivals]
+        need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
+        first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
         counts = np.ceil(thinned(first.weights, 3 * embedded.dim) * 4.0 * embedded.dim).astype(np.int64)
         beta = self._sampled_bias(embedded, counts, candidate, rivals, margins)
         widths = self._widths(embedded, counts, candidate, rivals) * need
@@ -116,19 +116,19 @@ class Steering:
         if len(far) == 0:
             return None
         batch = math.ceil(pulls)
-        weights = thinned(self._settled(embedded, candidate, rivals[far], beta[far]).weights, batch)
+        weights = thinned(self._design_for(embedded, candidate, rivals[far], beta[far]).weights, batch)
         counts = round_design(weights, max(batch, int(np.count_nonzero(weights))))
-        rooms = np.maximum(margins[far] - beta[far], 1e-9)
-        exact = self._bias(embedded, counts, candidate, rivals[far], rooms)
+        slack = np.maximum(margins[far] - beta[far], 1e-9)
+        exact = self._bias(embedded, counts, candidate, rivals[far], slack)
         widths = self._widths(embedded, counts, candidate, rivals[far]) * need[far]
         kept = rivals[far][margins[far] - exact > HEURISTIC_ENOUGH * widths]
         predicted = batch + self._alone(candidate, np.setdiff1d(rivals, kept))
-        return None if predicted >= limit else Aim(candidate, embedded, weights, predicted, batch)
+        return None if predicted >= limit else PlannedBatch(candidate, embedded, weights, predicted, batch)
 
     def _cheapest_cut(
         self, embedded: Embedding, candidate: int, rivals: IntArray, costs: FloatArray, limit: float
     ) -> tuple[float, IntArray]:
-        """(pulls of the batch, which of the rivals it is to settle): the cut with the fewest pulls in all."""
+        """(pulls of the batch, which of the rivals it is to reject): the cut with the fewest pulls in all."""
         order = np.argsort(costs, kind="stable")
         best, pulls, far = limit, 0.0, order[:0]
         for share in CUTS:
@@ -139,18 +139,18 @@ class Steering:
                 best, pulls, far = total, through, order[:cut]
         return pulls, np.sort(far)
 
-    def _settled(
+    def _design_for(
         self,
         embedded: Embedding | IndependentArms,
         candidate: int,
         rivals: IntArray,
         bias: FloatArray | None = None,
     ) -> Design:
-        return steering.remaining(
+        return sampling_rule.next_batch(
             embedded,
             candidate,
             rivals=rivals,
-            evidence=epoch_ahead(self.state, candidate).evidence,
+            evidence=current_test(self.state, candidate).evidence,
             threshold=threshold_of(self.problem),
             guess=self.guess,
             noise_scales=self.noise_scales,
@@ -160,10 +160,12 @@ class Steering:
         ).design
 
     def _alone(self, candidate: int, rivals: IntArray) -> float:
-        """Pulls that settling rivals arm by arm is predicted to take: at least one of each."""
+        """Pulls that rejecting rivals arm by arm is predicted to take: at least one of each."""
         if len(rivals) == 0:
             return 0.0
-        return max(self._settled(IndependentArms(len(self.noise_scales)), candidate, rivals).value, len(rivals) + 1.0)
+        return max(
+            self._design_for(IndependentArms(len(self.noise_scales)), candidate, rivals).value, len(rivals) + 1.0
+        )
 
     def _widths(self, embedded: Embedding, counts: IntArray, candidate: int, rivals: IntArray) -> FloatArray:
         """||z_j - z_c|| in A(n)^-1 for each rival."""
@@ -176,12 +178,12 @@ class Steering:
         """A guess of the bias for each rival: that of least squares, times what steady weights save on some of them."""
         plain = self._bias(embedded, counts, candidate, rivals, None)
         some = np.unique(np.linspace(0, len(rivals) - 1, SAMPLED).astype(np.int64))
-        rooms = np.maximum(margins[some] - plain[some], 0.1 * margins[some])
-        saved = self._bias(embedded, counts, candidate, rivals[some], rooms)
+        slack = np.maximum(margins[some] - plain[some], 0.1 * margins[some])
+        saved = self._bias(embedded, counts, candidate, rivals[some], slack)
         return np.asarray(plain * float(np.median(saved / np.maximum(plain[some], 1e-300))))
 
     def _bias(
-        self, embedded: Embedding, counts: IntArray, candidate: int, rivals: IntArray, rooms: FloatArray | None
+        self, embedded: Embedding, counts: IntArray, candidate: int, rivals: IntArray, slack: FloatArray | None
     ) -> FloatArray:
         return bias_ahead(
             embedded,
@@ -190,7 +192,7 @@ class Steering:
             rivals=rivals,
             noise_scales=self.noise_scales,
             norm_bound=self.norm_bound,
-            rooms=rooms,
+            slack=slack,
             scores=self.guess.scores - self.guess.scores.mean(),
         )
 
@@ -227,9 +229,9 @@ def search(problem: Problem, state: CertifiedState, learnt: Learnt, first_pulls:
     for goal in (epsilon / 2.0, epsilon / 4.0):
         vague = chosen[learnt.errors[chosen] > 1.01 * goal][: num_arms // LEAST_SEARCHED]
         missing = goal**-2 - learnt.errors[vague] ** -2
-        most = max(num_arms // DEAREST_SEARCH // 4, 1)
+        most = max(num_arms // LARGEST_SEARCH // 4, 1)
         asked = np.minimum(np.ceil(problem.sigma**2 * missing), most).astype(np.int64)
-        pulls[vague] = np.where(np.cumsum(asked) <= num_arms // DEAREST_SEARCH, asked, 0)
+        pulls[vague] = np.where(np.cumsum(asked) <= num_arms // LARGEST_SEARCH, asked, 0)
         if pulls.any():
             return pulls
     return pulls

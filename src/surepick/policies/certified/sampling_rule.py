@@ -30,30 +30,30 @@ MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls 
 HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
-LEAST_ROOM = 0.1  # of a margin; where bias leaves less, the rival is called cramped
+LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
 
 @record
-class Remaining:
+class NextBatch:
     """What is still to be measured for a candidate.
 
     Args:
         candidate: c.
         dim: d of the embedding that the design is for.
-        design: weights over the arms; value: the pulls that settling all rivals is predicted to take.
-        cramped: unsettled rivals whose margin the bias nearly or fully eats; no number of pulls would settle them if
+        design: weights over the arms; value: the pulls that rejecting all rivals is predicted to take.
+        bias_limited: open rivals whose margin the bias nearly or fully eats; no number of pulls would reject them if
             the means were as guessed.
     """
 
     candidate: int
     dim: int
     design: Design
-    cramped: IntArray
+    bias_limited: IntArray
 
 
 @record
-class Guess:
+class PlugInMeans:
     """What the past suggests of the means. For steering only: pooled least squares has no valid width, because where it
     looked depends on what it saw.
 
@@ -84,13 +84,13 @@ class Guess:
         return margins
 
 
-def guess_of(
+def plug_in_means(
     embedded: Embedding | IndependentArms,
     pooled: Observations,
     noise_scales: FloatArray,
     *,
     white: Whitened | None = None,
-) -> Guess:
+) -> PlugInMeans:
     """The guess from everything told so far; an arm of which nothing is known is guessed to be as good as the best.
 
     Args:
@@ -100,23 +100,23 @@ def guess_of(
     scores = fitted.scores
     if isinstance(embedded, IndependentArms) and pooled.total > 0:
         scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
-    return Guess(scores, fitted, float(noise_scales.max()))
+    return PlugInMeans(scores, fitted, float(noise_scales.max()))
 
 
-def remaining(
+def next_batch(
     embedded: Embedding | IndependentArms,
     candidate: int,
     *,
     rivals: IntArray,
     evidence: FloatArray,
     threshold: float,
-    guess: Guess,
+    guess: PlugInMeans,
     noise_scales: FloatArray,
     epsilon: float,
     tolerance: float,
     bias: FloatArray | None = None,
-) -> Remaining:
-    """The design that is predicted to settle the unsettled rivals of a candidate with the fewest pulls.
+) -> NextBatch:
+    """The design that is predicted to reject the open rivals of a candidate with the fewest pulls.
 
         need_j = max(log(1/delta) - evidence_j, 0)
         R_j = 2 (need_j + min(need_j, 1)/2) / (margin_j - bias_j)^2
@@ -126,13 +126,13 @@ def remaining(
     1/delta, and half a unit beyond, because all must get there together.
 
     Args:
-        rivals: the unsettled ones, at least one.
+        rivals: the open ones, at least one.
         evidence: log of weight times e-process, shape (K,).
         threshold: log(1/delta).
         guess: of the means.
         noise_scales: s, shape (K,), in reward units.
         tolerance: relative gap of the design.
-        bias: beta of each unsettled rival; None: 2 gamma, or that of least squares on the design where it matters.
+        bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
 
     Source: ours (docs/decisions/0008 has what was tried).
     """
@@ -141,24 +141,24 @@ def remaining(
     gamma = embedded.misspecification
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
-        room = np.maximum(margins - bias, LEAST_ROOM * margins)
+        slack = np.maximum(margins - bias, LEAST_SLACK * margins)
         accuracies = np.ones(embedded.num_arms)
-        accuracies[rivals] = room / effort
+        accuracies[rivals] = slack / effort
         design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance)
-        return design, rivals[margins - bias < LEAST_ROOM * margins]
+        return design, rivals[margins - bias < LEAST_SLACK * margins]
 
-    design, cramped = solved(np.full(len(rivals), 2.0 * gamma) if bias is None else bias)
+    design, bias_limited = solved(np.full(len(rivals), 2.0 * gamma) if bias is None else bias)
     if bias is not None:
-        return Remaining(candidate, embedded.dim, design, cramped)
+        return NextBatch(candidate, embedded.dim, design, bias_limited)
     if gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon and isinstance(embedded, Embedding):
         lengths = _lengths(embedded, candidate, rivals, design)
-        design, cramped = solved(gamma * (2.0 + lengths))
-    return Remaining(candidate, embedded.dim, design, cramped)
+        design, bias_limited = solved(gamma * (2.0 + lengths))
+    return NextBatch(candidate, embedded.dim, design, bias_limited)
 
 
 def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
     """sqrt(2 (need + min(need, 1)/2)), need = what the evidence lacks to the threshold: by how many standard errors the
-    margin must exceed 0 for a batch to settle a rival; of the shape of `evidence`."""
+    margin must exceed 0 for a batch to reject a rival; of the shape of `evidence`."""
     need = np.maximum(threshold - evidence, 1e-3)
     effort: FloatArray = np.sqrt(2.0 * (need + 0.5 * np.minimum(need, 1.0)))
     return effort

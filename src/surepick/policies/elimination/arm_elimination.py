@@ -23,13 +23,13 @@ from surepick.policies.elimination.rounds import EliminationState, RoundSettings
 from surepick.policies.elimination.rule import compare
 from surepick.policies.model_checks import (
     LINEAR,
-    assumed,
-    checkable_counts,
+    active_assumptions,
     checks_of,
-    representable,
-    suspicions,
-    unbacked,
+    failed_checks,
+    is_saturated,
+    why_bound_heuristic,
     why_heuristic,
+    with_check_pulls,
 )
 
 
@@ -46,7 +46,7 @@ class ArmElimination:
 
     It stops as soon as the realised widths certify that the leader is epsilon-best, and recommends the highest score.
     With probability at least 1 - delta the answer is epsilon-best (docs/elimination.md has the proof). The data are
-    checked against the embedding at every look (`policies/model_checks.py`); an alarm makes the verdict heuristic.
+    checked against the embedding at every look (`policies/model_checks.py`): a failed check makes it heuristic.
 
     Args:
         problem: what is asked. Its gap_bound (or high - low of bounded rewards) sets the scale of the rounds; without
@@ -139,7 +139,7 @@ class ArmElimination:
         embedded, tau = self.embedding.at(choice.dim), choice.design.value  # Alg. 1, line 4
         eps_k = bias(embedded.misspecification, tau, self.bias_slack)  # Alg. 1, line 6
         total = rounds.round_size(self.rounds, k, value=tau, bias=eps_k, num_active=len(active))  # Alg. 1, line 6
-        checkable = partial(checkable_counts, self.embedding, choice.dim, share=self.reserve)
+        checkable = partial(with_check_pulls, self.embedding, choice.dim, share=self.reserve)
         return rounds.open_round(  # Alg. 1, line 7
             self.rounds,
             state,
@@ -157,16 +157,16 @@ class ArmElimination:
         gamma, log_term = embedded.misspecification, self.rounds.log_term(plan.round, len(active))
         spread = gamma * math.sqrt(pooled.total) + noise_multiplier(sigma, log_term)
         comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # Alg. 1, line 10
-        compressed = self.rule.exact or not representable(self.embedding, plan.dim)
-        alarms = suspicions(self.embedding, plan, pooled, fitted, sigma=sigma, epsilon=self.problem.epsilon)
+        compressed = self.rule.exact or not is_saturated(self.embedding, plan.dim)
+        alarms = failed_checks(self.embedding, plan, pooled, fitted, sigma=sigma, epsilon=self.problem.epsilon)
         return rounds.conclude(self.rounds, state, plan, seen, comparison, compressed=compressed, alarms=alarms)
 
     def claim(self, state: EliminationState) -> Claim:
         return rounds.claim(
             self.rounds,
             state,
-            assumptions=assumed(self.embedding, state.pulls, state.compressed),
-            why_heuristic=why_heuristic(state.alarms, unbacked(self.embedding, state.compressed)),
+            assumptions=active_assumptions(self.embedding, state.pulls, state.compressed),
+            why_heuristic=why_heuristic(state.alarms, why_bound_heuristic(self.embedding, state.compressed)),
             remark=self._remark,
             epsilon=self.rounds.epsilon,
         )

@@ -15,7 +15,7 @@ from surepick.policies.dimension import (
     embedding_design,
     worst_gap,
 )
-from surepick.policies.model_checks import vacuous
+from surepick.policies.model_checks import norm_bound_uninformative
 
 if TYPE_CHECKING:
     from surepick.policies.elimination.arm_elimination import ArmElimination
@@ -92,7 +92,7 @@ class AdaptiveDimension:
         if self.dim is None and self.dimension == "cheapest":
             first = round_number == 1 and embedding.num_distinct > 2
             least_dim = 2 if first else 1
-            if vacuous(embedding, policy.problem.epsilon):
+            if norm_bound_uninformative(embedding, policy.problem.epsilon):
                 least_dim = embedding.max_dim
             return cheapest_dimension(
                 embedding,
@@ -147,7 +147,7 @@ class FixedDimension:
         embedding, epsilon = policy.embedding, policy.problem.epsilon
         if self.dimension == "effective":
             return effective_dimension(embedding, epsilon, slack=policy.slack)
-        if vacuous(embedding, epsilon):
+        if norm_bound_uninformative(embedding, epsilon):
             return embedding.max_dim
         least = min(2 if embedding.num_distinct > 2 else 1, embedding.max_dim)
         return max(effective_dimension(embedding, epsilon, slack=policy.slack), least)

@@ -133,7 +133,7 @@ def _gap(estimate: Estimate, active: IntArray, leader: int, offset: float, multi
 def intervals_of(
     leading: Leading | None, *, active: IntArray, survivors: IntArray, leader: int, epsilon: float | None
 ) -> Intervals:
-    """What decided for each arm: the witness that rules it out most clearly, or the leader that it might beat.
+    """What decided for each arm: the comparator that rules it out most clearly, or the leader that it might beat.
 
     Args:
         leading: what was compared (`Comparison`).
@@ -155,17 +155,17 @@ def intervals_of(
         parts = [_clearest(leading, survivors, left)]
         leads, widths = (part[0] for part in leading(np.array([leader]), staying))
         parts.append((staying, np.full(len(staying), leader), leads, widths, np.full(len(staying), epsilon)))
-    arms, witnesses, leads, widths, allowed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    arms, comparators, leads, widths, allowed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.argsort(arms)
     margins = leads - widths + allowed
-    return Intervals(arms[order], witnesses[order], leads[order], widths[order], margins[order], allowed[order])
+    return Intervals(arms[order], comparators[order], leads[order], widths[order], margins[order], allowed[order])
 
 
 def _clearest(
     leading: Leading, rivals: IntArray, arms: IntArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-    """(arms, witness of the largest lead - width, lead, width, 0) of each arm; a witness has the higher score."""
-    witnesses, found = np.full(len(arms), -1), [np.full(len(arms), np.nan), np.full(len(arms), np.inf)]
+    """(arms, comparator of the largest lead - width, lead, width, 0) of each arm; a comparator has the higher score."""
+    comparators, found = np.full(len(arms), -1), [np.full(len(arms), np.nan), np.full(len(arms), np.inf)]
     step = max(1, BLOCK_PAIRS // max(len(rivals), 1))
     for first in range(0, len(arms), step):
         block = arms[first : first + step]
@@ -173,7 +173,7 @@ def _clearest(
         margins = np.where(leads > 0.0, leads - widths, -np.inf)
         best, columns = np.argmax(margins, axis=0), np.arange(len(block))
         some = leads[best, columns] > 0.0
-        witnesses[first : first + step] = np.where(some, rivals[best], -1)
+        comparators[first : first + step] = np.where(some, rivals[best], -1)
         for kept, values in zip(found, (leads, widths), strict=True):
             kept[first : first + step] = np.where(some, values[best, columns], np.nan)
-    return arms, witnesses, found[0], found[1], np.zeros(len(arms))
+    return arms, comparators, found[0], found[1], np.zeros(len(arms))

@@ -27,7 +27,7 @@ from surepick.core.validation import check_choice, check_slack, not_negative
 from surepick.errors import ContractError
 from surepick.policies.base import Claim, Problem, trace_row
 from surepick.policies.dimension import bias
-from surepick.policies.model_checks import with_alarms
+from surepick.policies.model_checks import with_failed_checks
 from surepick.policies.round_sizes import FLOORS, whole_pulls
 
 CONSTANTS = ("box", "paper", "proof", "derived")
@@ -183,7 +183,7 @@ def conclude(
         pulls=state.pulls + seen.total,
         leader=leader,
         finished=finished,
-        alarms=with_alarms(state.alarms, alarms),
+        alarms=with_failed_checks(state.alarms, alarms),
     )
     row = trace_row(
         plan,

@@ -7,6 +7,7 @@ from typing import Any
 
 from surepick.certificates.document import INLINE
 from surepick.core.arrays import record
+from surepick.policies.base import current_name
 from surepick.reports.study.format import listed, number, shortened, signed_column
 from surepick.reports.study.sections import (
     SYMBOLS,
@@ -60,7 +61,7 @@ COLUMNS = {  # of the certificate, and what one entry is called here
 }
 FARTHEST = 5.0  # times the upper quartile: bars that end beyond are cut, so that the others can be read
 WITHOUT = {  # how algorithms decide that compare no interval of each candidate with a limit
-    "successive-halving": "It spends a budget that was fixed beforehand, in a few rounds of equal cost; each round "
+    "sequential-halving": "It spends a budget that was fixed beforehand, in a few rounds of equal cost; each round "
     "measures all candidates that are left equally often and keeps the better half.",
     "neural-embedding": "After each round it trains a neural network on the results, gives each candidate a score, and "
     "drops those whose score is lower than the best one by more than the threshold of that round.",
@@ -100,7 +101,7 @@ def intervals(document: Document) -> Part:
         return absent(text)
     if document["intervals"] is None:
         how = WITHOUT.get(
-            document["algorithm"], "It follows a rule of its own, which the list of rounds shows at work."
+            current_name(document["algorithm"]), "It follows a rule of its own, which the list of rounds shows at work."
         )
         return Part("intervals", heading, (f"This algorithm decides without an interval for each candidate. {how}",))
     known, unknown = bounds_of(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surepick.policies.base import current_name
 from surepick.reports.study.format import column, shortened
 from surepick.reports.study.sections import (
     SYMBOLS,
@@ -78,7 +79,7 @@ def _rule(document: Document, pulls: list[int]) -> str:
             "Measurements go to the candidates that are most informative about those still in question; with shared "
             "features these need not be good ones."
         )
-    if document["algorithm"] == "successive-halving":
+    if current_name(document["algorithm"]) == "sequential-halving":
         return "Candidates that stay longer are measured more; in one round all that are left equally often."
     return "Candidates that stay in question are measured most; those that are clearly worse, seldom."
 

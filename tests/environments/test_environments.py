@@ -555,7 +555,9 @@ def test_unpacked_files_give_the_same_instance(mnist_directory, tmp_path):
 
 
 def test_absent_files_come_with_the_recipe(tmp_path):
-    with pytest.raises(DatasetMissing, match=rf"no {IMAGES}\.gz in .*md5 9fb629c4189551a2d022fa330f9573f3") as caught:
+    with pytest.raises(
+        DatasetMissing, match=rf"neither {IMAGES}\.gz nor {IMAGES} in .*md5 9fb629c4189551a2d022fa330f9573f3"
+    ) as caught:
         datasets.mnist(tmp_path)
     assert LABELS in caught.value.recipe
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
+import math
+from bisect import insort
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -31,18 +32,10 @@ class Taken:
 
 @dataclass(slots=True)
 class _Seat:
-    """A row's first line so far, its place in the random order, and the places of the row's other lines."""
+    """A row's first line so far, and the places of all the row's lines in the random order, sorted."""
 
-    place: float
     line: YahooRecord
-    others: list[float] = field(default_factory=list)
-
-    def add(self, place: float, line: YahooRecord) -> None:
-        if place < self.place:
-            self.others.append(self.place)
-            self.place, self.line = place, line
-        else:
-            self.others.append(place)
+    places: list[float] = field(default_factory=list)
 
 
 class DistinctSample:
@@ -50,40 +43,33 @@ class DistinctSample:
 
     A row that falls out cannot come back by a place already seen: the last place kept only becomes earlier.
 
-    Cost: O(log size) time a line that is kept, O(1) for the others; memory for `size` lines and the places of repeats.
+    Cost: O(size) time a line that is kept, O(1) for the others; memory for `size` lines and the places of repeats.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.seats: dict[Row, _Seat] = {}
-        self.latest: list[tuple[float, Row]] = []  # a heap of (-place, row) with the last on top; some are outdated
+        self.end = math.inf if size else -math.inf  # the last place kept, once all seats are taken
 
     def offer(self, place: float, line: YahooRecord) -> None:
         """Consider a line at its place, a random number that no other line has."""
-        if self.size == 0 or (len(self.seats) == self.size and place > -self.latest[0][0]):
+        if place > self.end:
             return
-        row = feature_row(line)
-        seat = self.seats.get(row)
-        if seat is None:
-            seat = self.seats[row] = _Seat(place, line)
-        else:
-            seat.add(place, line)
-        if seat.place == place:
-            heapq.heappush(self.latest, (-place, row))
-            self._forget_outdated()
+        seat = self.seats.setdefault(feature_row(line), _Seat(line))
+        insort(seat.places, place)
+        if seat.places[0] == place:
+            seat.line = line
         if len(self.seats) > self.size:
-            del self.seats[heapq.heappop(self.latest)[1]]
-            self._forget_outdated()
+            del self.seats[max(self.seats, key=self._first_place)]
+        if len(self.seats) == self.size:
+            self.end = max(map(self._first_place, self.seats))
 
-    def _forget_outdated(self) -> None:
-        """Take from the top what is no longer the place of its row."""
-        while self.latest[0][1] not in self.seats or self.seats[self.latest[0][1]].place != -self.latest[0][0]:
-            heapq.heappop(self.latest)
+    def _first_place(self, row: Row) -> float:
+        return self.seats[row].places[0]
 
     def first(self, number: int, excluded: AbstractSet[Row] = frozenset()) -> Taken:
         """The first `number` lines, none with an excluded row; fewer if there are not so many."""
-        in_order = sorted(self.seats.items(), key=lambda entry: entry[1].place)
-        taken = [seat for row, seat in in_order if row not in excluded][:number]
-        end = taken[-1].place if taken else -1.0
-        met = [place for _, seat in in_order for place in (seat.place, *seat.others) if place <= end]
-        return Taken([seat.line for seat in taken], len(met) - len(taken))
+        rows = [row for row in sorted(self.seats, key=self._first_place) if row not in excluded][:number]
+        end = self._first_place(rows[-1]) if rows else -math.inf
+        met = sum(place <= end for seat in self.seats.values() for place in seat.places)
+        return Taken([self.seats[row].line for row in rows], met - len(rows))

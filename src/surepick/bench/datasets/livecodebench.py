@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.bench.datasets.files import data_file
+from surepick.bench.datasets.files import data_file, refuse_rows
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import check_choice, whole_number
@@ -74,12 +74,14 @@ def _scores(directory: Path, task: str) -> dict[str, FloatArray]:
     recorded = read_table(data_file(directory, f"{task}.csv", RECIPE))
     scores = {name: recorded.numbers(name) / FULL_SCORE for name in recorded.columns if name not in NO_MODELS}
     for name, values in scores.items():
-        bad = np.flatnonzero(~((values >= 0.0) & (values <= 1.0)))
-        if bad.size:
-            raise InvalidInput(
-                f"{recorded.source}, row {recorded.line_of(bad[0])}: the score of {name!r} is "
-                f"{values[bad[0]] * FULL_SCORE:g}, outside [0, {FULL_SCORE:g}]. {RECIPE}"
-            )
+        refuse_rows(
+            recorded,
+            ~((values >= 0.0) & (values <= 1.0)),
+            lambda row, name=name, values=values: (  # type: ignore[misc]
+                f"the score of {name!r} is {values[row] * FULL_SCORE:g}, outside [0, {FULL_SCORE:g}]."
+            ),
+            RECIPE,
+        )
     if not scores:
         raise InvalidInput(f"{recorded.source} has no column of a model. {RECIPE}")
     return scores

@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.core.arrays import FloatArray
-from surepick.core.files import is_file
+from surepick.bench.datasets.files import data_file, in_row_space
 from surepick.core.random_streams import stream
 from surepick.environments.digits import digit_environment, draw_images
 from surepick.environments.environment import Environment
-from surepick.errors import DatasetMissing, InvalidInput
-from surepick.linalg.factorisations import thin_svd
+from surepick.errors import InvalidInput
 
 IMAGES = "t10k-images-idx3-ubyte"
 LABELS = "t10k-labels-idx1-ubyte"
@@ -53,27 +51,21 @@ def mnist(directory: str | Path, seed: int = 0, per_digit: int = 20) -> Environm
     if labels.max() > 9:
         raise InvalidInput(f"{LABELS} in {directory} holds the label {labels.max()}; digits are 0 to 9. {RECIPE}")
     chosen = draw_images(labels, per_digit, stream(seed, "mnist", per_digit))
-    features = _row_space(pixels[chosen].reshape(len(chosen), -1) / 255.0)
+    features = in_row_space(pixels[chosen].reshape(len(chosen), -1) / 255.0, tolerance=1e-12)
     return digit_environment(features, labels, chosen)
 
 
 def _read(directory: Path, name: str) -> NDArray[np.uint8]:
-    packed, plain = directory / f"{name}.gz", directory / name
-    if is_file(packed):
-        content = packed.read_bytes()
+    path = data_file(directory, name, RECIPE)
+    content = path.read_bytes()
+    if path.suffix == ".gz":
         found = hashlib.md5(content, usedforsecurity=False).hexdigest()
         if found != MD5[name]:
             raise InvalidInput(
-                f"{packed} has md5 {found}, not {MD5[name]}: it is damaged or another file, and results would not be "
+                f"{path} has md5 {found}, not {MD5[name]}: it is damaged or another file, and results would not be "
                 f"comparable. {RECIPE}"
             )
-        return _parsed(packed, name, gzip.decompress(content))
-    if is_file(plain):
-        return _parsed(plain, name, plain.read_bytes())
-    raise DatasetMissing(f"There is no {name}.gz in {directory}.", recipe=RECIPE)
-
-
-def _parsed(path: Path, name: str, content: bytes) -> NDArray[np.uint8]:
+        content = gzip.decompress(content)
     header = HEADERS[name]
     start = 4 * len(header)
     found = struct.unpack(f">{len(header)}i", content[:start]) if len(content) >= start else ()
@@ -84,11 +76,3 @@ def _parsed(path: Path, name: str, content: bytes) -> NDArray[np.uint8]:
             f"and {start + size} bytes. {RECIPE}"
         )
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(header[1:])
-
-
-def _row_space(features: FloatArray, *, tolerance: float = 1e-12) -> FloatArray:
-    """The rows in orthonormal coordinates of their span, shape (K, rank)."""
-    u, singular, _ = thin_svd(features)
-    kept = singular > tolerance * singular[0]
-    coordinates: FloatArray = u[:, kept] * singular[kept]
-    return coordinates

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.bench.datasets.files import data_file
+from surepick.bench.datasets.files import data_file, refuse_rows
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import check_choice
@@ -71,22 +71,16 @@ def _columns() -> list[tuple[int, str]]:
 
 def _layers(recorded: Table, names: tuple[str, ...]) -> FloatArray:
     """One-hot layers of each network, shape (K, 24)."""
-    for row, name in enumerate(names):
-        if len(name) != NUM_LAYERS or set(name) - set(LAYER_KINDS):
-            raise InvalidInput(
-                f"{recorded.source}, row {recorded.line_of(row)}: {name!r} is no network of {NUM_LAYERS} digits 0 "
-                f"to 2. Leading zeros must be kept: write the column as text. {RECIPE}"
-            )
+    bad = np.array([len(name) != NUM_LAYERS or bool(set(name) - set(LAYER_KINDS)) for name in names])
+    digits = f"no network of {NUM_LAYERS} digits 0 to 2. Leading zeros must be kept: write the column as text."
+    refuse_rows(recorded, bad, lambda row: f"{names[row]!r} is {digits}", RECIPE)
     return np.array([[float(name[layer] == kind) for layer, kind in _columns()] for name in names])
 
 
 def _accuracies(recorded: Table) -> FloatArray:
     """Share of right answers of each training, shape (K, 3)."""
     accuracies = np.column_stack([recorded.numbers(name) for name in RUNS]) / TEST_IMAGES
-    bad = np.flatnonzero(~((accuracies >= 0.0) & (accuracies <= 1.0)).all(axis=1))
-    if bad.size:
-        raise InvalidInput(
-            f"{recorded.source}, row {recorded.line_of(bad[0])}: {accuracies[bad[0]] * TEST_IMAGES} are no numbers "
-            f"of right answers among {TEST_IMAGES:,}; {bad.size} of {len(accuracies)} rows are so. {RECIPE}"
-        )
+    bad = ~((accuracies >= 0.0) & (accuracies <= 1.0)).all(axis=1)
+    rest = f"no numbers of right answers among {TEST_IMAGES:,}; {bad.sum()} of {len(bad)} rows are so."
+    refuse_rows(recorded, bad, lambda row: f"{accuracies[row] * TEST_IMAGES} are {rest}", RECIPE)
     return accuracies

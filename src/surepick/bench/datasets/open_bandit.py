@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.bench.datasets.files import data_file, numbered, one_hot
+from surepick.bench.datasets.files import data_file, numbered, one_hot, refuse_rows
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.validation import check_choice, whole_number
@@ -36,7 +36,7 @@ def open_bandit(
     """Recorded clicks: which item, or which pair of user and item, is clicked most often?
 
     A pull draws one of the arm's recorded displays; its mean is its click rate in the file. A display is never an arm
-    of its own: many have equal features and were clicked once and not clicked another time.
+    of its own: many have equal features, and were clicked once and not another time.
 
     Args:
         directory: holds POLICY/CAMPAIGN/CAMPAIGN.csv and item_context.csv, plain or packed (.gz).
@@ -82,12 +82,9 @@ def open_bandit(
 
 def _clicks(displays: Table) -> FloatArray:
     clicks = displays.numbers("click")
-    bad = np.flatnonzero((clicks != 0.0) & (clicks != 1.0))
-    if bad.size:
-        raise InvalidInput(
-            f"{displays.source}, row {displays.line_of(bad[0])}: the click is {clicks[bad[0]]:g}, as in {bad.size} "
-            f"of {len(clicks)} rows neither 0 nor 1. Obtain the file again. {RECIPE}"
-        )
+    bad = (clicks != 0.0) & (clicks != 1.0)
+    rest = f"as in {bad.sum()} of {len(clicks)} rows neither 0 nor 1. Obtain the file again."
+    refuse_rows(displays, bad, lambda row: f"the click is {clicks[row]:g}, {rest}", RECIPE)
     return clicks
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from surepick.environments.environment import Environment
 from surepick.environments.synthetic import high_dimensional, one_better, soare, sphere, two_clusters
 from surepick.errors import InvalidInput
 
-_NO_DEFAULT = inspect.Parameter.empty
+NO_DEFAULT = inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,8 @@ class Entry:
     """How a name becomes an environment.
 
     Args:
-        build: (seed=, **options) -> environment, with the folder of its files as first argument if it has one.
+        build: options -> environment, with the folder of its files as first argument if it has one; without `seed`
+            among them, every seed gives the same environment.
         summary: one line for people who choose.
         folder: where its files lie under the folder of data sets; None: it needs no file.
     """
@@ -39,43 +39,28 @@ class Entry:
     folder: str | None = None
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """The options it knows, sorted."""
-        names = list(inspect.signature(self.build).parameters)
-        return tuple(sorted(set(names if self.folder is None else names[1:]) - {"seed"}))
+    def parameters(self) -> dict[str, Any]:
+        """What it takes beside the folder: name -> default, which may be `NO_DEFAULT`."""
+        taken = list(inspect.signature(self.build).parameters.values())
+        return {each.name: each.default for each in (taken if self.folder is None else taken[1:])}
 
     @property
-    def needed(self) -> tuple[str, ...]:
-        """The options without default, in the order in which it takes them."""
-        parameters = inspect.signature(self.build).parameters
-        return tuple(name for name in parameters if name in self.options and parameters[name].default is _NO_DEFAULT)
-
-
-def _nothing_random(build: Callable[..., Environment]) -> Callable[..., Environment]:
-    """The same, but it accepts a seed: every seed gives the same environment."""
-
-    @functools.wraps(build)
-    def built(*args: Any, seed: int, **options: Any) -> Environment:  # noqa: ARG001 (what every entry accepts)
-        return build(*args, **options)
-
-    return built
+    def options(self) -> tuple[str, ...]:
+        """The options it knows, sorted."""
+        return tuple(sorted(set(self.parameters) - {"seed"}))
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "digits": Entry(digits, "handwritten digits, 8 x 8: find a seven"),
         "high-dimensional": Entry(high_dimensional, "the paper's example in which its method does not feel D"),
-        "livecodebench": Entry(
-            _nothing_random(livecodebench), "language models, a pull is a question", folder="livecodebench"
-        ),
+        "livecodebench": Entry(livecodebench, "language models, a pull is a question", folder="livecodebench"),
         "mnist": Entry(mnist, "handwritten digits, 28 x 28: find a seven", folder="mnist"),
         "nasbench-macro": Entry(
-            _nothing_random(nasbench_macro), "6,561 small networks, each trained three times", folder="nasbench_macro"
+            nasbench_macro, "6,561 small networks, each trained three times", folder="nasbench_macro"
         ),
         "one-better": Entry(one_better, "arms that share nothing, one of them better than the others"),
-        "open-bandit": Entry(
-            _nothing_random(open_bandit), "clicks on fashion items, by item or by user and item", folder="obd"
-        ),
+        "open-bandit": Entry(open_bandit, "clicks on fashion items, by item or by user and item", folder="obd"),
         "random-network": Entry(random_network, "rewards from a random network"),
         "soare": Entry(soare, "unit vectors and one arm close to the best of them"),
         "sphere": Entry(sphere, "arms and coefficients uniform on the sphere"),
@@ -111,9 +96,8 @@ def make_environment(name: str, *, seed: int, data: str | Path = ".", **options:
     if unknown:
         known = ", ".join(entry.options) or "none"
         raise InvalidInput(f"environment {name} has no option {', '.join(map(repr, unknown))}; it knows {known}.")
-    if missing := [option for option in entry.needed if option not in options]:
+    given = {**options, "seed": seed} if "seed" in entry.parameters else options
+    if missing := [name for name, usual in entry.parameters.items() if usual is NO_DEFAULT and name not in given]:
         are, which = ("has", "it") if len(missing) == 1 else ("have", "them")
         raise InvalidInput(f"{name} needs {' and '.join(missing)}, which {are} no default; add {which} to the options.")
-    if entry.folder is None:
-        return entry.build(seed=seed, **options)
-    return entry.build(Path(data) / entry.folder, seed=seed, **options)
+    return entry.build(*([] if entry.folder is None else [Path(data) / entry.folder]), **given)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick.bench.datasets.distinct_sample import DistinctSample, feature_row
+from surepick.bench.datasets.files import in_row_space
 from surepick.bench.datasets.yahoo_lines import Features, Tally, YahooLog, YahooRecord, read_lines
 from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray, record
@@ -15,7 +16,6 @@ from surepick.core.random_streams import stream
 from surepick.core.validation import as_number, whole_number
 from surepick.environments.environment import Environment
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import thin_svd
 from surepick.noise import SubGaussian
 
 CLICKED, NOT_CLICKED = 0.8, 0.3  # mean rewards
@@ -184,7 +184,7 @@ def _environment(
     if not 0.0 < as_number("rank_tolerance", rank_tolerance) < 1.0:
         raise InvalidInput(f"rank_tolerance is {rank_tolerance!r}; it is a share of the largest singular value, < 1.")
     products = np.einsum("ki,kj->kij", np.asarray(users), np.asarray(articles)).reshape(len(ids), -1)
-    u, singular, _ = thin_svd(products)
-    kept = singular > rank_tolerance * singular[0]
     means = np.where(rewarding, CLICKED, NOT_CLICKED)
-    return Environment(arms=Arms(u[:, kept] * singular[kept], ids), means=means, noise=SubGaussian(1.0))
+    return Environment(
+        arms=Arms(in_row_space(products, tolerance=rank_tolerance), ids), means=means, noise=SubGaussian(1.0)
+    )

@@ -11,10 +11,10 @@ import gzip
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, cast
 
 from surepick.core.arrays import record
 from surepick.core.files import is_file, is_folder
@@ -23,9 +23,9 @@ from surepick.errors import DatasetMissing, InvalidInput
 Features = tuple[float, ...]
 
 NUM_FEATURES = 6
-POSITIONS = MappingProxyType({str(number + 1): number for number in range(NUM_FEATURES)})  # feature id -> place
+IDS = tuple(str(number) for number in range(1, NUM_FEATURES + 1))
+PREFIXES = tuple(f"{name}:" for name in IDS)
 LONGEST_TIMESTAMP = 20  # digits
-PREFIXES = tuple(f"{name}:" for name in POSITIONS)
 REMEMBERED = 2_000  # pools and article blocks kept by their text: consecutive lines repeat them
 RECIPE = (
     "Ask for the data set R6A (Yahoo! Front Page Today Module User Click Log) at "
@@ -135,12 +135,13 @@ def yahoo_records(path: str | Path, *, strict: bool = False) -> Iterator[YahooRe
 def read_lines(path: str | Path, *, strict: bool) -> Iterator[YahooRecord | SkippedLine]:
     """Every line as a record, or as the fault that it has; arguments and errors as in `yahoo_records`."""
     number = 0
-    parser = _Parser()
+    article_of = lru_cache(REMEMBERED)(_article)
+    pool_of = lru_cache(REMEMBERED)(partial(_pool, article_of=article_of))
     for file in _files(Path(path)):
         for line, raw in enumerate(_raw_lines(file), start=1):
             number += 1
             try:
-                yield parser.parsed(raw.decode("latin-1"), number)
+                yield _record(raw.decode("latin-1"), number, pool_of)
             except _BadLineError as bad:
                 message = f"{file}, line {line}: {bad}. {REMEDY}"
                 if strict:
@@ -175,64 +176,47 @@ class _BadLineError(Exception):
         self.reason = reason
 
 
-class _Parser:
-    """Parses lines, and remembers the text of pools and articles that come again."""
+def _record(text: str, number: int, pool_of: Callable[[str], Mapping[str, Features]]) -> YahooRecord:
+    """The record of a line; _BadLineError if it is none."""
+    head, _, rest = text.partition("|")
+    user, _, offered = rest.partition("|")
+    fields = head.split()
+    if not fields and not rest:
+        raise _BadLineError("empty line", "the line is empty")
+    if len(fields) != 3 or not (fields[0].isdecimal() and len(fields[0]) <= LONGEST_TIMESTAMP):
+        raise _BadLineError(
+            "malformed beginning", f"it begins with {head.strip()[:60]!r}, not with TIMESTAMP ARTICLE CLICK"
+        )
+    timestamp, article, click = fields
+    if click not in ("0", "1"):
+        raise _BadLineError("click is neither 0 nor 1", f"the click is {click[:20]!r}; it must be 0 or 1")
+    who, _, values = user.partition(" ")
+    if who != "user":
+        raise _BadLineError("no user block", f"where |user was expected stands |{who.strip()[:20]}")
+    features = _features("the user", values)
+    pool = pool_of(offered)
+    if article not in pool:
+        raise _BadLineError(
+            "displayed article not in the pool",
+            f"the displayed article {article[:20]} is not among the {len(pool)} articles of its pool",
+        )
+    return YahooRecord(number, int(timestamp), article, click == "1", features, pool)
 
-    def __init__(self) -> None:
-        self.pools: dict[str, Mapping[str, Features]] = {}
-        self.articles: dict[str, tuple[str, Features]] = {}
 
-    def parsed(self, text: str, number: int) -> YahooRecord:
-        """The record of a line.
+def _pool(offered: str, article_of: Callable[[str], tuple[str, Features]]) -> Mapping[str, Features]:
+    pool: dict[str, Features] = {}
+    for name, features in map(article_of, offered.split("|")):
+        if name in pool:
+            raise _BadLineError("article offered twice", f"the article {name} stands twice in the pool")
+        pool[name] = features
+    return MappingProxyType(pool)
 
-        Raises:
-            _BadLineError: the line is none.
-        """
-        head, _, rest = text.partition("|")
-        user, _, offered = rest.partition("|")
-        fields = head.split()
-        if not fields and not rest:
-            raise _BadLineError("empty line", "the line is empty")
-        if len(fields) != 3 or not (fields[0].isdecimal() and len(fields[0]) <= LONGEST_TIMESTAMP):
-            raise _BadLineError(
-                "malformed beginning", f"it begins with {head.strip()[:60]!r}, not with TIMESTAMP ARTICLE CLICK"
-            )
-        timestamp, article, click = fields
-        if click not in ("0", "1"):
-            raise _BadLineError("click is neither 0 nor 1", f"the click is {click[:20]!r}; it must be 0 or 1")
-        who, _, values = user.partition(" ")
-        if who != "user":
-            raise _BadLineError("no user block", f"where |user was expected stands |{who.strip()[:20]}")
-        features = _features("the user", values)
-        pool = self.pools.get(offered)
-        if pool is None:
-            pool = self._pool(offered)
-        if article not in pool:
-            raise _BadLineError(
-                "displayed article not in the pool",
-                f"the displayed article {article[:20]} is not among the {len(pool)} articles of its pool",
-            )
-        return YahooRecord(number, int(timestamp), article, click == "1", features, pool)
 
-    def _pool(self, offered: str) -> Mapping[str, Features]:
-        pool: dict[str, Features] = {}
-        for block in offered.split("|"):
-            known = self.articles.get(block)
-            name, features = self._article(block) if known is None else known
-            if name in pool:
-                raise _BadLineError("article offered twice", f"the article {name} stands twice in the pool")
-            pool[name] = features
-        if len(self.pools) >= REMEMBERED:
-            self.pools.clear()
-        return self.pools.setdefault(offered, MappingProxyType(pool))
-
-    def _article(self, block: str) -> tuple[str, Features]:
-        name, _, values = block.partition(" ")
-        if not name.strip():
-            raise _BadLineError("article without id", f"an article of the pool has no id: |{block.strip()[:40]}")
-        if len(self.articles) >= REMEMBERED:
-            self.articles.clear()
-        return self.articles.setdefault(block, (name.strip(), _features(f"the article {name.strip()[:20]}", values)))
+def _article(block: str) -> tuple[str, Features]:
+    name, _, values = block.partition(" ")
+    if not name.strip():
+        raise _BadLineError("article without id", f"an article of the pool has no id: |{block.strip()[:40]}")
+    return name.strip(), _features(f"the article {name.strip()[:20]}", values)
 
 
 def _features(whose: str, text: str) -> Features:
@@ -256,29 +240,21 @@ def _features_or_fault(whose: str, tokens: list[str]) -> Features:
     values: dict[str, float] = {}
     for token in tokens:
         name, colon, number = token.partition(":")
-        if name not in POSITIONS or not colon:
+        if name not in IDS or not colon:
             raise _BadLineError("unknown feature", f"{whose} has {token[:30]!r}; features are 1:VALUE to 6:VALUE")
         if name in values:
             raise _BadLineError("repeated feature", f"{whose} has the feature {name} twice")
-        values[name] = _finite(whose, name, number)
-    if len(values) < NUM_FEATURES:
-        lacking = ", ".join(name for name in POSITIONS if name not in values)
-        raise _BadLineError(
-            "missing feature", f"{whose} has {len(values)} of {NUM_FEATURES} features: {lacking} not found"
-        )
-    return tuple([values[name] for name in POSITIONS])
-
-
-def _finite(whose: str, name: str, number: str) -> float:
-    try:
-        value = math.nan if "_" in number else float(number)
-    except ValueError:
-        raise _BadLineError(
-            "value is not a number", f"the feature {name} of {whose} is {number[:20]!r}, not a number"
-        ) from None
-    if not math.isfinite(value):
-        raise _BadLineError("value is not finite", f"the feature {name} of {whose} is {number[:20]}, not finite")
-    return value
+        where = f"the feature {name} of {whose} is"
+        try:
+            values[name] = math.nan if "_" in number else float(number)
+        except ValueError:
+            raise _BadLineError("value is not a number", f"{where} {number[:20]!r}, not a number") from None
+        if not math.isfinite(values[name]):
+            raise _BadLineError("value is not finite", f"{where} {number[:20]}, not finite")
+    if lacking := [name for name in IDS if name not in values]:
+        found = f"{whose} has {len(values)} of {NUM_FEATURES} features"
+        raise _BadLineError("missing feature", f"{found}: {', '.join(lacking)} not found")
+    return tuple([values[name] for name in IDS])
 
 
 def _files(path: Path) -> list[Path]:
@@ -295,14 +271,10 @@ def _files(path: Path) -> list[Path]:
 def _raw_lines(file: Path) -> Iterator[bytes]:
     line = 0
     try:
-        with _opened(file) as stream:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             for line, raw in enumerate(stream, start=1):  # noqa: B007 (named in the message below)
                 yield raw
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(
             f"{file} cannot be read beyond line {line}: {error}. It is damaged or not complete; obtain it again."
         ) from error
-
-
-def _opened(file: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(file)) if file.suffix == ".gz" else file.open("rb")

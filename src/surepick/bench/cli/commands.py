@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from surepick.bench.cli.grid import grid
-from surepick.bench.cli.progress import end_if_all_failed, progress, report_failures, said_when_interrupted
+from surepick.bench.cli.progress import end_if_all_failed, report_failures, run_with_progress
 from surepick.bench.cli.tables import print_summary, summary_json
 from surepick.bench.paper_experiments import experiments
 from surepick.bench.published_numbers import read_off
 from surepick.bench.results import Results, read_results
-from surepick.bench.runner import run_experiments
 from surepick.bench.spec import restricted
 from surepick.cli import options
 from surepick.cli.output import print_json, say
@@ -52,11 +51,8 @@ def run(
     """Run experiments. Every replicate is kept as it finishes: the same command goes on after any interruption."""
     wanted = [label.strip() for label in policies.split(",") if label.strip()]
     chosen = restricted(experiments(names), wanted)
-    with said_when_interrupted(out), progress(chosen) as show, _workers(dask):
-        results = run_experiments(
-            chosen, out=out, runs=runs, first_seed=seed, jobs=None if dask else jobs, data=data, on_result=show
-        )
-    report_failures(results)
+    with _workers(dask):
+        results = run_with_progress(chosen, out=out, runs=runs, first_seed=seed, jobs=None if dask else jobs, data=data)
     _print(results, answer_format)
     if answer_format is options.Format.text:
         say(f"Replicates: {out}   rounds: {out.with_suffix('.rounds.parquet')}")
@@ -79,7 +75,7 @@ def figures(
     """The paper's figures, and the two that it does not show: own-stop pulls, and wrong answers against delta."""
     from surepick.bench.figures.figures import experiment_figures  # noqa: PLC0415 (only here)
 
-    found = read_results(results)  # refuses what is no table of results
+    found = read_results(results)  # refuses other tables
     rounds = read_table(results.with_suffix(".rounds.parquet")) if found.rounds else None
     for path in experiment_figures(read_table(results), rounds, out, published=read_off()):
         say(str(path))
@@ -92,23 +88,20 @@ def _print(results: Results, answer_format: options.Format) -> None:
         print_summary(results)
 
 
-def _workers(address: str) -> Any:
-    """Where the replicates are run: here, or on the workers of a Dask scheduler."""
+@contextmanager
+def _workers(address: str) -> Iterator[None]:
+    """Run replicates on the workers of a Dask scheduler; here where the address is ""."""
     if not address:
-        return nullcontext()
+        yield
+        return
     try:
         from distributed import Client  # noqa: PLC0415 (an extra)
         from joblib import parallel_config  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise InvalidInput('--dask needs Dask, which is absent: pip install "surepick[dask]".') from error
-    return _dask_workers(Client, parallel_config, address)
-
-
-@contextmanager
-def _dask_workers(client: Any, parallel_config: Any, address: str) -> Iterator[None]:
     try:
-        connected = client(address, timeout=5)
+        client = Client(address, timeout=5)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"there is no Dask scheduler at {address}: {error}.") from error
-    with connected, parallel_config(backend="dask"):
+    with client, parallel_config(backend="dask"):
         yield

@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from surepick.bench.cli.progress import end_if_all_failed, progress, report_failures, said_when_interrupted
-from surepick.bench.cli.tables import WIDTH, number, share_text, summary_json
+from surepick.bench.cli.progress import end_if_all_failed, run_with_progress
+from surepick.bench.cli.tables import number, share_text, summary_json, table_of, wide_console
 from surepick.bench.grid import AXES, grid_experiment, ranked
 from surepick.bench.paper_experiments import experiment
-from surepick.bench.runner import run_experiments
 from surepick.bench.summary import CellSummary, summarize
 from surepick.cli import options
-from surepick.cli.output import Text, print_json, say
+from surepick.cli.output import print_json, say
 from surepick.errors import InvalidInput
 
 WARNING = (
@@ -50,9 +46,7 @@ def grid(
         raise InvalidInput(f"whose constants? Give --policy with one of {', '.join(base.policies)}.")
     chosen = grid_experiment(base, policy, environment=environment or None, axes=_axes(given))
     say(WARNING, err=True)
-    with said_when_interrupted(out), progress((chosen,)) as show:
-        results = run_experiments([chosen], out=out, runs=runs, first_seed=seed, jobs=jobs, data=data, on_result=show)
-    report_failures(results)
+    results = run_with_progress((chosen,), out=out, runs=runs, first_seed=seed, jobs=jobs, data=data)
     if answer_format is options.Format.json:
         print_json({"uses_the_truth": True, **summary_json(results)})
     else:
@@ -76,27 +70,18 @@ def _numbers(text: str) -> list[float]:
 
 
 def _print_ranking(cells: tuple[CellSummary, ...]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, WIDTH)
-    table = Table(title=WARNING, title_justify="left", title_style="bold yellow", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("constants", no_wrap=True)
-    for head in (
-        "reached (95 %), ORACLE",
-        "oracle pulls, median",
-        "own stop: right",
-        "own-stop pulls, median",
-        "failed",
-    ):
-        table.add_column(head, justify="right", no_wrap=True)
-    for cell in cells[:MOST_ROWS]:
-        table.add_row(
-            Text(cell.policy),
-            share_text(cell.reached),
-            number(cell.oracle.median if cell.oracle else None),
-            f"{cell.right.count}/{cell.right.total}",
-            number(cell.own.median if cell.own else None),
-            str(cell.failures) if cell.failures else "",
-        )
-    console.print(table)
+    console = wide_console()
+    console.print(table_of(WARNING, [_row(cell) for cell in cells[:MOST_ROWS]], style="bold yellow"))
     if len(cells) > MOST_ROWS:
         console.print(f"and {len(cells) - MOST_ROWS} worse ones")
+
+
+def _row(cell: CellSummary) -> dict[str, str]:
+    return {
+        "constants": cell.policy,
+        "reached (95 %), ORACLE": share_text(cell.reached),
+        "oracle pulls, median": number(cell.oracle.median if cell.oracle else None),
+        "own stop: right": f"{cell.right.count}/{cell.right.total}",
+        "own-stop pulls, median": number(cell.own.median if cell.own else None),
+        "failed": str(cell.failures) if cell.failures else "",
+    }

@@ -1,10 +1,10 @@
-"""Progress of experiments on standard error, and what failed."""
+"""Experiments with progress on standard error, and a list of what failed."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,35 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from surepick.bench.results import Results
+from surepick.bench.runner import OnResult, run_experiments
 from surepick.bench.spec import Experiment
 from surepick.cli.output import Text, say
 from surepick.errors import InvalidInput
 
 QUIET_SECONDS = 30.0  # between two lines of progress where there is no terminal
 MOST_FAILURES = 5
+
+
+def run_with_progress(chosen: Sequence[Experiment], *, out: Path, **settings: Any) -> Results:
+    """Run experiments, show progress, and list what failed.
+
+    Args:
+        chosen, out, settings: of `run_experiments`.
+
+    Raises:
+        InvalidInput: as `run_experiments`, or Ctrl-C was pressed; finished replicates are kept.
+    """
+    for each in chosen:
+        say(f"{each.name}: {each.title}", err=True)
+    try:
+        with _progress() as show:
+            results = run_experiments(chosen, out=out, on_result=show, **settings)
+    except KeyboardInterrupt:
+        raise InvalidInput(
+            f"interrupted. {out.with_suffix('.parts')} keeps what is finished; the same command goes on from it."
+        ) from None
+    report_failures(results)
+    return results
 
 
 def report_failures(results: Results) -> None:
@@ -45,22 +68,8 @@ def end_if_all_failed(results: Results) -> None:
 
 
 @contextmanager
-def said_when_interrupted(out: Path) -> Iterator[None]:
-    """Ctrl-C as one sentence: what is finished is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        parts = out.with_suffix(".parts")
-        raise InvalidInput(
-            f"interrupted. What is finished is kept in {parts}; the same command goes on from it."
-        ) from None
-
-
-@contextmanager
-def progress(chosen: tuple[Experiment, ...]) -> Iterator[Callable[[int, int, dict[str, Any]], None]]:
+def _progress() -> Iterator[OnResult]:
     """A callback for `run_experiments`: a bar with the time left, or a line now and then where there is no terminal."""
-    for each in chosen:
-        say(f"{each.name}: {each.title}", err=True)
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -81,7 +90,7 @@ def progress(chosen: tuple[Experiment, ...]) -> Iterator[Callable[[int, int, dic
         yield show
 
 
-def _lines() -> Callable[[int, int, dict[str, Any]], None]:
+def _lines() -> OnResult:
     started = printed = time.monotonic()
     first = 0
 
@@ -90,19 +99,12 @@ def _lines() -> Callable[[int, int, dict[str, Any]], None]:
         now = time.monotonic()
         if not row:
             first = done
-            say(
-                f"{done:,} of {total:,} replicates are there already."
-                if done
-                else f"{total:,} replicate{'s' * (total > 1)}.",
-                err=True,
-            )
+            there = f"{done:,} of {total:,} replicates are there already."
+            say(there if done else f"{total:,} replicate{'s' * (total > 1)}.", err=True)
         elif now - printed >= QUIET_SECONDS or done == total:
             printed = now
             left = (now - started) / (done - first) * (total - done)
-            say(f"{done:,} of {total:,} replicates, {_minutes(left)} left", err=True)
+            wait = f"about {left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+            say(f"{done:,} of {total:,} replicates, {wait} left", err=True)
 
     return show
-
-
-def _minutes(seconds: float) -> str:
-    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

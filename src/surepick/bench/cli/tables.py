@@ -21,8 +21,7 @@ ORACLE = "ORACLE: pulls until only epsilon-best arms were left; needs the truth,
 ROUNDS = (
     "rounds: mean dimension d_k, and share s_k of runs whose active set held only epsilon-best arms (needs the truth)"
 )
-
-
+TEXTS = ("environment", "policy", "constants")
 LEGEND = (
     "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
     "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
@@ -55,8 +54,7 @@ def summary_json(results: Results) -> dict[str, Any]:
 
 def print_summary(results: Results) -> None:
     """For each experiment: own stop, oracle's stop, rounds; each table says which it is."""
-    console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, WIDTH)
+    console = wide_console()
     cells = summarize(results)
     for name in results.experiments:
         mine = [cell for cell in cells if cell.experiment == name]
@@ -65,13 +63,14 @@ def print_summary(results: Results) -> None:
         console.print(Text.assemble((name, "bold"), f"   {title}"))
         if _note(name):
             console.print(Text(_note(name), "yellow"))
-        console.print(_table(OWN, [own_row(cell) for cell in mine]))
-        eliminating = [oracle_row(cell) for cell in mine if cell.reached is not None]
-        if eliminating:
-            console.print(_table(ORACLE, eliminating))
-        in_rounds = [row for cell in mine if cell.rounds for row in rounds_rows(cell)]
-        if in_rounds:
-            console.print(_table(ROUNDS, in_rounds))
+        tables = {
+            OWN: [own_row(cell) for cell in mine],
+            ORACLE: [oracle_row(cell) for cell in mine if cell.reached is not None],
+            ROUNDS: [row for cell in mine if cell.rounds for row in rounds_rows(cell)],
+        }
+        for heading, rows in tables.items():
+            if rows:
+                console.print(table_of(heading, rows))
     console.print(LEGEND, style="dim")
 
 
@@ -81,13 +80,14 @@ def _note(name: str) -> str:
 
 def own_row(cell: CellSummary) -> dict[str, str]:
     """What a user pays: column -> text."""
+    stopped = 0 if cell.own is None else cell.own.count
     return {
         "environment": cell.environment,
         "policy": cell.policy,
         "delta": f"{cell.delta:g}",
         "right (95 %)": share_text(cell.right),
         "verdict": _verdicts(cell),
-        "stopped": "" if cell.own is not None and cell.own.count == cell.runs else _stopped(cell),
+        "stopped": "" if stopped == cell.runs else f"{stopped} of {cell.runs}",
         **_spread(cell.own),
         "x reference": _ratio(cell.own_to_reference),
         "expected": number(cell.published.own),
@@ -134,11 +134,19 @@ def filled(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
     return heads, [[row.get(head, "") for head in heads] for row in rows]
 
 
-def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="italic", box=box.SIMPLE_HEAD, pad_edge=False)
+def wide_console() -> Console:
+    """Standard output, as wide as the tables need."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.width = max(console.width, WIDTH)
+    return console
+
+
+def table_of(title: str, rows: Sequence[dict[str, str]], *, style: str = "italic") -> Table:
+    """Rows as a table, each environment named once."""
+    table = Table(title=title, title_justify="left", title_style=style, box=box.SIMPLE_HEAD, pad_edge=False)
     heads, cells = filled(rows)
     for head in heads:
-        table.add_column(head, justify="left" if head in ("environment", "policy") else "right", no_wrap=True)
+        table.add_column(head, justify="left" if head in TEXTS else "right", no_wrap=True)
     above = None
     for row in cells:
         table.add_row(*(Text(cell) for cell in ("" if row[0] == above else row[0], *row[1:])))
@@ -146,14 +154,9 @@ def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
     return table
 
 
-def _stopped(cell: CellSummary) -> str:
-    return f"{0 if cell.own is None else cell.own.count} of {cell.runs}"
-
-
 def _verdicts(cell: CellSummary) -> str:
-    most = [*cell.verdicts, *(["failed"] if cell.failures else [])]
-    counts = {**cell.verdicts, "failed": cell.failures}
-    return most[0] if len(most) == 1 else ", ".join(f"{counts[name]} {name}" for name in most)
+    counts = cell.verdicts | ({"failed": cell.failures} if cell.failures else {})
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
 def share_text(share: Share | None) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surepick.bench.datasets.registry import make_environment
-from surepick.bench.spec import Cell, EnvironmentSpec
+from surepick.bench.spec import Cell
 from surepick.bench.tables import Replicate, Round
 from surepick.core.arrays import record
 from surepick.core.design import Embedding, IndependentArms
@@ -24,6 +25,11 @@ from surepick.policies.registry import make_policy
 from surepick.simulation import Run, simulate
 from surepick.theory.hardness import hardness, reference_pulls
 
+AS_IN_TRACE = (
+    *("round", "look", "looks", "dim", "lower_bound"),
+    *("misspecification", "pulls", "total_pulls", "certified_gap"),
+)
+
 
 @record
 class Played:
@@ -34,10 +40,10 @@ class Played:
 
 
 def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
-    """Make the environment and the policy, and simulate until the own stop; what goes wrong is kept as a failure.
+    """Make the environment and the policy, and simulate until the own stop; an error is kept as a failure.
 
     Args:
-        cell: what is run.
+        cell: the environment, the policy and their settings.
         seed: of environment and rewards.
         data: the folder of data sets.
 
@@ -48,20 +54,28 @@ def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
     Raises:
         DatasetMissing: the files of the environment are not there; that is no failure of a policy.
     """
+    named = {
+        "key": cell.key(seed),
+        "experiment": cell.experiment,
+        "environment": cell.environment.label,
+        "policy": cell.policy.label,
+        "seed": seed,
+    }
+    pulls = cell.max_pulls if cell.policy.max_pulls is None else cell.policy.max_pulls
+    settings: dict[str, Any] = {**named, "epsilon": cell.epsilon, "delta": cell.delta, "max_pulls": pulls}
     try:
         with one_thread():
-            environment, policy = instance(cell, seed, data)
+            environment, policy = _instance(cell, seed, data)
         with one_thread():  # once more, for what the policy has loaded in the meantime
-            reference = reference_of(cell.environment, environment, epsilon=cell.epsilon, delta=cell.delta)
-            run = simulate(policy, environment, seed=seed, max_pulls=budget(cell))
+            reference = _reference(cell, environment)
+            run = simulate(policy, environment, seed=seed, max_pulls=pulls)
     except DatasetMissing:
         raise
-    except Exception as error:  # kept and reported, whatever it is: one failure must not end a night's run
-        return Played(_plain(_failed(cell, seed, error)), ())
-    return Played(
-        _plain(_replicate(cell, seed, environment, policy, run, reference)),
-        tuple(_plain(row) for row in _rounds(cell, seed, environment, run)),
-    )
+    except Exception as error:  # kept and reported: one failure must not end a night's run
+        failed = Replicate(**settings, num_arms=None, dim=None, failure=f"{type(error).__name__}: {error}")
+        return Played(_plain(failed), ())
+    replicate = _replicate(settings, environment, policy, run, reference)
+    return Played(_plain(replicate), tuple(map(_plain, _rounds(named, cell.epsilon, environment, run))))
 
 
 def _plain(row: Replicate | Round) -> dict[str, Any]:
@@ -72,12 +86,7 @@ def _plain(row: Replicate | Round) -> dict[str, Any]:
     }
 
 
-def budget(cell: Cell) -> int:
-    """The most pulls of a study of the cell."""
-    return cell.max_pulls if cell.policy.max_pulls is None else cell.policy.max_pulls
-
-
-def instance(cell: Cell, seed: int, data: str | Path = ".") -> tuple[Environment, Policy[Any]]:
+def _instance(cell: Cell, seed: int, data: str | Path) -> tuple[Environment, Policy[Any]]:
     """The environment and the policy of a replicate."""
     environment = make_environment(cell.environment.name, seed=seed, data=data, **cell.environment.options)
     policy = make_policy(
@@ -91,60 +100,31 @@ def instance(cell: Cell, seed: int, data: str | Path = ".") -> tuple[Environment
     return environment, policy
 
 
-def reference_of(spec: EnvironmentSpec, environment: Environment, *, epsilon: float, delta: float) -> float | None:
-    """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the spec names; None where it has no meaning.
+def _reference(cell: Cell, environment: Environment) -> float | None:
+    """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the cell names; None where it has no meaning.
 
     It is a bound for normal noise, means linear in those vectors and one best arm; elsewhere a unit of measurement.
     """
-    if not 2.4 * delta < 1.0:
+    if not 2.4 * cell.delta < 1.0:
         return None
-    found = hardness(
-        _vectors(spec, environment), -environment.means if environment.minimize else environment.means, epsilon
-    )
-    return reference_pulls(found.value, sigma=largest_scale(environment.noise), delta=delta)
-
-
-def _vectors(spec: EnvironmentSpec, environment: Environment) -> Embedding | IndependentArms:
-    if spec.reference == "independent":
-        return IndependentArms(environment.num_arms)
-    family = LinearEmbedding(environment.arms.features, norm_bound=1.0)
-    return family.at(family.max_dim if spec.reference_dim is None else spec.reference_dim)
-
-
-def _named(cell: Cell, seed: int) -> dict[str, Any]:
-    return {
-        "key": cell.key(seed),
-        "experiment": cell.experiment,
-        "environment": cell.environment.label,
-        "policy": cell.policy.label,
-        "seed": seed,
-    }
-
-
-def _failed(cell: Cell, seed: int, error: Exception) -> Replicate:
-    return Replicate(
-        **_named(cell, seed),
-        num_arms=None,
-        dim=None,
-        epsilon=cell.epsilon,
-        delta=cell.delta,
-        max_pulls=budget(cell),
-        failure=f"{type(error).__name__}: {error}",
-    )
+    vectors: Embedding | IndependentArms = IndependentArms(environment.num_arms)
+    if cell.environment.reference == "linear":
+        family = LinearEmbedding(environment.arms.features, norm_bound=1.0)
+        dim = cell.environment.reference_dim
+        vectors = family.at(family.max_dim if dim is None else dim)
+    found = hardness(vectors, -environment.means if environment.minimize else environment.means, cell.epsilon)
+    return reference_pulls(found.value, sigma=largest_scale(environment.noise), delta=cell.delta)
 
 
 def _replicate(
-    cell: Cell, seed: int, environment: Environment, policy: Policy[Any], run: Run, reference: float | None
+    settings: dict[str, Any], environment: Environment, policy: Policy[Any], run: Run, reference: float | None
 ) -> Replicate:
     last = run.rounds[-1].active if run.rounds else np.arange(environment.num_arms)
     tied = environment.gaps[last] == 0.0
     return Replicate(
-        **_named(cell, seed),
+        **settings,
         num_arms=environment.num_arms,
         dim=int(environment.arms.features.shape[1]),
-        epsilon=cell.epsilon,
-        delta=cell.delta,
-        max_pulls=budget(cell),
         pulls=run.pulls,
         success=run.success,
         best_arm=run.best_arm,
@@ -161,27 +141,16 @@ def _replicate(
     )
 
 
-def _rounds(cell: Cell, seed: int, environment: Environment, run: Run) -> list[Round]:
-    good = environment.epsilon_best(cell.epsilon)
-    named = _named(cell, seed)
-    return [
-        Round(
+def _rounds(named: dict[str, Any], epsilon: float, environment: Environment, run: Run) -> Iterator[Round]:
+    good = environment.epsilon_best(epsilon)
+    for row in run.rounds:
+        yield Round(
             **named,
-            round=row.round,
-            look=row.look,
-            looks=row.looks,
-            dim=row.dim,
+            **{name: getattr(row, name) for name in AS_IN_TRACE},
             value=row.design_value if row.predicted_pulls is None else row.predicted_pulls,
-            lower_bound=row.lower_bound,
-            misspecification=row.misspecification,
-            pulls=row.pulls,
-            total_pulls=row.total_pulls,
             active=len(row.active),
             only_good=bool(good[row.active].all()),
             best_active=environment.best in row.active,
             leader=environment.arms.ids[row.leader],
-            certified_gap=row.certified_gap,
             alarms="; ".join(row.alarms),
         )
-        for row in run.rounds
-    ]

@@ -46,6 +46,14 @@ class Results:
         return cls(tuple(played.replicate for played in ordered), rounds)
 
     @property
+    def played(self) -> tuple[Played, ...]:
+        """Each replicate with its rounds."""
+        rounds: dict[str, list[Row]] = {}
+        for row in self.rounds:
+            rounds.setdefault(row["key"], []).append(row)
+        return tuple(Played(row, tuple(rounds.get(row["key"], ()))) for row in self.replicates)
+
+    @property
     def experiments(self) -> tuple[str, ...]:
         """Names of the experiments, in the order of their first row."""
         return tuple(dict.fromkeys(row["experiment"] for row in self.replicates))
@@ -171,8 +179,4 @@ def finished(place: Place) -> Mapping[str, Played]:
     """What an earlier run has written to the two files: key -> replicate; empty when there are none."""
     if not is_file(place.out):
         return {}
-    results = read_results(place.out)
-    rounds: dict[str, list[Row]] = {}
-    for row in results.rounds:
-        rounds.setdefault(str(row["key"]), []).append(row)
-    return {str(row["key"]): Played(row, tuple(rounds.get(str(row["key"]), ()))) for row in results.replicates}
+    return {played.replicate["key"]: played for played in read_results(place.out).played}

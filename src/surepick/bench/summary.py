@@ -14,6 +14,7 @@ import numpy as np
 
 from surepick.bench.paper_experiments import experiment, experiment_names
 from surepick.bench.published_numbers import Published, published_for
+from surepick.bench.replicate import Played
 from surepick.bench.results import Results, Row
 from surepick.bench.tables import ended_by_itself
 from surepick.core.arrays import record
@@ -122,20 +123,13 @@ class CellSummary:
 
 def summarize(results: Results) -> tuple[CellSummary, ...]:
     """Every cell of the results, in the order of the file."""
-    cells: dict[tuple[Any, ...], list[Row]] = {}
-    for row in results.replicates:
-        name = (row["experiment"], row["environment"], row["policy"], row["delta"], _digest(row))
-        cells.setdefault(name, []).append(row)
-    rounds: dict[str, list[Row]] = {}
-    for row in results.rounds:
-        rounds.setdefault(row["key"], []).append(row)
-    summaries = [_cell(name, rows, [rounds.get(row["key"], []) for row in rows]) for name, rows in cells.items()]
-    return tuple(sorted(summaries, key=_place))
-
-
-def _digest(row: Row) -> str:
-    """The identity of the cell that a replicate belongs to, so that equal labels do not mix different settings."""
-    return str(row["key"]).rpartition("/")[2]
+    cells: dict[tuple[Any, ...], list[Played]] = {}
+    for played in results.played:
+        row = played.replicate
+        digest = row["key"].rpartition("/")[2]  # so that equal labels do not mix different settings
+        name = (row["experiment"], row["environment"], row["policy"], row["delta"], digest)
+        cells.setdefault(name, []).append(played)
+    return tuple(sorted((_cell(*name[:-1], several) for name, several in cells.items()), key=_place))
 
 
 def _place(cell: CellSummary) -> tuple[Any, ...]:
@@ -148,13 +142,14 @@ def _place(cell: CellSummary) -> tuple[Any, ...]:
     return (experiment_names().index(cell.experiment), cell.experiment, position, name)
 
 
-def _cell(name: tuple[Any, ...], rows: Sequence[Row], rounds: Sequence[Sequence[Row]]) -> CellSummary:
-    experiment, environment, policy, delta, _ = name
+def _cell(experiment: str, environment: str, policy: str, delta: float, played: Sequence[Played]) -> CellSummary:
+    rows = [each.replicate for each in played]
     done = [row for row in rows if not row["failure"]]
     own = [row for row in done if ended_by_itself(failure="", stops=row["stops"], verdict=row["verdict"])]
     eliminating = [row for row in done if row["eliminates"]]
     reached = [row["oracle_pulls"] for row in eliminating if row["oracle_pulls"] is not None]
-    known = [row for row in own if row["reference_pulls"]]
+    ratios = [row["pulls"] / row["reference_pulls"] for row in own if row["reference_pulls"]]
+    ruled_out = sum(row["best_eliminated"] for row in eliminating)
     right = sum(bool(row["success"]) for row in own)
     return CellSummary(
         experiment=experiment,
@@ -169,15 +164,11 @@ def _cell(name: tuple[Any, ...], rows: Sequence[Row], rounds: Sequence[Sequence[
         wrong=share(len(own) - right, len(own)),
         oracle=spread(reached),
         reached=share(len(reached), len(rows)) if eliminating else None,
-        best_eliminated=share(sum(row["best_eliminated"] for row in eliminating), len(eliminating))
-        if eliminating
-        else None,
-        reference=_median(row["reference_pulls"] for row in done if row["reference_pulls"] is not None),
-        own_to_reference=_median(row["pulls"] / row["reference_pulls"] for row in known),
+        best_eliminated=share(ruled_out, len(eliminating)) if eliminating else None,
+        reference=_median(row["reference_pulls"] for row in done),
+        own_to_reference=_median(ratios),
         seconds=_median(row["seconds"] for row in done),
-        rounds=_rounds(rounds)
-        if any(_compressed(row, played) for row, played in zip(rows, rounds, strict=True))
-        else (),
+        rounds=_rounds([each.rounds for each in played]) if any(map(_compressed, played)) else (),
         published=published_for(experiment, environment, policy),
     )
 
@@ -211,24 +202,18 @@ def _median(numbers: Iterable[float | None]) -> float | None:
 
 def _rounds(studies: Sequence[Sequence[Row]]) -> tuple[RoundSummary, ...]:
     """(d_k, s_k), if the studies have few rounds."""
-    played = [rows for rows in studies if rows]
-    most = max((rows[-1]["round"] for rows in played), default=0)
-    if not 0 < most <= MOST_ROUNDS:
-        return ()
+    most = max((rows[-1]["round"] for rows in studies if rows), default=0)
     found = []
-    for number in range(1, most + 1):
-        dims = [next(row["dim"] for row in rows if row["round"] == number) for rows in played if _opened(rows, number)]
-        until = [[row for row in rows if row["round"] <= number] for rows in played]
-        done = sum(any(row["only_good"] for row in rows) for rows in until)
+    for number in range(1, most + 1 if most <= MOST_ROUNDS else 0):
+        opened = [[row["dim"] for row in rows if row["round"] == number] for rows in studies]
+        dims = [mine[0] for mine in opened if mine]
+        done = sum(any(row["only_good"] for row in rows if row["round"] <= number) for rows in studies)
         found.append(RoundSummary(number, len(dims), float(np.mean(dims)) if dims else 0.0, done / len(studies)))
     return tuple(found)
 
 
-def _compressed(replicate: Row, rounds: Sequence[Row]) -> bool:
+def _compressed(played: Played) -> bool:
     """Whether some round went through an embedding: of another dimension than the features, and than the arms left."""
-    left = [replicate["num_arms"], *(row["active"] for row in rounds)]
-    return any(row["dim"] not in (0, replicate["dim"], before) for row, before in zip(rounds, left, strict=False))
-
-
-def _opened(rows: Sequence[Row], number: int) -> bool:
-    return any(row["round"] == number for row in rows)
+    left = [played.replicate["num_arms"], *(row["active"] for row in played.rounds)]
+    dims = zip((row["dim"] for row in played.rounds), left, strict=False)
+    return any(dim not in (0, played.replicate["dim"], before) for dim, before in dims)

@@ -44,12 +44,12 @@ def test_it_stands_beside_those_with_names(tmp_path):
         (GOOD | {"colour": 1}, "'colour' is not known; there is name, title"),
         (GOOD | {"policies": [{"label": "a"}]}, "policy: 'name' is missing"),
         (GOOD | {"policies": ["rage"]}, "'rage' is not an object with a label and a name"),
-        (GOOD | {"policies": [{"label": "a", "name": "ragge"}]}, "there is no policy 'ragge'; choose one of"),
-        (GOOD | {"environments": [{"label": "a", "name": "soar"}]}, "there is no environment 'soar'; choose one of"),
+        (GOOD | {"policies": [{"label": "a", "name": "ragge"}]}, "policy: its name is 'ragge'; choose one of"),
+        (GOOD | {"environments": [{"label": "a", "name": "soar"}]}, "environment: its name is 'soar'; choose one of"),
         (GOOD | {"policies": [{"label": "a", "name": "rage"}] * 2}, "two entries have the same label"),
         (
             GOOD | {"environments": [{"label": "a", "name": "soare", "reference": "x"}]},
-            "it is one of linear, independent",
+            "reference is 'x'; choose one of 'linear', 'independent'",
         ),
     ],
 )

@@ -1,7 +1,7 @@
 """The paper's search for its constants: every combination of a grid, judged by the true success rate.
 
-It USES THE TRUTH: nobody who needs the answer can do it. It is here so that the paper's constants can be traced; what
-a user can do instead is `choose_kernel` on pilot pulls.
+It USES THE TRUTH, which a user does not have. It is here so that the paper's constants can be traced; a user calls
+`choose_kernel` on pilot pulls instead.
 """
 
 from __future__ import annotations
@@ -41,29 +41,19 @@ def grid_experiment(
     Source: "Experimental setups": C and gamma in 1e-5 to 1e3, eps-bar in 1e-5 to 1e-1, by powers of ten.
     """
     cell = _cell(base, policy, environment)
-    spec, known = cell.policy, set(policy_options(cell.policy.name))
-    asked = AXES if axes is None else axes
-    varied = {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if name in known}
+    spec, known = cell.policy, policy_options(cell.policy.name)
+    varied = {name: tuple(dict.fromkeys(values)) for name, values in (axes or AXES).items() if name in known}
     if not varied or not all(varied.values()):
         raise InvalidInput(
             f"{policy} has none of the constants that a grid varies ({', '.join(AXES)}); take another --policy."
         )
-    name = f"grid-{base.name}"
-    cells = tuple(
-        replace(
-            cell,
-            experiment=name,
-            policy=replace(spec, label=label_of(spec.label, point), options={**spec.options, **point}),
-        )
-        for values in product(*varied.values())
-        for point in [dict(zip(varied, values, strict=True))]
-    )
-    return Experiment(name, f"grid search for {policy}: USES THE TRUTH", cells, base.note)
-
-
-def label_of(policy: str, point: Mapping[str, float]) -> str:
-    """policy norm_bound=1e-05 gamma=0.1."""
-    return " ".join([policy, *(f"{name}={value:.12g}" for name, value in point.items())])
+    name, cells = f"grid-{base.name}", []
+    for values in product(*varied.values()):
+        point = dict(zip(varied, values, strict=True))
+        label = " ".join([policy, *(f"{option}={value:.12g}" for option, value in point.items())])
+        tried = replace(spec, label=label, options={**spec.options, **point})
+        cells.append(replace(cell, experiment=name, policy=tried))
+    return Experiment(name, f"grid search for {policy}: USES THE TRUTH", tuple(cells), base.note)
 
 
 def ranked(cells: Sequence[CellSummary]) -> tuple[CellSummary, ...]:

@@ -1,4 +1,4 @@
-"""What an experiment is: frozen, plain data, so that it has an identity and can be run anywhere.
+"""An experiment as frozen, plain data, so that it has an identity and can be run anywhere.
 
     Experiment = cells,   Cell = environment x policy x settings,   replicate = cell x seed
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from surepick.core.arrays import record
 from surepick.core.json import encode
-from surepick.core.validation import as_number, positive_number, whole_number
+from surepick.core.validation import check_choice, positive_number, probability, whole_number
 from surepick.errors import InvalidInput
 
 MOST_PULLS = 10_000_000  # the paper's: a study that would pass it is a failure
@@ -53,8 +53,7 @@ class EnvironmentSpec:
 
     def __post_init__(self) -> None:
         _check_named("an environment", self.label, self.name, self.options)
-        if self.reference not in REFERENCES:
-            raise InvalidInput(f"reference is {self.reference!r}; it is one of {', '.join(REFERENCES)}.")
+        check_choice("reference", self.reference, REFERENCES)
         if self.reference_dim is not None:
             whole_number("reference_dim", self.reference_dim, least=1, meaning="dimensions of the linear embedding.")
 
@@ -91,7 +90,7 @@ class Cell:
 
     Args:
         experiment: the name of the experiment that it belongs to.
-        environment, policy: what is run.
+        environment, policy: which of them.
         epsilon: the shortfall that is tolerated, in reward units.
         delta: error probability.
         max_pulls: a plan that would pass it is not pulled.
@@ -107,12 +106,12 @@ class Cell:
     def __post_init__(self) -> None:
         if not isinstance(self.experiment, str):
             raise InvalidInput(f"the name of an experiment is {self.experiment!r}; it must be a text.")
-        epsilon = positive_number("epsilon", self.epsilon, "the shortfall that is tolerated, in reward units.")
-        delta = as_number("delta", self.delta)
-        if not 0 < delta < 1:
-            raise InvalidInput(f"delta is {self.delta!r}; it must lie strictly between 0 and 1: the error probability.")
-        pulls = whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET)
-        for name, value in (("epsilon", epsilon), ("delta", delta), ("max_pulls", pulls)):
+        checked = {
+            "epsilon": positive_number("epsilon", self.epsilon, "the shortfall that is tolerated, in reward units."),
+            "delta": probability("delta", self.delta, "the error probability."),
+            "max_pulls": whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET),
+        }
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -143,8 +142,8 @@ class Experiment:
     Args:
         name: e.g. "paper-linear".
         title: one line for people.
-        cells: what is run, each with every seed.
-        note: what a reader of its tables must be told, e.g. that the data are generated; "" if nothing.
+        cells: each is run with every seed.
+        note: a warning to readers of its tables, e.g. that the data are generated; "" if there is none.
     """
 
     name: str
@@ -168,11 +167,9 @@ def restricted(experiments: Iterable[Experiment], policies: Iterable[str]) -> tu
     if not wanted:
         return several
     known = tuple(dict.fromkeys(label for each in several for label in each.policies))
-    missing = [label for label in wanted if label not in known]
-    if missing:
-        raise InvalidInput(
-            f"{', '.join(each.name for each in several)}: no policy {missing[0]!r}; there is {', '.join(known)}."
-        )
+    if missing := [label for label in wanted if label not in known]:
+        names = ", ".join(each.name for each in several)
+        raise InvalidInput(f"{names}: no policy {missing[0]!r}; there is {', '.join(known)}.")
     kept = (replace(each, cells=tuple(cell for cell in each.cells if cell.policy.label in wanted)) for each in several)
     return tuple(each for each in kept if each.cells)
 

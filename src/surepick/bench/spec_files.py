@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from surepick.bench.datasets.registry import environment_names
 from surepick.bench.spec import EnvironmentSpec, Experiment, PolicySpec, crossed
+from surepick.core.validation import check_choice
 from surepick.errors import InvalidInput
 from surepick.policies.registry import policy_names
 
@@ -30,16 +31,11 @@ def experiment_of_file(path: str | Path) -> Experiment:
     """
     described = _read(Path(path))
     _check_keys(f"{path}", described, KEYS, ("name", "environments", "policies"))
-    places = [_entry(EnvironmentSpec, f"{path}, environment", row) for row in _rows(path, described, "environments")]
-    several = [_entry(PolicySpec, f"{path}, policy", row) for row in _rows(path, described, "policies")]
-    _check_names(path, "environment", [place.name for place in places], environment_names())
-    _check_names(path, "policy", [policy.name for policy in several], policy_names())
-    for labels in ([place.label for place in places], [policy.label for policy in several]):
-        if len(set(labels)) < len(labels):
-            raise InvalidInput(f"{path}: two entries have the same label among {', '.join(map(repr, labels))}.")
+    environments = _entries(EnvironmentSpec, f"{path}, environment", described["environments"], environment_names())
+    policies = _entries(PolicySpec, f"{path}, policy", described["policies"], policy_names())
     settings = {name: described[name] for name in SETTINGS if name in described}
     title, note = str(described.get("title", "")), str(described.get("note", ""))
-    return crossed(str(described["name"]), title, places, several, note=note, **settings)
+    return crossed(str(described["name"]), title, environments, policies, note=note, **settings)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -54,19 +50,21 @@ def _read(path: Path) -> dict[str, Any]:
     return described
 
 
-def _rows(path: str | Path, described: dict[str, Any], name: str) -> list[Any]:
-    rows = described[name]
+def _entries(kind: type[Any], where: str, rows: Any, known: tuple[str, ...]) -> list[Any]:
+    """The specs of a list of objects, with different labels and known names."""
     if not isinstance(rows, list) or not rows:
-        raise InvalidInput(f"{path}: {name!r} is {rows!r}; give a list of at least one.")
-    return rows
-
-
-def _entry(kind: type[Any], where: str, row: Any) -> Any:
-    if not isinstance(row, dict):
-        raise InvalidInput(f"{where}: {row!r} is not an object with a label and a name.")
-    needed = [column.name for column in fields(kind) if column.default is MISSING and column.default_factory is MISSING]
-    _check_keys(where, row, tuple(column.name for column in fields(kind)), tuple(needed))
-    return kind(**row)
+        raise InvalidInput(f"{where}: the list is {rows!r}; give a list of at least one.")
+    for row in rows:
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{where}: {row!r} is not an object with a label and a name.")
+        _check_keys(where, row, tuple(column.name for column in fields(kind)), ("label", "name"))
+    entries = [kind(**row) for row in rows]
+    for entry in entries:
+        check_choice(f"{where}: its name", entry.name, known)
+    labels = [entry.label for entry in entries]
+    if len(set(labels)) < len(labels):
+        raise InvalidInput(f"{where}: two entries have the same label among {', '.join(map(repr, labels))}.")
+    return entries
 
 
 def _check_keys(where: str, given: dict[str, Any], known: tuple[str, ...], needed: tuple[str, ...]) -> None:
@@ -76,9 +74,3 @@ def _check_keys(where: str, given: dict[str, Any], known: tuple[str, ...], neede
     missing = [name for name in needed if name not in given]
     if missing:
         raise InvalidInput(f"{where}: {missing[0]!r} is missing.")
-
-
-def _check_names(path: str | Path, what: str, given: list[str], known: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in known:
-            raise InvalidInput(f"{path}: there is no {what} {name!r}; choose one of {', '.join(known)}.")

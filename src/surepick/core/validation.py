@@ -50,6 +50,14 @@ def check_size(name: str, *numbers: float) -> None:
             )
 
 
+def probability(name: str, value: object, meaning: str) -> float:
+    """The value as a float in (0, 1); `meaning` completes the sentence after a colon."""
+    number = as_number(name, value)
+    if not 0.0 < number < 1.0:
+        raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: {meaning}")
+    return number
+
+
 def share_of_pulls(name: str, value: object) -> float:
     """The value as a share in [0, 1)."""
     number = as_number(name, value)

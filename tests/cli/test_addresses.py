@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import COMMANDS, app, main
-from surepick.cli.commands.studies import PASSWORD, given_url
+from surepick.cli.open_study import PASSWORD, given_url
 from surepick.studies.database import list_studies
 
 SECRET = "secretword"

@@ -4,12 +4,11 @@ import re
 
 import numpy as np
 import pytest
-import typer
 from rich.text import Text
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.app import COMMANDS, PANELS, app, as_written
+from surepick.cli.app import COMMANDS, PANELS, app, as_written, loaded
 from surepick.cli.format_certificate import print_certificate, print_rounds
 from surepick.core.step import RoundRecord
 from surepick.noise import informative
@@ -63,9 +62,8 @@ def shown(*words: str) -> str:
 
 def plain_commands():
     """(words, the command as Typer makes it of the function) of every command."""
-    group = typer.main.get_command(app)
     for name in COMMANDS:
-        found = group.get_command(None, name)
+        found = loaded(name)
         yield (name,), found
         for below, command in getattr(found, "commands", {}).items():
             yield (name, below), command

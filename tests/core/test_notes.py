@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.cli.notes import listen
+from surepick.cli.output import noted
 from surepick.core import notes
 
 
@@ -73,9 +73,9 @@ def test_commands_in_a_hurry_say_nothing(table):
 
 
 def test_only_a_much_longer_wait_is_announced_again(capsys):
-    listen()
-    for seconds in (10.0, 30.0, 40.0, 59.0, 61.0, 500.0):
-        notes.announce(seconds, "Long.")
+    with noted():
+        for seconds in (10.0, 30.0, 40.0, 59.0, 61.0, 500.0):
+            notes.announce(seconds, "Long.")
     assert capsys.readouterr().err == (
         "note: Long. About 30 s to go.\nnote: Long. About 60 s to go.\nnote: Long. About 8 min to go.\n"
     )

@@ -248,7 +248,7 @@ def fresh_with_a_value(log, results, ids):
 
 FRESH = recording.fresh
 SABOTEURS = {
-    "a status with the mean so far": ("surepick.cli.commands.study_answers.status", status_with_the_mean_so_far),
+    "a status with the mean so far": ("surepick.cli.commands.studies.status.status", status_with_the_mean_so_far),
     "a recommendation from the open plan": ("surepick.studies.study.Study.recommend", recommend_with_what_is_open),
     "a message with the stored value": ("surepick.studies.recording.fresh", fresh_with_a_value),
 }

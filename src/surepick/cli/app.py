@@ -14,64 +14,81 @@ from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import surepick
-from surepick.cli.notes import listen
-from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, Text, say
+from surepick.cli.options import with_groups
+from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, noted, say
 from surepick.errors import NotConverged, StorageError, SurepickError
 from surepick.text import one_line
 
 EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a picture
-PANELS = {  # in the order of --help: the file and the function of each command; a command loads its own file only
+
+
+PANELS = {  # in the order of --help: name -> (module and function, the first line of the command's own help)
     "Try": {
-        "demo": ("demo", "demo"),
-        "run": ("run", "run"),
-        "design": ("design", "design"),
-        "forecast": ("forecast", "forecast"),
-        "tune": ("tune", "tune"),
+        "demo": ("demo:demo", "Find a seven among 60 real handwritten digits under heavy noise (no download)."),
+        "run": (
+            "run:run",
+            "Rehearse on recorded measurements: which candidate is best, and what does it cost to know?",
+        ),
+        "design": (
+            "design:design",
+            "Compute where to measure to know every difference of two candidates equally well.",
+        ),
+        "forecast": ("forecast:forecast", "Forecast what a study will cost; compare policies and settings."),
+        "tune": ("tune:tune", "Choose a kernel's gamma and estimate the norm from a pilot."),
     },
     "Studies": {
-        "create": ("studies", "create"),
-        "ask": ("study_work", "ask"),
-        "tell": ("study_work", "tell"),
-        "run-study": ("run_study", "run_study"),
-        "status": ("study_answers", "status"),
-        "recommend": ("study_answers", "recommend"),
-        "release": ("study_work", "release"),
-        "abandon": ("study_work", "abandon"),
-        "close": ("study_work", "close"),
-        "list": ("studies", "list_all"),
-        "migrate": ("studies", "migrate"),
+        "create": ("studies.create:create", "Start a study in a database: candidates, noise, and the goal."),
+        "ask": ("studies.ask:ask", "Show what to measure next."),
+        "tell": ("studies.tell:tell", "Report what was measured, in any order and in any part."),
+        "run-study": ("studies.run_study:run_study", "Ask, measure with a program, tell, until it is certified."),
+        "status": ("studies.status:status", "Show what is in, what is out, and what the complete rounds say."),
+        "recommend": ("studies.status:recommend", "Name the best candidate by the complete rounds."),
+        "release": ("studies.close:release", "End the leases of a worker, so that others can measure."),
+        "abandon": ("studies.close:abandon", "Give up the missing measurements of the open round."),
+        "close": ("studies.close:close", "End a study early."),
+        "list": ("studies.list:list_studies", "List the studies of a database."),
+        "migrate": ("studies.migrate:migrate", "Bring a database to the schema of this version; copy it first."),
     },
     "Share and check": {
-        "certificate": ("study_answers", "certificate"),
-        "report": ("report", "report"),
-        "verify": ("verify", "verify"),
-        "export": ("study_answers", "export"),
+        "certificate": ("certificate:certificate", "State the answer and the assumptions that it rests on."),
+        "report": ("report:report", "Write a study as one page to pass on: answer, pictures, assumptions and log."),
+        "verify": ("verify:verify", "Compute every number of a certificate again, from its measurements."),
+        "export": ("export:export", "Write the results of the complete rounds to a table."),
     },
     "Experiments": {
-        "bench": ("surepick.bench.cli.commands", "bench"),
+        "bench": (
+            "surepick.bench.cli.commands:bench",
+            "Experiments over many seeds: run them, sum them up, draw them.",
+        ),
     },
 }
-COMMANDS = {  # name -> (module, function)
-    name: (module if "." in module else f"surepick.cli.commands.{module}", function)
-    for places in PANELS.values()
-    for name, (module, function) in places.items()
-}
-PANEL_OF = {name: panel for panel, places in PANELS.items() for name in places}
+COMMANDS = {name: (panel, *entry) for panel, entries in PANELS.items() for name, entry in entries.items()}
 
 
-def with_plain_help(command: Any) -> Any:
+def loaded(name: str) -> Any:
+    """The command or the group of commands of this name, with its options; only its own module is loaded."""
+    _, place, _ = COMMANDS[name]
+    module, _, function = place.partition(":")
+    path = module if module.startswith("surepick.") else f"surepick.cli.commands.{module}"
+    found = getattr(importlib.import_module(path), function)
+    if isinstance(found, typer.Typer):
+        return _with_plain_help(typer.main.get_group(found))
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(with_groups(found))
+    return _with_plain_help(typer.main.get_command(alone))
+
+
+def _with_plain_help(command: Any) -> Any:
     """The command, and those of a group, with help that is printed as it is written."""
-    command.help = None if command.help is None else as_written(command.help)
-    for parameter in command.params:
-        if getattr(parameter, "help", None):
-            parameter.help = as_written(parameter.help)
+    for each in (command, *command.params):
+        if getattr(each, "help", None):
+            each.help = as_written(each.help)
     for below in getattr(command, "commands", {}).values():
-        with_plain_help(below)
+        _with_plain_help(below)
     return command
 
 
@@ -93,14 +110,14 @@ def _one_line_usage() -> Iterator[None]:
 
 
 class Commands(TyperGroup):
-    """The commands, each loaded when it is asked for: `tell` does not wait for what `bench` needs."""
+    """The commands. --help lists them by what stands in PANELS; the one that is run is loaded."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _one_line_usage():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
-        with _one_line_usage():
+        with _one_line_usage(), noted():
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:  # Typer would end without a word
@@ -112,15 +129,12 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        panel, (module, function) = PANEL_OF[cmd_name], COMMANDS[cmd_name]
-        found = getattr(importlib.import_module(module), function)
-        if isinstance(found, typer.Typer):
-            group = typer.main.get_group(found)
-            group.name, group.rich_help_panel = cmd_name, panel
-            return with_plain_help(group)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name, rich_help_panel=panel)(found)
-        return with_plain_help(typer.main.get_command(alone))
+        panel, _, summary = COMMANDS[cmd_name]
+        return TyperCommand(cmd_name, help=as_written(summary), rich_help_panel=panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, loaded(str(name)), rest
 
 
 app = typer.Typer(
@@ -146,8 +160,7 @@ def _main(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    if not version:
-        listen()
+    pass
 
 
 def main() -> None:
@@ -158,7 +171,7 @@ def main() -> None:
         _end(str(error), FAILURE)
     except SurepickError as error:
         _end(str(error), BAD_INPUT)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
     except MemoryError:
@@ -168,6 +181,5 @@ def main() -> None:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    errors.print(Text.assemble(("error: ", "bold red"), sentence))
+    say(("error: ", "bold red"), sentence, err=True)
     sys.exit(code)

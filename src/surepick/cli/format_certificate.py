@@ -1,173 +1,163 @@
-"""Answers as people read them, and as JSON."""
+"""Certificates as people read them, and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from surepick.cli.output import Text
+from surepick.cli.output import picked, print_table, say
 from surepick.core.certificate import Certificate
+from surepick.core.json import encode
 from surepick.core.step import RoundRecord
+from surepick.environments import Environment
 from surepick.noise import Noise, informative
 from surepick.policies.base import Policy
 from surepick.simulation import Run
 
 MOST_ROWS = 20
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
+Column = Callable[[int], str]  # position of a round in the trace -> its cell
 
 
 def certificate_json(answer: Certificate) -> dict[str, Any]:
-    """The certificate as the published JSON fields."""
-    return {
-        "best_arm": answer.best_arm,
-        "epsilon": answer.epsilon,
-        "delta": answer.delta,
-        "pulls": answer.pulls,
-        "verdict": answer.verdict,
-        "reason": answer.reason,
-        "certified_gap": answer.certified_gap,
-        "minimize": answer.minimize,
-        "assumptions": list(answer.assumptions),
-        "rounds": [round_json(row) for row in answer.rounds],
-    }
-
-
-def round_json(row: RoundRecord) -> dict[str, Any]:
-    """One round of the trace; `active` is how many candidates are left."""
-    return {
-        "round": row.round,
-        "dim": row.dim,
-        "design_value": row.design_value,
-        "predicted_pulls": row.predicted_pulls,
-        "lower_bound": row.lower_bound,
-        "misspecification": row.misspecification,
-        "pulls": row.pulls,
-        "total_pulls": row.total_pulls,
-        "active": len(row.active),
-        "certified_gap": row.certified_gap,
-        "alarms": list(row.alarms),
-    }
+    """The certificate as the published JSON fields; `active` is how many candidates are left."""
+    fields = picked(
+        answer,
+        *("best_arm", "epsilon", "delta", "pulls", "verdict", "reason", "certified_gap", "minimize", "assumptions"),
+    )
+    shown = (
+        "round",
+        "dim",
+        "design_value",
+        "predicted_pulls",
+        "lower_bound",
+        "misspecification",
+        "pulls",
+        "total_pulls",
+    )
+    rounds = [
+        picked(row, *shown) | {"active": len(row.active)} | picked(row, "certified_gap", "alarms")
+        for row in answer.rounds
+    ]
+    encoded: dict[str, Any] = encode(fields | {"rounds": rounds})
+    return encoded
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """A rehearsal: the certificate, and what only the truth can tell."""
-    return {
-        **certificate_json(run.certificate),
-        "success": run.success,
-        "oracle_pulls": run.oracle_pulls,
-        "true_gap": run.true_gap,
-        "seconds": run.seconds,
-    }
+    """A rehearsal: the certificate, and what only the truth can say."""
+    return certificate_json(run.certificate) | picked(run, "success", "oracle_pulls", "true_gap", "seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What the table of rounds shows: the headers, the cells of round number `position`, and what needs explaining."""
-
-    headers: tuple[str, ...]
-    cells: Callable[[tuple[RoundRecord, ...], int], list[str]]
-    legend: str = ""
+def print_answer(answer: Certificate, policy: Policy[Any]) -> None:
+    """The rounds, and the verdict."""
+    print_rounds(answer.rounds, policy)
+    print_certificate(answer, policy.problem.noise)
 
 
 def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     """The table of rounds; of very many rounds a selection, the first and the last among them."""
     if not rounds:
         return
-    console = Console(highlight=False)
     predicts = policy.traits.certifies == "candidate"
-    columns = _candidate_columns(rounds, policy) if predicts else _plain_columns(rounds, policy.problem.noise)
-    table = Table(
-        title=f"{policy.problem.num_arms:,} candidates, round by round",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-    )
-    for header in columns.headers:
-        table.add_column(header, justify="right", no_wrap=True)
-    shown = _selection(len(rounds))
-    for position in shown:
-        table.add_row(*columns.cells(rounds, position))
-    console.print(table)
+    columns = _predicting_columns(rounds, policy) if predicts else _designed_columns(rounds, policy.problem.noise)
+    shown = spaced(len(rounds), MOST_ROWS)
+    rows = [[cell(position) for cell in columns.values()] for position in shown]
+    print_table(tuple(columns), rows, title=f"{policy.problem.num_arms:,} candidates, round by round")
     if len(shown) < len(rounds):
-        console.print(f"({len(shown)} of {len(rounds)} rounds shown)", style="dim")
-    if columns.legend:
-        Console(highlight=False, soft_wrap=True).print(Text(columns.legend))
+        say((f"({len(shown)} of {len(rounds)} rounds shown)", "dim"))
+    if predicts:
+        say(
+            f"still possible: the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}; "
+            "to come: a rough prediction"
+        )
 
 
-def _selection(num_rounds: int) -> list[int]:
-    if num_rounds <= MOST_ROWS:
-        return list(range(num_rounds))
-    return sorted({round(step * (num_rounds - 1) / (MOST_ROWS - 1)) for step in range(MOST_ROWS)})
+def spaced(total: int, most: int) -> list[int]:
+    """At most so many of the positions 0, 1, ..., total - 1, evenly spaced, the first and the last among them."""
+    if total <= most:
+        return list(range(total))
+    return sorted({round(step * (total - 1) / (most - 1)) for step in range(most)})
 
 
-def _plain_columns(rounds: tuple[RoundRecord, ...], noise: Noise) -> Columns:
-    """Rounds that rule candidates out for good."""
-    designed = any(row.dim for row in rounds)
-    design = ("dims", "design", "gap") if designed else ()
+def _designed_columns(rounds: Sequence[RoundRecord], noise: Noise) -> dict[str, Column]:
+    """Header -> cells, for rounds that rule candidates out for good."""
 
-    def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
-        row, solved = rounds[position], []
-        if designed:
-            value = row.design_value
-            excess = "" if not value or not row.lower_bound else f"{value / row.lower_bound - 1:.2%}"
-            solved = [str(row.dim), "" if value is None else f"{value:.4g}", excess]
-        gap = informative(row.certified_gap, noise)
-        worse = "?" if gap is None else f"{gap:.4g}"
-        return [str(row.round), *solved, f"{row.pulls:,}", f"{row.total_pulls:,}", f"{len(row.active):,}", worse]
+    def excess(at: int) -> str:
+        value, bound = rounds[at].design_value, rounds[at].lower_bound
+        return "" if not value or not bound else f"{value / bound - 1:.2%}"
 
-    return Columns(("round", *design, "measured", "total", "left", "off by at most"), cells)
+    design: dict[str, Column] = {
+        "dims": lambda at: str(rounds[at].dim),
+        "design": lambda at: _number(rounds[at].design_value, ""),
+        "gap": excess,
+    }
+    return {
+        "round": lambda at: str(rounds[at].round),
+        **(design if any(row.dim for row in rounds) else {}),
+        "measured": lambda at: f"{rounds[at].pulls:,}",
+        "total": lambda at: f"{rounds[at].total_pulls:,}",
+        "left": lambda at: f"{len(rounds[at].active):,}",
+        "off by at most": lambda at: _number(informative(rounds[at].certified_gap, noise), "?"),
+    }
 
 
-def _candidate_columns(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> Columns:
-    """Rounds that each predict what certifying a candidate will still take."""
+def _predicting_columns(rounds: Sequence[RoundRecord], policy: Policy[Any]) -> dict[str, Column]:
+    """Header -> cells, for rounds that each predict what certifying a candidate will still take."""
     compressed = any(row.dim < policy.problem.num_arms for row in rounds)
-
-    def cells(rounds: tuple[RoundRecord, ...], position: int) -> list[str]:
-        row = rounds[position]
-        dims = [str(row.dim)] if compressed else []
-        possible = f"{len(row.active):,}"
-        return [str(row.round), *dims, f"{row.pulls:,}", f"{row.total_pulls:,}", possible, _to_come(rounds, position)]
-
-    return Columns(
-        ("round", *(["dims"] if compressed else []), "measured", "total", "still possible", "to come"),
-        cells,
-        f"still possible: the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}; "
-        "to come: a rough prediction",
-    )
+    dims: dict[str, Column] = {"dims": lambda at: str(rounds[at].dim)}
+    return {
+        "round": lambda at: str(rounds[at].round),
+        **(dims if compressed else {}),
+        "measured": lambda at: f"{rounds[at].pulls:,}",
+        "total": lambda at: f"{rounds[at].total_pulls:,}",
+        "still possible": lambda at: f"{len(rounds[at].active):,}",
+        "to come": lambda at: _to_come(rounds, at),
+    }
 
 
-def _to_come(rounds: tuple[RoundRecord, ...], position: int) -> str:
+def _number(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else f"{value:.4g}"
+
+
+def _to_come(rounds: Sequence[RoundRecord], at: int) -> str:
     """What the next round predicted before it measured, to two digits; "?" where the study ended without an answer."""
-    if position + 1 < len(rounds):
-        predicted = rounds[position + 1].predicted_pulls
+    if at + 1 < len(rounds):
+        predicted = rounds[at + 1].predicted_pulls
         return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
-    return "0" if len(rounds[position].active) == 1 else "?"
+    return "0" if len(rounds[at].active) == 1 else "?"
 
 
 def print_certificate(answer: Certificate, noise: Noise) -> None:
     """The verdict in words that need no statistics; a bound that the range of the rewards gives anyway is left out."""
     answer = replace(answer, certified_gap=informative(answer.certified_gap, noise))
-    console = Console(highlight=False, soft_wrap=True)
-    if answer.pulls == 0 and answer.verdict not in VERDICT_STYLES:
-        console.print(
-            Text.assemble("No round is complete, so there is no answer yet.   ", (answer.verdict, "bold red"))
-        )
-        console.print(Text(answer.reason))
+    style = VERDICT_STYLES.get(answer.verdict)
+    if answer.pulls == 0 and style is None:
+        say("No round is complete, so there is no answer yet.   ", (answer.verdict, "bold red"))
+        say(answer.reason)
         return
-    headline = "Recommended" if answer.verdict in VERDICT_STYLES else "Best guess so far, nothing proved"
+    headline = "Best guess so far, nothing proved" if style is None else "Recommended"
     first, *rest = str(answer).splitlines()
-    name, verdict = first[: -len(answer.verdict)], answer.verdict
-    console.print(Text.assemble(f"{headline}: ", (name, "bold"), (verdict, VERDICT_STYLES.get(verdict, "bold red"))))
+    say(f"{headline}: ", (first.removesuffix(answer.verdict), "bold"), (answer.verdict, style or "bold red"))
     for line in rest:
-        console.print(Text(line))
+        say(line)
 
 
 def print_registration(code: str | None) -> None:
     """The registration code, under an answer."""
-    shown = "none: the policy has parts without a name" if code is None else code
-    Console(highlight=False, soft_wrap=True).print(Text(f"Registration code: {shown}"))
+    say("Registration code: ", "none: the policy has parts without a name" if code is None else code)
+
+
+def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
+    """Whether the answer is right, which a rehearsal knows and a real study does not."""
+    best = environment.best
+    if environment.is_epsilon_best(run.arm, epsilon):
+        judged = "The answer is right."
+    elif run.verdict == "certified":
+        judged = "The answer is WRONG: bad luck, or more likely one of the assumptions above is false here."
+    else:
+        judged = "The answer is WRONG, and it was not certified."
+    say(
+        f"The truth is known here: the best is {environment.arms.ids[best]} with mean {environment.means[best]:.6g}; "
+        f"{run.best_arm} has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. {judged}"
+    )

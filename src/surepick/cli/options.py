@@ -1,12 +1,19 @@
-"""Options that several commands share."""
+"""Options that several commands share, alone or as a group that a command takes as one record."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+if TYPE_CHECKING:
+    from surepick.tables.reading import ReadOptions
 
 
 class Format(StrEnum):
@@ -16,7 +23,7 @@ class Format(StrEnum):
     json = "json"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is printed on standard output.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer on standard output.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Decides every random choice; same seed, same answer.")]
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="A CSV, Excel, Parquet, Arrow or JSON file, or an Olympus folder.")
@@ -28,17 +35,13 @@ IdOption = Annotated[
 FeaturesOption = Annotated[
     str | None, typer.Option("--features", help='Feature columns, e.g. "a,b"; none: every other numeric column.')
 ]
-StandardizeOption = Annotated[bool, typer.Option("--standardize", help="Scale each feature to mean 0, deviation 1.")]
-InterceptOption = Annotated[bool, typer.Option("--intercept", help="Append a feature that is always 1.")]
-EpsilonOption = Annotated[
-    float, typer.Option("--epsilon", help="How much worse than the best the answer may be, in units of the reward.")
-]
-DeltaOption = Annotated[float, typer.Option("--delta", help="Probability with which the answer may be wrong.")]
+RewardOption = Annotated[str | None, typer.Option("--reward", help="The column of the measurements.")]
+MinimizeOption = Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")]
 NoiseOption = Annotated[
     str,
     typer.Option(
         "--noise",
-        help="Needed. What is known of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or "
+        help="Needed. The noise of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or "
         "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats).",
     ),
 ]
@@ -46,57 +49,95 @@ PilotOrNoiseOption = Annotated[
     str,
     typer.Option(
         "--noise",
-        help="Needed. What is known of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, "
+        help="Needed. The noise of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, "
         "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats), or pilot: "
         "normal with one unknown standard deviation, bounded from 40 measurements (pilot:100: from 100).",
     ),
 ]
-PolicyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--policy",
-        help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
-        "kernel-embedding, fixed-kernel, unknown-misspecification, rage, action-elimination, means-neural-rule, and "
-        "with torch installed certified-neural and neural-embedding; to compare with: xy-static, xy-adaptive, lucb, "
-        "and with a norm bound lingape and lingame. None: certified-linear "
-        "if a norm bound is given, certified-kernel if a kernel is given as well, else certified-independent, which "
-        "ignores the features.",
-    ),
-]
-NormBoundOption = Annotated[
-    float | None,
-    typer.Option("--norm-bound", help="Largest norm that the coefficients of a linear reward can have."),
-]
-NormEstimateOption = Annotated[
-    float | None,
-    typer.Option(
-        "--norm-estimate",
-        help="In place of --norm-bound: an estimated norm (surepick tune); an answer that uses it is heuristic.",
-    ),
-]
-GammaOption = Annotated[float | None, typer.Option("--gamma", help="Of the Gaussian kernel exp(-G ||x - z||^2).")]
-KernelOption = Annotated[str | None, typer.Option("--kernel", help='Another kernel, for instance "matern:2.5:1".')]
-ExpansionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--expansion",
-        help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
-        '"fourier:geometric:RATIO", or one for each feature column joined by "*".',
-    ),
-]
-MisspecificationOption = Annotated[
-    float | None,
-    typer.Option(
-        "--misspecification",
-        help="For certified-neural: how far the means can be from every embedding that the network may learn.",
-    ),
-]
-GapBoundOption = Annotated[
-    float | None, typer.Option("--gap-bound", help="Largest possible difference of two mean rewards, if known.")
-]
-MaxPullsOption = Annotated[int, typer.Option("--max-pulls", min=0, help="Give up before passing this many.")]
-JobsOption = Annotated[int, typer.Option("--jobs", help="Processes at work; -1: one per processor.")]
+JobsOption = Annotated[int, typer.Option("--jobs", help="Number of processes; -1: one per processor.")]
 DATA = "../shared/data"
 DataOption = Annotated[
     Path, typer.Option("--data", envvar="SUREPICK_DATA", help="The folder of data sets; MNIST's files in its mnist/.")
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """How good the answer must be, and how sure."""
+
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", help="The answer may be this much worse than the best, in reward units.")
+    ] = 0.1
+    delta: Annotated[float, typer.Option("--delta", help="The probability with which the answer may be wrong.")] = 0.05
+
+    def __str__(self) -> str:
+        return f"within {self.epsilon:g} of the best, wrong with probability at most {self.delta:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read a table."""
+
+    sheet: Annotated[
+        str | None, typer.Option("--sheet", help="The sheet of an .xlsx or .ods file; none: the first.")
+    ] = None
+    percent: Annotated[bool, typer.Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows that miss a needed cell, and say how many.")
+    ] = False
+
+    @property
+    def options(self) -> ReadOptions:
+        """The same for `read_table`."""
+        return {"sheet": self.sheet, "percent": self.percent, "drop_missing": self.drop_missing}
+
+
+def given(group: Any) -> list[str]:
+    """The options of a group that were given, as they are typed: ["--sheet", "May", "--percent"]."""
+    words: list[str] = []
+    for field in fields(group):
+        value = getattr(group, field.name)
+        if is_dataclass(value):
+            words += given(value)
+        elif value not in (None, False):
+            flag = f"--{field.name.replace('_', '-')}"
+            words += [flag] if value is True else [flag, str(value)]
+    return words
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, in which the options of a group stand in place of the parameter that takes the group."""
+    signature = inspect.signature(command, eval_str=True)
+    flat = [option for parameter in signature.parameters.values() for option in _flat(parameter)]
+    groups = {name: kind.annotation for name, kind in signature.parameters.items() if is_dataclass(kind.annotation)}
+
+    @wraps(command)
+    def with_options(**values: Any) -> None:
+        gathered = {name: _gathered(group, values) for name, group in groups.items()}
+        command(**gathered, **values)
+
+    vars(with_options)["__signature__"] = signature.replace(parameters=flat)
+    return with_options
+
+
+def _flat(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """The parameter, or the options of the group that it takes."""
+    if not is_dataclass(parameter.annotation):
+        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+    hints = get_type_hints(parameter.annotation, include_extras=True)
+    own = [
+        inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for field in fields(parameter.annotation)
+    ]
+    return [option for each in own for option in _flat(each)]
+
+
+def _gathered(group: Any, values: dict[str, Any]) -> Any:
+    """The record of a group; its options are taken from the values."""
+    hints = get_type_hints(group)
+    return group(
+        **{
+            field.name: _gathered(kind, values) if is_dataclass(kind := hints[field.name]) else values.pop(field.name)
+            for field in fields(group)
+        }
+    )

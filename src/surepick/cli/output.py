@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import logging
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich.text
 import typer
 from rich.console import Console
 
+from surepick.core.notes import LOG
 from surepick.text import printable
+
+if TYPE_CHECKING:
+    from surepick.core.plan import Plan
+    from surepick.studies.study import Study
 
 DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
+WIDEST = 10_000  # columns of a table
+AGAIN = 2.0  # a longer wait is worth a second note if it is so many times as long
 
 
 class Text(rich.text.Text):
@@ -30,40 +39,132 @@ class Text(rich.text.Text):
         return self
 
 
-def say(line: str = "", *, err: bool = False) -> None:
-    """One line on standard output, or on standard error."""
-    typer.echo(printable(line), err=err)
+def say(*parts: str | tuple[str, str], err: bool = False) -> None:
+    """One line on standard output, or on standard error: texts, some with a style of rich."""
+    Console(stderr=err, highlight=False, soft_wrap=True).print(Text.assemble(*parts))
+
+
+def note(*sentences: str) -> None:
+    """Sentences on standard error."""
+    for sentence in sentences:
+        say(("note: ", "bold yellow"), sentence, err=True)
+
+
+def print_table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str | rich.text.Text]],
+    *,
+    left: Sequence[str] = (),
+    fold: str = "",
+    title: str | None = None,
+) -> None:
+    """A table on standard output. Without a column to fold it is never cut: a name that is cut cannot be typed.
+
+    Args:
+        headers: of the columns.
+        rows: their cells.
+        left: the columns that are aligned to the left.
+        fold: a column that may break its texts into several lines.
+        title: above the table.
+    """
+    from rich import box  # noqa: PLC0415 (`--help` prints no table)
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in headers:
+        side: Any = "left" if header in left else "right"
+        table.add_column(header, justify=side, no_wrap=header != fold, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    console = Console(highlight=False)
+    if not fold:
+        console.width = max(console.width, console.measure(table, options=console.options.update_width(WIDEST)).maximum)
+    console.print(table)
 
 
 def print_json(answer: dict[str, Any]) -> None:
     """One JSON object on standard output; what a terminal would obey stands in it as an escape of JSON."""
-    lines = json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False).split("\n")
+    from surepick.core.json import encode  # noqa: PLC0415 (numpy: `--help` needs none)
+
+    lines = json.dumps(encode(answer), indent=2, ensure_ascii=False, allow_nan=False).split("\n")
     typer.echo("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
+
+
+def picked(record: object, *names: str) -> dict[str, Any]:
+    """Some fields of a record, for JSON."""
+    return {name: getattr(record, name) for name in names}
 
 
 def _escaped(line: str) -> str:
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
 
 
+def end_by(verdict: str) -> None:
+    """Exit code 3 unless the verdict is "certified"."""
+    if verdict != "certified":
+        raise typer.Exit(NOT_CERTIFIED)
+
+
+class _Announcements(logging.Handler):
+    """Prints what the library announces; of the many designs of a study the first, and those that take much longer."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._said = 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        seconds = float(getattr(record, "seconds", 0.0))
+        if seconds >= AGAIN * self._said:
+            self._said = max(self._said, seconds)
+            note(record.getMessage())
+
+
 @contextmanager
-def noted(kind: type[Warning] = UserWarning) -> Iterator[None]:
-    """Warnings of the library as notes on standard error, each when it comes."""
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-        warnings.simplefilter("always", kind)
+def noted() -> Iterator[None]:
+    """What the library announces and warns of, as notes on standard error, each when it comes."""
+    announcements, usual = _Announcements(), LOG.level
+    LOG.addHandler(announcements)
+    LOG.setLevel(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            shown = warnings.showwarning
+            warnings.simplefilter("always", UserWarning)
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, kind):
-                note(str(message))
-            else:
-                usual(message, category, *where, **more)
+            def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+                if issubclass(category, UserWarning):
+                    note(str(message))
+                else:
+                    shown(message, category, *where, **more)
 
-        warnings.showwarning = show
-        yield
+            warnings.showwarning = show
+            yield
+    finally:
+        LOG.removeHandler(announcements)
+        LOG.setLevel(usual)
 
 
-def note(*sentences: str) -> None:
-    """Sentences on standard error."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for sentence in sentences:
-        console.print(Text.assemble(("note: ", "bold"), sentence))
+@contextmanager
+def round_bars() -> Iterator[Callable[[Plan, Study], None]]:
+    """A callback for `simulate` that draws one bar on standard error; silent where that is not a terminal.
+
+    The bar measures the looks of a round, or all pulls where the plan predicts how many are still to come.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 (`--help` draws none)
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as progress:
+        bar = progress.add_task("round 1", total=None, note="")
+
+        def show(plan: Plan, study: Study) -> None:
+            trace, candidates = study.trace, study.arms.num_arms
+            left = len(trace[-1].active) if trace else candidates
+            spent = trace[-1].total_pulls if trace else 0
+            total, completed = float(plan.looks), plan.look - 1
+            known = f"{left:,} of {candidates:,} candidates left, {spent:,} measurements"
+            if plan.predicted_pulls is not None:
+                total, completed = spent + plan.predicted_pulls, spent
+                known = f"{left:,} of {candidates:,} possible, {spent:,} of about {total:,.0f} measured"
+            progress.update(bar, description=f"round {plan.round}", total=total, completed=completed, note=known)
+
+        yield show

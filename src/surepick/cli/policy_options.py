@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from surepick.cli.options import Goal
 from surepick.core.arms import Arms
 from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.errors import InvalidInput
-from surepick.noise import Noise
+from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL
 from surepick.policies.registry import make_policy, policy_options
@@ -22,108 +26,226 @@ WHO_KNOWS = {
     **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
     "misspecification": NEURAL,
 }
+Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
 
-def check_one_norm(norm_bound: object, norm_estimate: object) -> None:
-    """Refuse a norm that is said to be a bound and an estimate.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions:
+    """The policy and its settings. `surepick forecast` compares several values of the first six; others take one."""
 
-    Raises:
-        InvalidInput: both were given.
-    """
-    if norm_bound is not None and norm_estimate is not None:
-        raise InvalidInput(
-            f"--norm-bound {norm_bound} and --norm-estimate {norm_estimate} were both given; the first makes the "
-            "answer a theorem if it holds, the second cannot. Give the bound if you vouch for it, else the estimate."
-        )
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
+            "kernel-embedding, fixed-kernel, unknown-misspecification, rage, action-elimination, means-neural-rule, "
+            "and with torch installed certified-neural and neural-embedding; to compare with: xy-static, xy-adaptive, "
+            "lucb, and with a norm bound lingape and lingame. None: certified-linear if a norm bound is given, "
+            "certified-kernel if a kernel is given as well, else certified-independent, which ignores the features. "
+            'forecast compares several, "a,b"; none: all of these three that the options allow.',
+        ),
+    ] = None
+    norm_bound: Annotated[
+        str | None,
+        typer.Option(
+            "--norm-bound",
+            metavar="NUMBER",
+            help='The largest norm that the coefficients of a linear reward can have; forecast: one or several, "1,2".',
+        ),
+    ] = None
+    norm_estimate: Annotated[
+        str | None,
+        typer.Option(
+            "--norm-estimate",
+            metavar="NUMBER",
+            help="In place of --norm-bound: an estimated norm (surepick tune); an answer that uses it is heuristic.",
+        ),
+    ] = None
+    gamma: Annotated[
+        str | None,
+        typer.Option(
+            "--gamma",
+            metavar="NUMBER",
+            help='Of the Gaussian kernel exp(-GAMMA ||x - z||^2); forecast: one or several, "0.01,0.1,1".',
+        ),
+    ] = None
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", help='Another kernel, e.g. "matern:2.5:1"; forecast: one or several.'),
+    ] = None
+    expansion: Annotated[
+        str | None,
+        typer.Option(
+            "--expansion",
+            help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
+            '"fourier:geometric:RATIO", or one for each feature column joined by "*"; forecast: one or several.',
+        ),
+    ] = None
+    misspecification: Annotated[
+        float | None,
+        typer.Option(
+            "--misspecification",
+            help="For certified-neural: how far the means can be from every embedding that the network may learn.",
+        ),
+    ] = None
+    gap_bound: Annotated[
+        float | None, typer.Option("--gap-bound", help="The largest possible difference of two mean rewards, if known.")
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="NAME=VALUE", help="Any other option of the policy, e.g. largest_batch=200; repeatable."
+        ),
+    ] = None
 
+    def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
+        """The one policy that the options ask for.
 
-def norm_options(norm_bound: float | None, norm_estimate: float | None) -> dict[str, Any]:
-    """The options of a policy that one of --norm-bound and --norm-estimate means.
+        Args:
+            arms, noise, goal: what it is for.
+            seed: for policies that draw at random; others do not see it.
 
-    Raises:
-        InvalidInput: both were given.
-    """
-    check_one_norm(norm_bound, norm_estimate)
-    if norm_estimate is None:
-        return {"norm_bound": norm_bound}
-    return {"norm_source": ESTIMATED, "norm_bound": norm_estimate}
+        Raises:
+            InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
+        """
+        values = self._values()
+        for option, several in values.items():
+            if len(several) > 1:
+                raise InvalidInput(
+                    f"{_flag(option)} has {len(several)} values, and one study takes one; surepick forecast compares "
+                    "several."
+                )
+        settings = {option: value for option, (value,) in values.items()}
+        name = (self.policy or "").strip() or _fitting(settings)
+        known = policy_options(name)
+        if seed is not None and "seed" in known:
+            settings["seed"] = seed
+        for option in settings:
+            if option in WHO_KNOWS and option not in known:
+                raise InvalidInput(
+                    f"{_flag(option)} has no meaning for {name}; leave it out, or take --policy {WHO_KNOWS[option]}."
+                )
+        return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
 
+    def grid(self, usual_norm_bound: str = "") -> dict[str, tuple[str, dict[str, Any]]]:
+        """Every policy with every combination of the options that it knows: label -> (name, options).
 
-def chosen_policy(
-    arms: Arms, noise: Noise, name: str | None, *, epsilon: float, delta: float, **given: Any
-) -> Policy[Any]:
-    """The policy that the options ask for; options that were not given are None.
+        Args:
+            usual_norm_bound: stands where neither a policy nor a norm is given.
 
-    Raises:
-        InvalidInput: an option was given that the policy has no use for, or a setting has no meaning.
-    """
-    chosen = name or fitting_policy(given)
-    settings = {option: value for option, value in given.items() if value is not None}
-    known = policy_options(chosen)
-    for option in settings:
-        if option in WHO_KNOWS and option not in known:
+        Raises:
+            InvalidInput: no policy knows an option that was given, or one would take an estimated norm for a bound.
+        """
+        values, names = self._values(), _words(self.policy)
+        if not names and usual_norm_bound and "norm_bound" not in values:
+            values = {"norm_bound": _numbers("--norm-bound", usual_norm_bound), **values}
+        names = names or list(_implied(values))
+        for option in values:
+            if not any(option in policy_options(name) for name in names):
+                add = f", or add --policy {WHO_KNOWS[option]}" if option in WHO_KNOWS else ""
+                raise InvalidInput(f"{_flag(option)} has no meaning for {', '.join(names)}; leave it out{add}.")
+        grid = {}
+        for name in names:
+            _check_estimate(name, values)
+            known = {option: several for option, several in values.items() if option in policy_options(name)}
+            for combination in product(*known.values()):
+                options = dict(zip(known, combination, strict=True))
+                grid[_label(name, options)] = (name, options)
+        return grid
+
+    def _values(self) -> Values:
+        """The options that were given, with their values."""
+        bounds, estimates = self.norm_bound, self.norm_estimate
+        if bounds is not None and estimates is not None:
             raise InvalidInput(
-                f"{_flag(option)} has no meaning for {chosen}; leave it out, or take --policy {WHO_KNOWS[option]}."
+                f"--norm-bound {bounds} and --norm-estimate {estimates} were both given; with a bound that holds the "
+                "answer is a theorem, with an estimate it is not. Give the bound if you vouch for it, else the "
+                "estimate."
             )
-    return make_policy(chosen, arms, epsilon=epsilon, delta=delta, noise=noise, **settings)
+        values: Values = {
+            "norm_source": [] if estimates is None else [ESTIMATED],
+            "norm_bound": _numbers("--norm-bound", bounds) + _numbers("--norm-estimate", estimates),
+            "misspecification": [] if self.misspecification is None else [self.misspecification],
+            "gamma": _numbers("--gamma", self.gamma),
+            "kernel": _words(self.kernel),
+            "expansion": _words(self.expansion),
+            "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
+        }
+        return {option: several for option, several in values.items() if several} | _more_options(self.option or [])
 
 
-def fitting_policy(given: dict[str, Any]) -> str:
-    """The policy that the given options speak of; options that were not given are None."""
-    if given.get("misspecification") is not None:
-        return NEURAL
-    if any(given.get(option) is not None for option in NAMES_OF_A_KERNEL):
-        return KERNEL
-    return WITHOUT_FEATURES if given.get("norm_bound") is None else LINEAR
-
-
-def policy_grid(names: Sequence[str], lists: dict[str, Sequence[Any]]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Every named policy with every combination of the options that it knows: label -> (name, options).
+def declared_noise(text: str, why: str) -> Noise:
+    """The noise that --noise declares.
 
     Args:
-        names: policies to compare; none: those that the options speak of, and the one without features beside them.
-        lists: values of each option, empty where none was given.
+        text: what was given, "" where nothing was.
+        why: a sentence about what depends on it.
 
     Raises:
-        InvalidInput: an option has values and no policy knows it.
+        InvalidInput: nothing was given, or it is not understood.
     """
-    given = {option: values for option, values in lists.items() if values}
-    wanted = tuple(names) or _implied(given)
-    for option in given:
-        if not any(option in policy_options(name) for name in wanted):
-            raise InvalidInput(
-                f"{_flag(option)} has no meaning for {', '.join(wanted)}; leave it out, or add "
-                f"--policy {WHO_KNOWS.get(option, LINEAR)}."
-            )
-    grid = {}
-    for name in wanted:
-        _check_estimate(name, given)
-        known = {option: values for option, values in given.items() if option in policy_options(name)}
-        for values in product(*known.values()):
-            options = dict(zip(known, values, strict=True))
-            grid[_label(name, options)] = (name, options)
-    return grid
+    if not text:
+        raise InvalidInput(
+            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA "
+            f"(normal noise of standard deviation SIGMA). {why}"
+        )
+    return parse_noise(text)
 
 
-def _check_estimate(name: str, given: dict[str, Sequence[Any]]) -> None:
+def _fitting(settings: dict[str, Any]) -> str:
+    """The policy that the settings speak of."""
+    if "misspecification" in settings:
+        return NEURAL
+    if any(option in settings for option in NAMES_OF_A_KERNEL):
+        return KERNEL
+    return LINEAR if "norm_bound" in settings else WITHOUT_FEATURES
+
+
+def _implied(values: Values) -> tuple[str, ...]:
+    """The policies that the options speak of, and the one without features beside them."""
+    if "misspecification" in values:
+        return (NEURAL, WITHOUT_FEATURES)
+    kernel = any(option in values for option in NAMES_OF_A_KERNEL)
+    if "norm_bound" not in values:
+        if kernel:
+            raise InvalidInput("a kernel needs --norm-bound as well: the largest norm of the reward in its space.")
+        return (WITHOUT_FEATURES,)
+    return (LINEAR, KERNEL, WITHOUT_FEATURES) if kernel else (LINEAR, WITHOUT_FEATURES)
+
+
+def _check_estimate(name: str, values: Values) -> None:
     """Refuse an estimated norm for a policy that would take it for a bound."""
     known = policy_options(name)
-    if "norm_source" in given and "norm_bound" in known and "norm_source" not in known:
+    if "norm_source" in values and "norm_bound" in known and "norm_source" not in known:
         raise InvalidInput(
             f"--norm-estimate has no meaning for {name}, which takes every norm for a bound; give --norm-bound if you "
             f"can vouch for it, or take --policy {LINEAR}."
         )
 
 
-def _implied(given: dict[str, Sequence[Any]]) -> tuple[str, ...]:
-    kernel = any(option in given for option in NAMES_OF_A_KERNEL)
-    if "norm_bound" not in given:
-        if kernel:
-            raise InvalidInput(
-                "a kernel needs --norm-bound as well: the largest norm that the reward can have in its space."
-            )
-        return (WITHOUT_FEATURES,)
-    return (LINEAR, KERNEL, WITHOUT_FEATURES) if kernel else (LINEAR, WITHOUT_FEATURES)
+def _more_options(pairs: list[str]) -> Values:
+    """NAME=VALUE as options: the value is JSON, or else a text."""
+    found: Values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(f"--option {pair!r} is not understood; write NAME=VALUE, e.g. largest_batch=200.")
+        try:
+            found[name.strip()] = [json.loads(text)]
+        except (ValueError, RecursionError):
+            found[name.strip()] = [text]
+    return found
+
+
+def _words(text: str | None) -> list[str]:
+    return [] if not text else [word.strip() for word in text.split(",")]
+
+
+def _numbers(flag: str, text: str | None) -> list[float]:
+    try:
+        return [float(word) for word in _words(text)]
+    except ValueError as error:
+        raise InvalidInput(f'{flag} is {text!r}; give a number, or several with commas between: "1,2".') from error
 
 
 def _label(name: str, options: dict[str, Any]) -> str:
@@ -134,4 +256,7 @@ def _label(name: str, options: dict[str, Any]) -> str:
 
 
 def _flag(option: str) -> str:
-    return "--norm-estimate" if option == "norm_source" else f"--{option.replace('_', '-')}"
+    """The option of the command line that sets this option of a policy."""
+    if option == "norm_source":
+        return "--norm-estimate"
+    return f"--{option.replace('_', '-')}" if option in {*WHO_KNOWS, "gap_bound"} else f"--option {option}"

@@ -1,64 +1,90 @@
-"""How a table is read: the options of every command that reads one, declared once."""
+"""Candidates and recorded measurements from a table, and the examples that stand in place of one."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from surepick.cli.output import noted
-from surepick.tables.reading import ReadOptions
-from surepick.tables.table import TableWarning
+from surepick.cli.options import FeaturesOption, IdOption, Reading, given
+from surepick.core.arms import Arms
+from surepick.core.files import is_file
+from surepick.environments import Environment, digits, table, two_clusters
+from surepick.errors import InvalidInput
+from surepick.noise import Noise
+from surepick.tables import grouped_arms, read_arms, read_table
 
-READING = "reading"  # the parameter of a command that gets all of them
-SheetOption = Annotated[
-    str | None, typer.Option("--sheet", help="The sheet of an .xlsx or .ods file; none: the first.")
-]
-PercentOption = Annotated[bool, typer.Option("--percent", help="Cells like 1.3% are the number 0.013.")]
-DropMissingOption = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out rows that miss a cell which is used, and say how many.")
-]
-OPTIONS: dict[str, tuple[Any, Any]] = {
-    "sheet": (SheetOption, None),
-    "percent": (PercentOption, False),
-    "drop_missing": (DropMissingOption, False),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """Which columns of a table are candidates and features, and how to read it."""
+
+    id: IdOption = None
+    features: FeaturesOption = None
+    standardize: Annotated[bool, typer.Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = (
+        False
+    )
+    intercept: Annotated[bool, typer.Option("--intercept", help="Append a feature that is always 1.")] = False
+    reading: Reading
+
+    def arms(self, source: str, *, exclude: str | None = None) -> Arms:
+        """The candidates: one a row, or one an id where `exclude` names a column of measurements."""
+        prepare = {"standardize": self.standardize, "intercept": self.intercept}
+        if exclude is None:
+            return read_arms(source, id=self.id, features=self.features, **prepare, **self.reading.options)
+        read = read_table(source, **self.reading.options)
+        return grouped_arms(read, self.id, self.features, exclude=(exclude,), **prepare).arms
+
+    def recorded(self, source: str, reward: str | None, noise: Noise, *, minimize: bool = False) -> Environment:
+        """The recorded measurements as an environment."""
+        return table(
+            source,
+            id=self.id,
+            reward=reward,
+            features=self.features,
+            noise=noise,
+            minimize=minimize or None,
+            standardize=self.standardize,
+            intercept=self.intercept,
+            **self.reading.options,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An environment that has a name, and a norm bound that is known to hold there."""
+
+    make: Callable[[int], Environment]
+    norm_bound: str
+
+
+EXAMPLES = {
+    "two-clusters": Example(lambda seed: two_clusters(seed=seed), "1"),
+    "digits": Example(digits, "2"),
 }
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A CSV, Excel, Parquet, Arrow or JSON file, an Olympus folder, or an example: two-clusters, digits.",
+    ),
+]
 
 
-def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that reads a table, with the options that say how.
+def example_named(source: str, options: TableOptions, reward: str | None, *, minimize: bool) -> Example | None:
+    """The example of this name; None where it is the name of a file, or of no example.
 
-    Args:
-        command: it has a parameter `reading`, in which it gets what was given, to be passed on to whatever reads.
-
-    Returns:
-        The command with --sheet, --percent and --drop-missing where it has `reading`. What the library has to say of
-        the table is shown as notes.
+    Raises:
+        InvalidInput: options of a table were given with an example.
     """
-    signature = inspect.signature(command, eval_str=True)
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        if parameter.name == READING:
-            parameters += [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation)
-                for name, (annotation, usual) in OPTIONS.items()
-            ]
-        else:
-            parameters.append(parameter)
-
-    @wraps(command)
-    def with_options(**given: Any) -> None:
-        reading = {name: given.pop(name) for name in OPTIONS}
-        with noted(TableWarning):
-            command(**given, **{READING: reading})
-
-    vars(with_options)["__signature__"] = signature.replace(parameters=parameters)
-    return with_options
-
-
-def given_options(reading: ReadOptions) -> dict[str, Any]:
-    """The options that were given, as they are written on a command line: --sheet with its value, flags with True."""
-    return {f"--{name.replace('_', '-')}": value for name, value in reading.items() if value}
+    if source not in EXAMPLES or is_file(Path(source)):
+        return None
+    if given(options) or reward is not None or minimize:
+        raise InvalidInput(
+            f"{source} is a built-in example: --id, --features, --reward, --minimize, --standardize, --intercept, "
+            "--sheet, --percent and --drop-missing are for tables."
+        )
+    return EXAMPLES[source]

@@ -1,6 +1,6 @@
 """What a user should know while a computation goes on: records of the logger "surepick", silent unless listened to.
 
-The command line prints them on standard error (`cli/notes.py`); a program attaches a handler of its own.
+The command line prints them on standard error (`cli/output.py`); a program attaches a handler of its own.
 """
 
 from __future__ import annotations

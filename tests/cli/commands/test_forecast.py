@@ -80,7 +80,7 @@ def test_the_table_fits_and_its_notes_are_explained():
     )
     assert (code, errors) == (0, "")
     lines = output.splitlines()
-    rows = [line for line in lines if re.match(r" ?(linear-embedding norm_bound|all equally often)", line)]
+    rows = [line for line in lines if re.match(r" ?(linear-embedding norm_bound|uniform sampling)", line)]
     assert len(rows) == 3
     assert all(len(line.rstrip()) <= 80 for line in rows)
     used = {number for line in rows for number in re.split(r"\d,\d+|\s{3,}", line)[-1].split() if number.isdigit()}

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.cli.pilot import pilot_pulls, take_pilot
+from surepick.cli.commands.run import pilot_pulls
+from surepick.tuning.noise_pilot import take_pilot
 
 POLICY = ("--policy", "certified-independent")
 
@@ -40,7 +41,7 @@ def rehearse(path, *more):
 
 def pilot_of(path, pulls, *, seed=0):
     world = sp.environments.table(path, "name", "worth", noise=sp.SubGaussian(1))
-    return take_pilot(world, pulls, delta=0.05, seed=seed, max_pulls=10_000)
+    return take_pilot(world, pulls, delta=0.05, seed=seed)
 
 
 def test_the_pilot_is_paid_and_told(table):

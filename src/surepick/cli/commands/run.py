@@ -2,184 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from surepick.certificates.document import write_certificate
 from surepick.cli import options
 from surepick.cli.commands.report import check_page
-from surepick.cli.format_certificate import print_certificate, print_registration, print_rounds, run_json
-from surepick.cli.output import NOT_CERTIFIED, Text, print_json
-from surepick.cli.pilot import TO_BE_FOUND, Pilot, pilot_pulls, spread_doubts, take_pilot, with_pilot
-from surepick.cli.policy_options import chosen_policy, norm_options
-from surepick.cli.progress import round_bars
-from surepick.cli.table_options import reads_tables
+from surepick.cli.format_certificate import print_answer, print_registration, print_truth, run_json
+from surepick.cli.output import end_by, note, print_json, round_bars, say
+from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.cli.table_options import TableOptions
 from surepick.core.plan import Plan
-from surepick.environments import Environment, RecordedRewards, table
+from surepick.core.validation import whole_number
+from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_thread
-from surepick.noise import PilotGaussian, parse_noise, scales
-from surepick.policies.base import Policy, spec_of
+from surepick.noise import PilotGaussian, SubGaussian, scales
+from surepick.policies.base import spec_of
 from surepick.simulation import Run, simulate
 from surepick.studies import Study
 from surepick.studies.registration import registration_code
-from surepick.tables import ReadOptions
+from surepick.tuning.noise_pilot import NoisePilot, take_pilot
+
+USUAL_PULLS = 40  # of a pilot
+UNKNOWN = SubGaussian(1.0)  # stands in the environment until the pilot is over; recorded rewards do not use it
 
 
-@reads_tables
 def run(
     source: options.TableArgument,
-    reward: Annotated[str | None, typer.Option("--reward", help="Column that holds the measurements.")] = None,
-    name: options.IdOption = None,
-    features: options.FeaturesOption = None,
-    epsilon: options.EpsilonOption = 0.1,
-    delta: options.DeltaOption = 0.05,
-    noise: options.PilotOrNoiseOption = "",
-    policy: options.PolicyOption = None,
-    norm_bound: options.NormBoundOption = None,
-    norm_estimate: options.NormEstimateOption = None,
-    gamma: options.GammaOption = None,
-    kernel: options.KernelOption = None,
-    expansion: options.ExpansionOption = None,
-    misspecification: options.MisspecificationOption = None,
-    gap_bound: options.GapBoundOption = None,
-    minimize: Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")] = False,
-    standardize: options.StandardizeOption = False,
-    intercept: options.InterceptOption = False,
     *,
-    reading: ReadOptions,
+    reward: options.RewardOption = None,
+    table: TableOptions,
+    minimize: options.MinimizeOption = False,
+    goal: options.Goal,
+    noise: options.PilotOrNoiseOption = "",
+    policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    max_pulls: options.MaxPullsOption = 10_000_000,
+    max_pulls: Annotated[
+        int, typer.Option("--max-pulls", min=0, help="Give up before passing this many.")
+    ] = 10_000_000,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Write the certificate to this JSON file: surepick verify.")
     ] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write the report to this .html file.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
-    """Rehearse on recorded measurements: which candidate is best, and what would finding it out have cost?
+    """Rehearse on recorded measurements: which candidate is best, and what does it cost to know?
 
     Rows with the same id are repeats of one candidate; each simulated measurement draws one of them with replacement.
     """
-    if not noise:
-        raise InvalidInput(
-            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA "
-            "(normal noise of standard deviation SIGMA, or at least half the range of any candidate's repeats). "
-            "Every certificate rests on it. If it is normal and SIGMA is not known, measure it: --noise pilot."
+    wanted = pilot_pulls(noise)
+    assumed = (
+        UNKNOWN
+        if wanted is not None
+        else declared_noise(
+            noise, "Every certificate rests on it. If the noise is normal and you do not know SIGMA, use --noise pilot."
         )
+    )
     if report is not None:
         check_page(report)
-    norm = norm_options(norm_bound, norm_estimate)
-    asked = pilot_pulls(noise)
-    environment = table(
-        source,
-        id=name,
-        reward=reward,
-        features=features,
-        noise=parse_noise(noise) if asked is None else TO_BE_FOUND,
-        minimize=True if minimize else None,
-        standardize=standardize,
-        intercept=intercept,
-        **reading,
-    )
+    environment = table.recorded(source, reward, assumed, minimize=minimize)
     pilot = None
-    if asked is not None:
-        pilot = take_pilot(environment, asked, delta=delta, seed=seed, max_pulls=max_pulls)
+    if wanted is not None:
+        pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls)
         environment = replace(environment, noise=pilot.noise)
         max_pulls -= pilot.pulls
-    chosen = chosen_policy(
-        environment.arms,
-        environment.noise,
-        policy,
-        epsilon=epsilon,
-        delta=delta,
-        **norm,
-        misspecification=misspecification,
-        gap_bound=gap_bound,
-        gamma=gamma,
-        kernel=kernel,
-        expansion=expansion,
-    )
-    warn((*chosen.traits.caveats, *_doubts(environment)))
-    rehearsed = [Study(environment.arms, chosen, minimize=environment.minimize)]
+    chosen = policy.chosen(environment.arms, environment.noise, goal)
+    note(*chosen.traits.caveats, *_doubts(environment))
+    rehearsed = Study(environment.arms, chosen, minimize=environment.minimize)
     with one_thread(), round_bars() as show:
 
         def follow(plan: Plan, study: Study) -> None:
-            rehearsed[0] = study
+            nonlocal rehearsed
+            rehearsed = study
             show(plan, study)
 
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=follow)
         if certificate is not None:
-            write_certificate(rehearsed[0], certificate)
+            write_certificate(rehearsed, certificate)
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
 
-            write_report(rehearsed[0], report)
+            write_report(rehearsed, report)
     if pilot is not None:
-        finished = with_pilot(finished, pilot)
-    _print(finished, environment, chosen, pilot, output)
-    if finished.verdict != "certified":
-        raise typer.Exit(NOT_CERTIFIED)
-
-
-def _print(
-    finished: Run, environment: Environment, chosen: Policy[Any], pilot: Pilot | None, output: options.Format
-) -> None:
+        finished = _with_pilot(finished, pilot)
     code = registration_code(environment.arms, chosen, minimize=environment.minimize)
     if output is options.Format.json:
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
         print_json({**run_json(finished), **spent, "policy": spec_of(chosen), "registration": code})
-        return
-    if pilot is not None:
-        Console(highlight=False, soft_wrap=True).print(Text(pilot.sentence))
-    print_rounds(finished.rounds, chosen)
-    print_certificate(finished.certificate, chosen.problem.noise)
-    print_registration(code)
-    print_truth(finished, environment, chosen)
+    else:
+        if pilot is not None:
+            say(_pilot_sentence(pilot))
+        print_answer(finished.certificate, chosen)
+        print_registration(code)
+        print_truth(finished, environment, goal.epsilon)
+    end_by(finished.verdict)
+
+
+def pilot_pulls(text: str) -> int | None:
+    """The measurements that "pilot" or "pilot:PULLS" asks for; None when the text declares a noise.
+
+    Raises:
+        InvalidInput: PULLS is not a whole number of at least 2.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    if kind != "pilot":
+        return None
+    if not colon:
+        return USUAL_PULLS
+    try:
+        number = float(rest)
+    except ValueError as error:
+        raise InvalidInput(f"noise {text!r} is not understood. Write pilot, or pilot:PULLS, e.g. pilot:100.") from error
+    return whole_number("the pilot", number, least=2, meaning="measurements, two or more of each candidate it takes.")
+
+
+def _affordable_pilot(environment: Environment, pulls: int, delta: float, seed: int, budget: int) -> NoisePilot:
+    """The pilot, if the budget of pilot and study together allows it."""
+    if pulls > budget:
+        raise InvalidInput(
+            f"the pilot takes {pulls:,} measurements and --max-pulls is {budget:,}; nothing would be left to find "
+            "the best candidate with. Allow more, or take a smaller pilot, e.g. --noise pilot:10."
+        )
+    return take_pilot(environment, pulls, delta=delta, seed=seed)
+
+
+def _pilot_sentence(pilot: NoisePilot) -> str:
+    return (
+        f"Pilot: {pilot.pulls:,} measurements on {pilot.candidates:,} candidate{'s' * (pilot.candidates > 1)}; "
+        f"standard deviation at most {pilot.noise.sigma:g} (except with probability {pilot.noise.failure:g})."
+    )
+
+
+def _with_pilot(run: Run, pilot: NoisePilot) -> Run:
+    """The same study with the pilot's measurements in every count of measurements."""
+    answer = run.certificate
+    rounds = tuple(replace(row, total_pulls=row.total_pulls + pilot.pulls) for row in run.rounds)
+    reason = answer.reason
+    if answer.verdict == "budget-exhausted":
+        reason += f" The pilot had taken {pilot.pulls:,} pulls of the budget before."
+    return replace(
+        run,
+        pulls=run.pulls + pilot.pulls,
+        oracle_pulls=None if run.oracle_pulls is None else run.oracle_pulls + pilot.pulls,
+        rounds=rounds,
+        certificate=replace(answer, pulls=answer.pulls + pilot.pulls, reason=reason, rounds=rounds),
+    )
 
 
 def _doubts(environment: Environment) -> list[str]:
-    """What the recorded measurements say against the declared noise."""
-    if not isinstance(environment.law, RecordedRewards):
+    """What the recorded measurements say against the noise that is assumed."""
+    law, noise, ids = environment.law, environment.noise, environment.arms.ids
+    if not isinstance(law, RecordedRewards):
         return []
-    if isinstance(environment.noise, PilotGaussian):
-        return spread_doubts(environment, environment.noise)
-    half, declared = environment.law.half_ranges, scales(environment.noise, environment.num_arms)
+    if isinstance(noise, PilotGaussian):
+        off = (law.rewards - law.means[law.arm_of_row]) ** 2
+        deviations = np.sqrt(np.bincount(law.arm_of_row, weights=off) / law.repeats)
+        larger = int(np.count_nonzero(deviations > noise.sigma))
+        worst = int(np.argmax(deviations))
+        sentence = (
+            f"the recorded measurements of {ids[worst]} have standard deviation {deviations[worst]:.4g}, and the "
+            f"pilot's bound is {noise.sigma:.4g}, which {larger:,} of {environment.num_arms:,} candidates exceed. A "
+            "rehearsal draws from these records. They share no such standard deviation, so its certificate may be "
+            "worthless."
+        )
+        return [sentence] if larger else []
+    half, declared = law.half_ranges, scales(noise, environment.num_arms)
     if not half.any():
         return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
     worst = int(np.argmax(half - declared))
     if half[worst] <= declared[worst]:
         return []
     return [
-        f"the repeats of {environment.arms.ids[worst]} span {2 * half[worst]:.4g}; half of that is more than the "
-        f"declared noise scale {declared[worst]:.4g}. If that is too small, the certificate is worthless."
+        f"the repeats of {ids[worst]} span {2 * half[worst]:.4g}; half of that is more than the declared noise scale "
+        f"{declared[worst]:.4g}. If that scale is too small, the certificate is worthless."
     ]
-
-
-def warn(sentences: Iterable[str]) -> None:
-    """Print what a user should know before spending, on standard error."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for sentence in sentences:
-        console.print(Text.assemble(("note: ", "bold yellow"), sentence))
-
-
-def print_truth(run: Run, environment: Environment, policy: Policy[Any]) -> None:
-    """What a rehearsal can say and a real study cannot: whether the answer is right."""
-    right = environment.is_epsilon_best(run.arm, policy.problem.epsilon)
-    best = environment.arms.ids[environment.best]
-    sentence = (
-        f"The truth is known here: the best is {best} with mean {environment.means[environment.best]:.6g}; "
-        f"{run.best_arm} has mean {environment.means[run.arm]:.6g}, {run.true_gap:.4g} worse. "
-    )
-    if right:
-        sentence += "The answer is right."
-    elif run.verdict == "certified":
-        sentence += "The answer is WRONG: bad luck, or more likely something above that it rests on is false here."
-    else:
-        sentence += "The answer is WRONG, and it was not certified."
-    Console(highlight=False, soft_wrap=True).print(Text(sentence))

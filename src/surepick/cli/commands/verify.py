@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from surepick.certificates.lines import Line
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
 from surepick.cli import options
-from surepick.cli.output import NOT_CERTIFIED, Text, print_json
-from surepick.cli.table_options import given_options, reads_tables
+from surepick.cli.output import NOT_CERTIFIED, picked, print_json, say
+from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.studies.registration import read_code
-from surepick.tables import ReadOptions, read_arms
-from surepick.text import printable
+from surepick.tables import read_arms
 
 
-@reads_tables
 def verify(
     file: Annotated[
         Path,
         typer.Argument(metavar="CERTIFICATE", help="A JSON file that surepick certificate wrote.", show_default=False),
     ],
+    *,
     arms: Annotated[
         str | None,
         typer.Option(
@@ -48,30 +46,21 @@ def verify(
             "--public-key", metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH."
         ),
     ] = None,
-    *,
-    reading: ReadOptions,
+    reading: options.Reading,
     every_plan: Annotated[
-        bool,
-        typer.Option("--every-plan", help="Compute every plan again, however long the designs take."),
+        bool, typer.Option("--every-plan", help="Compute every plan again, however long the designs take.")
     ] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
-    """Compute every number of a certificate again, from what was measured. Exit code 3 unless all of it holds."""
+    """Compute every number of a certificate again, from its measurements.
+
+    Exit code 3 unless all of it holds.
+    """
     document = read_certificate(file)
     candidates = None
     if arms is not None:
-        prepared = document.get("arms")
-        steps = prepared.get("preparation") if isinstance(prepared, dict) else None
-        steps = steps if isinstance(steps, list) else []
-        candidates = read_arms(
-            arms,
-            id_column,
-            features,
-            standardize="standardize" in steps,
-            intercept="intercept" in steps,
-            **reading,
-        )
-    elif id_column is not None or features is not None or given_options(reading):
+        candidates = _prepared_arms(arms, id_column, features, reading, document)
+    elif id_column is not None or features is not None or options.given(reading):
         raise InvalidInput(
             "--id, --features, --sheet, --percent and --drop-missing say how to read the table of --arms, which is not "
             "given."
@@ -84,41 +73,43 @@ def verify(
         public_key=public_key,
     )
     if output is options.Format.json:
-        print_json(
-            {
-                "file": str(file),
-                "holds": result.holds,
-                "verdict": result.verdict,
-                "registration": result.registration,
-                "registered": None if registered is None else read_code(registered),
-                "unchecked": list(result.unchecked),
-                "lines": [{"what": line.what, "holds": line.holds, "words": line.words} for line in result.lines],
-            }
-        )
+        code = None if registered is None else read_code(registered)
+        lines = [picked(line, "what", "holds", "words") for line in result.lines]
+        found = picked(result, "holds", "verdict", "registration", "unchecked")
+        print_json({"file": str(file), **found, "registered": code, "lines": lines})
     else:
         _print(document, result)
     if not result.holds:
         raise typer.Exit(NOT_CERTIFIED)
 
 
-def _print(document: dict[str, object], result: Verification) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+def _prepared_arms(
+    source: str, id_column: str | None, features: str | None, reading: options.Reading, document: dict[str, Any]
+) -> Arms:
+    """The candidates of the table, prepared as the certificate says."""
+    described = document.get("arms")
+    steps = described.get("preparation") if isinstance(described, dict) else None
+    steps = steps if isinstance(steps, list) else []
+    prepare = {step: step in steps for step in ("standardize", "intercept")}
+    return read_arms(source, id_column, features, **prepare, **reading.options)
+
+
+def _print(document: dict[str, Any], result: Verification) -> None:
     lines = _shortened(result.lines)
     width = max(len(line.what) for line in lines)
     for line in lines:
         mark = ("holds  ", "green") if line.holds else ("FAILS  ", "bold red")
-        console.print(Text.assemble(mark, (line.what.ljust(width), "bold"), f"  {line.words}"))
+        say(mark, (line.what.ljust(width), "bold"), f"  {line.words}")
     failed = sum(not line.holds for line in result.lines)
     if failed:
-        said = "one line does not hold" if failed == 1 else f"{failed} lines do not hold"
-        console.print(Text(f"Do not rely on this file: {said}."))
+        lines_fail = "one line does not hold" if failed == 1 else f"{failed} lines do not hold"
+        say(f"Do not rely on this file: {lines_fail}.")
     elif document["pulls"] == 0 and result.verdict == "not-yet":
-        console.print(Text("All of it holds. No round is complete, so there is no answer yet."))
+        say("All of it holds. No round is complete, so there is no answer yet.")
     else:
-        promised = f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}"
-        console.print(Text(printable(promised)))
+        say(f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}")
     for sentence in result.unchecked:
-        console.print(Text(sentence))
+        say(sentence)
 
 
 def _shortened(lines: tuple[Line, ...]) -> list[Line]:

@@ -8,11 +8,11 @@ import socket
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from surepick.cli import options
-from surepick.cli.commands.studies import NameArgument, UrlArgument, check_extra
-from surepick.cli.output import INTERRUPTED, NOT_CERTIFIED, Text, note, noted, print_json
+from surepick.cli.format_certificate import certificate_json, print_answer
+from surepick.cli.open_study import NameArgument, UrlArgument, opened
+from surepick.cli.output import INTERRUPTED, end_by, note, print_json, say
 from surepick.errors import InvalidInput
 from surepick.studies.logs.leases import format_time, parse_duration
 from surepick.studies.recording import Receipt
@@ -27,6 +27,7 @@ SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
 def run_study(
     url: UrlArgument,
     name: NameArgument,
+    *,
     measure: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +47,7 @@ def run_study(
         ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Calls at a time.")] = 1,
-    timeout: Annotated[str | None, typer.Option("--timeout", help="Kill a call after so long: 90s, 10m.")] = None,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Kill a call after this time: 90s, 10m.")] = None,
     retries: Annotated[
         int, typer.Option("--retries", min=0, help="Failed calls for one candidate, in a row, before giving up.")
     ] = 3,
@@ -64,18 +65,13 @@ def run_study(
     ] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
-    """Ask, measure with a program, tell, until the answer is certified. After a kill, the same command goes on.
+    """Ask, measure with a program, tell, until it is certified.
 
-    Exit code 3 if it ends without a certificate.
+    After a kill, the same command goes on. Exit code 3 if it ends without a certificate.
     """
-    check_extra()
-    from surepick.cli.format_certificate import certificate_json, print_certificate, print_rounds  # noqa: PLC0415
-    from surepick.studies.database import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
-
     command = _program(measure, measure_batch, None if timeout is None else parse_duration(timeout))
     seconds = parse_duration(lease)
-    with noted():
-        study = open_study(url, name)
+    study = opened(url, name)
     loop = Loop(
         study,
         command,
@@ -85,26 +81,23 @@ def run_study(
         batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
         lease=seconds,
         most=max_pulls,
-        heard=_say,
+        heard=_say_progress,
         idle=_say_who_has_the_rest,
     )
     signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: the programs at work are ended too
     try:
         finished = loop.run()
     except KeyboardInterrupt:
-        note("interrupted. What was told is stored; the same command goes on.")
+        note("interrupted. Every result so far is stored; the same command goes on.")
         raise typer.Exit(INTERRUPTED) from None
     answer = study.certificate()
     if output is options.Format.json:
         print_json({"study": name, **certificate_json(answer)})
     else:
-        print_rounds(answer.rounds, study.policy)
-        print_certificate(answer, study.noise)
+        print_answer(answer, study.policy)
         if not finished:
-            more = f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on."
-            Console(highlight=False, soft_wrap=True).print(Text(more))
-    if answer.verdict != "certified":
-        raise typer.Exit(NOT_CERTIFIED)
+            say(f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on.")
+    end_by(answer.verdict)
 
 
 def _program(measure: str | None, measure_batch: str | None, timeout: float | None) -> Program:
@@ -113,8 +106,8 @@ def _program(measure: str | None, measure_batch: str | None, timeout: float | No
     if measure_batch is not None and measure is None:
         return BatchCommand(measure_batch, timeout)
     raise InvalidInput(
-        "say what measures, once: --measure 'COMMAND {id} {pulls}' for a program that is called for each candidate, or "
-        "--measure-batch COMMAND for one that reads many ids."
+        "give one program that measures: --measure 'COMMAND {id} {pulls}' for one that is called for each candidate, "
+        "or --measure-batch COMMAND for one that reads many ids."
     )
 
 
@@ -122,13 +115,13 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _say(study: Study, receipt: Receipt) -> None:
+def _say_progress(study: Study, receipt: Receipt) -> None:
     if receipt.closed:
         study.ask()
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(study.progress())))
+        say(str(study.progress()), err=True)
 
 
 def _say_who_has_the_rest(study: Study) -> None:
     """Or a user would wait for hours and not know why."""
     out = [f"{part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in study.progress().out]
-    note(f"waiting for measurements that are out: {'; '.join(out)}. What has not come by then is measured here.")
+    note(f"waiting for measurements that are out: {'; '.join(out)}. We measure here what has not come by then.")

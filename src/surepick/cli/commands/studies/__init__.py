@@ -1,0 +1,1 @@
+"""The commands of `surepick --help` under "Studies": studies in a database."""

@@ -1,0 +1,108 @@
+"""`surepick ask`: what to measure next, and leases on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from surepick.cli import options
+from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
+from surepick.cli.output import note, print_json, print_table, say
+from surepick.cli.results_table import check_table_name, keep_rewards, write_plan
+from surepick.studies.batch import Batch
+from surepick.studies.logs.leases import ANYONE, format_time, format_utc
+from surepick.studies.progress import Progress
+
+MOST_ROWS = 40
+
+
+def ask(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    max_pulls: Annotated[
+        int | None, typer.Option("--max-pulls", help="Lease at most so many measurements; none: all that are free.")
+    ] = None,
+    worker: WorkerOption = None,
+    lease: Annotated[
+        str | None, typer.Option("--lease", help="How long this worker has them: 30m, 2d; none: 8h.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Lease them and write a CSV, Parquet or JSON-lines file: one row each, with keys."),
+    ] = None,
+    trust_clock: Annotated[
+        bool,
+        typer.Option("--trust-clock", help="This machine's clock is right, though the study has entries of later."),
+    ] = False,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Show what to measure next.
+
+    --worker, --max-pulls, --lease and --out lease the measurements: nobody else is given them before the lease has run
+    out, and asking again gives what is left of it.
+    """
+    if out is not None:
+        check_table_name(out)  # before anything is leased
+    study = resumed(url, name)
+    if out is not None:
+        keep_rewards(study, out)
+    leased = any(value is not None for value in (max_pulls, worker, lease, out))
+    if leased:
+        plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease, trust_clock=trust_clock)
+    else:
+        plan = study.free_part()
+    if plan is not None and max_pulls is not None and plan.total > max_pulls:
+        note(f"{worker or ANYONE} holds these {plan.total:,} from before; --max-pulls limits new leases.")
+    if leased and worker is None:
+        note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
+    if out is not None and plan is not None and plan.total:
+        write_plan(plan, out)
+    progress = study.progress()
+    if output is options.Format.json:
+        print_json(_plan_json(progress, plan))
+    elif plan is None:
+        say(f"Nothing to measure. {name}: {progress}")
+    else:
+        _print_plan(progress, plan, out, [url, name])
+
+
+def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
+    lease = None if plan is None else plan.lease
+    keyed = () if plan is None or lease is None else plan.keys()
+    return {
+        "table": [] if plan is None else [{"id": name, "pulls": pulls} for name, pulls in plan.table()],
+        "stopped": plan is None,
+        "plan": progress.plan,
+        "round": progress.round,
+        "pulls": 0 if plan is None else plan.total,
+        "out": sum(part.pulls for part in progress.out),
+        "worker": None if lease is None else lease.worker,
+        "lease_until": None if lease is None else format_utc(lease.until),
+        "measurements": [{"id": name, "key": key} for name, key in keyed],
+    }
+
+
+def _print_plan(progress: Progress, plan: Batch, out: Path | None, study: list[str]) -> None:
+    leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
+    if plan.total == 0:
+        missing = sum(part.pulls for part in progress.out)
+        for line in (f"Nothing is free now: the {missing:,} missing pulls are out.", *leases):
+            say(line)
+        return
+    until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
+    say(f"Round {progress.round}: {plan.total:,} measurements{until}")
+    rows = [(candidate, f"{pulls:,} times" if pulls > 1 else "once") for candidate, pulls in plan.table()]
+    print_table(("candidate", "measure"), rows[:MOST_ROWS], left=("candidate",))
+    if len(rows) > MOST_ROWS:
+        say(f"({MOST_ROWS} of {len(rows):,} candidates shown; --out FILE or --format json has all)")
+    whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
+    then = command_line("tell", *study, "RESULTS" if out is None else str(out), *whose)
+    if out is None:
+        say(f"Then: {then}   (a table with the columns id and reward)")
+    else:
+        say(f"{out} has one row a measurement. Fill in the column reward, then: {then}")
+    for line in leases:
+        say(line)

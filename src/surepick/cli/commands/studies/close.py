@@ -1,0 +1,84 @@
+"""`surepick release`, `abandon` and `close`: an end to leases, to missing measurements, to a study."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surepick.cli import options
+from surepick.cli.open_study import NameArgument, UrlArgument, resumed
+from surepick.cli.output import note, print_json, say
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.study import Study
+
+
+def release(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    worker: Annotated[str, typer.Option("--worker", help="The worker whose leases end.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """End the leases of a worker, so that others can measure."""
+    study = resumed(url, name)
+    pulls = study.release(worker)
+    if output is options.Format.json:
+        print_json({"study": name, "worker": worker, "released": pulls})
+        return
+    say(f"{pulls:,} measurements of {worker} are free." if pulls else f"{worker} holds nothing.")
+    say(f"{name}: {study.progress()}")
+
+
+def abandon(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason",
+            help=f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
+            "any other reason the answer cannot be certified.",
+        ),
+    ],
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="A candidate, to give up its missing measurements only; none: all candidates."),
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Give up the missing measurements of the open round.
+
+    Once nothing else is missing, the round is judged with what came.
+    """
+    study = resumed(url, name)
+    study.abandon(reason, ids or None)
+    study.ask()  # the next plan, if that was all that was missing
+    if reason.strip() != INDEPENDENT_OF_VALUE:
+        note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
+    _print_status(study, name, output)
+
+
+def close(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """End a study early.
+
+    Its certificate says what the complete rounds prove, and how many more measurements the next batch would have taken.
+    """
+    study = resumed(url, name)
+    study.close(reason)
+    _print_status(study, name, output)
+
+
+def _print_status(study: Study, name: str, output: options.Format) -> None:
+    progress = study.progress()
+    if output is options.Format.json:
+        print_json({"study": name, "status": str(progress), "stopped": study.stopped})
+    else:
+        say(f"{name}: {progress}")

@@ -1,0 +1,71 @@
+"""`surepick create`: a new study in a database."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surepick.cli import options
+from surepick.cli.open_study import NameArgument, UrlArgument, command_line
+from surepick.cli.output import note, print_json, say
+from surepick.cli.policy_options import PolicyOptions, declared_noise
+from surepick.cli.table_options import TableOptions
+from surepick.policies.base import spec_of
+from surepick.studies.progress import times
+
+SHOWN = 3  # candidates whose names a new study shows
+
+
+def create(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    arms: Annotated[
+        str,
+        typer.Option(
+            "--arms", metavar="TABLE", help="The candidates, one row each: a CSV, Excel, Parquet, Arrow or JSON file."
+        ),
+    ],
+    table: TableOptions,
+    minimize: options.MinimizeOption = False,
+    goal: options.Goal,
+    noise: options.NoiseOption = "",
+    policy: PolicyOptions,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="For a policy that draws at random (the neural ones).")
+    ] = None,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Start a study in a database: candidates, noise, and the goal.
+
+    The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
+    """
+    from surepick.studies.database import create_study  # noqa: PLC0415 (an extra; the address is checked first)
+
+    assumed = declared_noise(noise, "Every certificate rests on it.")
+    candidates = table.arms(arms)
+    chosen = policy.chosen(candidates, assumed, goal, seed=seed)
+    spec = spec_of(chosen) or {}
+    note(*chosen.traits.caveats)
+    columns = candidates.features.shape[1]
+    if columns and spec.get("name") == "certified-independent":
+        note(
+            f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says "
+            "how much they can matter."
+        )
+    study = create_study(url, name, candidates, chosen, minimize=minimize)
+    if output is options.Format.json:
+        answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
+        print_json({**answer, "registration": study.registration})
+        return
+    names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
+    say(f"Study {name!r}: {candidates.num_arms:,} candidates, policy {spec['name']}. Asked: one {goal}.")
+    say(f"Candidates: {names}")
+    say(f"{name}: {study.progress()}")
+    say(
+        f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol: "
+        "surepick verify --registered CODE then refuses a certificate of any other promise."
+    )
+    say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
+    say(f"Next: {command_line('ask', url, name)}")

@@ -1,0 +1,33 @@
+"""`surepick list`: the studies of a database."""
+
+from __future__ import annotations
+
+from surepick.cli import options
+from surepick.cli.open_study import UrlArgument
+from surepick.cli.output import picked, print_json, print_table, say
+from surepick.studies.logs.leases import format_utc
+
+HEADERS = ("study", "policy", "verdict", "candidates", "epsilon", "delta", "rounds", "measured")
+
+
+def list_studies(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
+    """List the studies of a database."""
+    from surepick.studies import database  # noqa: PLC0415 (SQLAlchemy: an extra; the address is checked first)
+
+    found = database.list_studies(url)
+    if output is options.Format.json:
+        same = ("name", "candidates", "policy", "epsilon", "delta", "rounds", "pulls", "verdict", "registration")
+        rows = [
+            picked(one, *same) | {"created": format_utc(one.created_at), "closed_early": one.ended} for one in found
+        ]
+        print_json({"studies": rows})
+        return
+    if not found:
+        say("No studies yet; start one with surepick create.")
+        return
+    rows = []
+    for one in found:
+        verdict = one.verdict + (", closed early" if one.ended else "")
+        promise = (f"{one.candidates:,}", f"{one.epsilon:g}", f"{one.delta:g}")
+        rows.append((one.name, one.policy, verdict, *promise, f"{one.rounds:,}", f"{one.pulls:,}"))
+    print_table(HEADERS, rows, left=HEADERS[:3])

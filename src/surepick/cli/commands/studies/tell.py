@@ -1,0 +1,94 @@
+"""`surepick tell`: results of measurements for a durable study."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surepick.cli import options
+from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, resumed
+from surepick.cli.output import picked, print_json, say
+from surepick.cli.results_table import ID, REWARD, keys_of, sorted_rows
+from surepick.errors import InvalidInput
+from surepick.studies.recording import Receipt
+from surepick.tables.reading import read_table
+from surepick.tables.selection import column_names, complete_rows, row_ids
+
+
+def tell(
+    url: UrlArgument,
+    name: NameArgument,
+    results: Annotated[
+        str, typer.Argument(metavar="RESULTS", help="One row a measurement: a CSV, Excel, Parquet, Arrow or JSON file.")
+    ],
+    *,
+    id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = ID,
+    reward: Annotated[str, typer.Option("--reward", help="The column of the measurements.")] = REWARD,
+    key: Annotated[
+        str | None, typer.Option("--key", help='Column of keys: a key counts once. None: "key", if there is one.')
+    ] = None,
+    worker: WorkerOption = None,
+    plan: Annotated[
+        int | None, typer.Option("--plan", help="The plan that they belong to, if keys and worker do not say it.")
+    ] = None,
+    as_prior: Annotated[
+        bool, typer.Option("--as-prior", help="Keep them apart: they never enter an estimate or a certificate.")
+    ] = False,
+    reading: options.Reading,
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Report what was measured, in any order and in any part.
+
+    A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
+    with the columns pulls and sum (and squares) in place of the reward has totals.
+    """
+    table = read_table(results, **reading.options)
+    study = resumed(url, name)
+    totals = reward not in table.columns and {"pulls", "sum"} <= table.columns.keys()
+    if table.drop_missing:
+        needed = ("pulls", "sum") if totals else (reward,)
+        table = complete_rows(table, column_names(table, id_column), needed)
+    ids, keys = row_ids(table, id_column, known=set(study.ids)), keys_of(table, key)
+    if totals and as_prior:
+        raise InvalidInput("--as-prior takes single measurements, not totals.")
+    if totals:
+        pulls, sums = table.numbers("pulls"), table.numbers("sum")
+        squares = table.numbers("squares") if "squares" in table.columns else None
+        receipt, empty = study.tell_totals(ids, pulls, sums, squares, keys, worker=worker, plan=plan), 0
+    else:
+        rows = sorted_rows(table, reward)
+        empty = rows.empty
+        measured = [ids[row] for row in rows.measured]
+        labels = None if keys is None else [keys[row] for row in rows.measured]
+        if as_prior:
+            receipt = study.tell_prior(measured, rows.rewards, labels, worker=worker)
+        else:
+            failed = [(ids[row], None if keys is None else keys[row]) for row in rows.failed]
+            receipt = study.tell(measured, rows.rewards, labels, worker=worker, plan=plan, failed=failed)
+    if receipt.closed or study.progress().complete:  # complete: the process that completed it was killed before
+        study.ask()  # the next plan, so that asking for it is quick
+    if output is options.Format.json:
+        counted = picked(receipt, "plan", "counted", "repeated", "late", "prior", "failed")
+        print_json({**counted, "empty": empty, "closed": receipt.closed, "stopped": study.stopped})
+        return
+    _print_receipt(receipt, empty)
+    say(f"{name}: {study.progress()}")
+
+
+def _print_receipt(receipt: Receipt, empty: int) -> None:
+    parts = (
+        (receipt.counted, "counted"),
+        (receipt.repeated, "told before: each counts once"),
+        (receipt.late, "late: their round is closed; kept, and not used"),
+        (receipt.prior, "kept apart as prior: they enter no estimate and no certificate"),
+        (receipt.failed, "failed: asked again"),
+        (empty, "without a reward: left out, still to be measured"),
+    )
+    for number, fate in parts:
+        if number:
+            say(f"{number:,} result{'s' * (number != 1)} {fate}.")
+    if not any(number for number, _ in parts):
+        say("The table has no result, so nothing was stored.")
+    if receipt.late and receipt.plan and not receipt.counted:
+        say(f"If they are of the open round, tell them with --plan {receipt.plan} and keys of their own.")

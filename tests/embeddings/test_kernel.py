@@ -38,12 +38,12 @@ def test_the_two_arm_embedding_is_the_one_computed_by_hand():
 def test_it_keeps_the_protocol_and_its_spec_rebuilds_it():
     embedding = KernelEmbedding(arms(), kernel="matern:1.5:2.0", norm_bound=2.0, bound="paper", max_rank=7)
     assert isinstance(embedding, ArmEmbedding)
-    assert (embedding.family, embedding.num_arms, embedding.max_dim) == ("kernel", 40, 40)
-    assert KernelEmbedding(embedding.features, **embedding.spec) == embedding
+    assert (embedding.traits.family, embedding.num_arms, embedding.max_dim) == ("kernel", 40, 40)
+    assert KernelEmbedding(embedding.features, **embedding.traits.spec) == embedding
     assert embedding.kernel == MaternKernel(1.5, 2.0)
-    assert "matern:1.5:2.0" in embedding.assumptions[0]
-    assert (embedding.caveats, embedding.heuristic) == ((), "")
-    assert KernelEmbedding(arms(), kernel=lambda x, z: x @ z.T, norm_bound=1.0).spec is None
+    assert "matern:1.5:2.0" in embedding.traits.assumptions[0]
+    assert (embedding.traits.caveats, embedding.traits.heuristic) == ((), "")
+    assert KernelEmbedding(arms(), kernel=lambda x, z: x @ z.T, norm_bound=1.0).traits.spec is None
 
 
 def test_the_gram_matrix_is_formed_once_and_never_beyond_the_limit():
@@ -81,7 +81,7 @@ def test_directions_below_rounding_are_cut_and_count_as_misspecification():
     embedding = KernelEmbedding(features, kernel="polynomial:2", norm_bound=1.0)
     assert embedding.max_dim == 6
     assert 0 < embedding.misspecification(6) < 1e-4
-    assert "60 distinct arms but only 6" in embedding.caveats[0]
+    assert "60 distinct arms but only 6" in embedding.traits.caveats[0]
     coarse = KernelEmbedding(features, kernel=GaussianKernel(0.05), norm_bound=1.0, rounding=1e-6)
     fine = KernelEmbedding(features, kernel=GaussianKernel(0.05), norm_bound=1.0)
     assert coarse.max_dim < fine.max_dim
@@ -100,7 +100,7 @@ def test_the_nystrom_bound_covers_the_exact_error_and_the_row_tail_is_tight(kern
         assert embedding.misspecification(dim) >= exact
         if bound == "row-tail":
             assert embedding.misspecification(dim) == pytest.approx(exact, rel=1e-6)
-    assert "40 directions approximate the kernel on 150 distinct arms" in embedding.caveats[0]
+    assert "40 directions approximate the kernel on 150 distinct arms" in embedding.traits.caveats[0]
 
 
 def test_nystrom_with_every_column_is_the_whole_kernel():

@@ -23,7 +23,7 @@ def test_misspecification_of_a_diagonal_matrix(bound, expected):
     """Singular values 5, 3, 1; C = 2: the row tail at d = 1 is 2 * 3, the paper's 2 * (3 + 1)."""
     embedding = sp.LinearEmbedding(DIAGONAL, norm_bound=2.0, bound=bound)
     assert [embedding.misspecification(dim) for dim in (1, 2, 3)] == pytest.approx(expected, abs=1e-14)
-    assert embedding.spec == {"norm_bound": 2.0, "bound": bound, "norm_source": "declared"}
+    assert embedding.traits.spec == {"norm_bound": 2.0, "bound": bound, "norm_source": "declared"}
 
 
 def test_the_row_tail_adds_squares_within_a_row():
@@ -85,11 +85,11 @@ def test_embeddings_that_mean_nothing_are_refused(features, options, message):
 
 def test_more_arms_than_directions_is_an_assumption_that_is_said():
     many, few = np.random.default_rng(2).normal(size=(5, 2)), np.eye(3)
-    assert "5 distinct arms but only 2 independent" in sp.LinearEmbedding(many, norm_bound=1.0).caveats[0]
-    assert sp.LinearEmbedding(few, norm_bound=1.0).caveats == ()
-    (equal,) = sp.LinearEmbedding(np.repeat(few, 3, axis=0), norm_bound=1.0).caveats
+    assert "5 distinct arms but only 2 independent" in sp.LinearEmbedding(many, norm_bound=1.0).traits.caveats[0]
+    assert sp.LinearEmbedding(few, norm_bound=1.0).traits.caveats == ()
+    (equal,) = sp.LinearEmbedding(np.repeat(few, 3, axis=0), norm_bound=1.0).traits.caveats
     assert "equal features" in equal
-    assert "norm at most 1.5" in sp.LinearEmbedding(few, norm_bound=1.5).assumptions[0]
+    assert "norm at most 1.5" in sp.LinearEmbedding(few, norm_bound=1.5).traits.assumptions[0]
 
 
 def test_independent_arms_know_one_dimension():

@@ -36,7 +36,7 @@ def test_the_expansion_decides_the_embedding(name):
     assert policy.traits.embedding == sp.MercerEmbedding(LINE.features, expansion=WIDE, norm_bound=1.5)
     assert "the expansion hermite:1.0:0.5" in policy.traits.assumptions[0]
     cut = make(name, max_dim=9, bound="pointwise", norm_source="estimated")
-    assert (cut.traits.embedding.max_dim, cut.traits.embedding.heuristic) == (9, ESTIMATED_NORM)
+    assert (cut.traits.embedding.max_dim, cut.traits.embedding.traits.heuristic) == (9, ESTIMATED_NORM)
     assert "norm at most 1.5 (estimated from measurements)" in cut.traits.assumptions[0]
 
 

@@ -87,9 +87,9 @@ def test_the_spec_carries_the_source(name, source):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_norm_is_declared_unless_it_is_said_to_be_estimated(name):
-    assert make(name).embedding.heuristic == ""
+    assert make(name).embedding.traits.heuristic == ""
     assert make(name) == make(name, norm_source="declared")
-    assert make(name, norm_source="estimated").embedding.heuristic == ESTIMATED_NORM
+    assert make(name, norm_source="estimated").embedding.traits.heuristic == ESTIMATED_NORM
 
 
 @pytest.mark.parametrize("source", ["guessed", "", "Estimated", None, True, 1.0])

@@ -11,7 +11,7 @@ import pytest
 
 import surepick as sp
 from surepick.certificates.document import _arms_entry
-from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, linear
+from surepick.embeddings import GaussianKernel, KernelEmbedding, LinearEmbedding, base, linear
 from surepick.embeddings import streaming_svd as directions
 from surepick.linalg import factorisations as linalg
 from surepick.linalg.factorisations import thin_svd, triangular_factor
@@ -22,7 +22,7 @@ from surepick.linalg.unique_rows import equal_rows
 def in_blocks(monkeypatch):
     """Every set of arms counts as large, and the blocks are small: many of each, and a last one that is not full."""
     monkeypatch.setattr(linear, "STREAM_ABOVE", 0)
-    monkeypatch.setattr(directions, "STREAM_ABOVE", 0)
+    monkeypatch.setattr(base, "VIEWED_ABOVE", 0)
     monkeypatch.setattr(directions, "PASS_ENTRIES", 60)
     monkeypatch.setattr(linalg, "TRIANGLE_ROWS", 7)
 
@@ -104,7 +104,11 @@ def test_blocks_change_nothing_but_the_last_digits(kind, request):
     request.getfixturevalue("in_blocks")
     part = LinearEmbedding(matrix, norm_bound=1.5)
     assert part.max_dim == whole.max_dim
-    assert (part.num_distinct, part.caveats, part.spec) == (whole.num_distinct, whole.caveats, whole.spec)
+    assert (part.num_distinct, part.traits.caveats, part.traits.spec) == (
+        whole.num_distinct,
+        whole.traits.caveats,
+        whole.traits.spec,
+    )
     size = np.abs(matrix).max()
     for dim in range(1, whole.max_dim + 1):
         mine, theirs = part.at(dim).features, whole.at(dim).features
@@ -119,10 +123,10 @@ def test_what_is_left_out_counts_as_misspecification(bound):
     embedding = LinearEmbedding(matrix, norm_bound=2.0, bound=bound, max_rank=3)
     whole = LinearEmbedding(matrix, norm_bound=2.0, bound=bound)
     assert (embedding.max_dim, whole.max_dim) == (3, 6)
-    assert embedding.spec["max_rank"] == 3
-    assert "max_rank" not in whole.spec
-    assert LinearEmbedding(matrix, **embedding.spec) == embedding
-    assert embedding.caveats[0].startswith("3 of 6 independent feature directions are kept")
+    assert embedding.traits.spec["max_rank"] == 3
+    assert "max_rank" not in whole.traits.spec
+    assert LinearEmbedding(matrix, **embedding.traits.spec) == embedding
+    assert embedding.traits.caveats[0].startswith("3 of 6 independent feature directions are kept")
     for dim in (1, 2, 3):
         np.testing.assert_allclose(embedding.at(dim).features, whole.at(dim).features, rtol=0, atol=1e-14)
         assert embedding.misspecification(dim) == pytest.approx(whole.misspecification(dim), rel=1e-8)

@@ -84,8 +84,10 @@ def test_the_names_of_one_algorithm_differ_in_their_rule_and_their_embedding():
     policies = {name: make(name) for name in sp.policy_names()}
     assert {name for name, policy in policies.items() if type(policy) is ArmElimination} == set(parts)
     for name, (rule, family) in parts.items():
-        assert (type(policies[name].rule), policies[name].embedding.family) == (rule, family)
-    assert {name: policies[f"certified-{name}"].embedding.family for name in ("independent", "kernel", "linear")} == {
+        assert (type(policies[name].rule), policies[name].embedding.traits.family) == (rule, family)
+    assert {
+        name: policies[f"certified-{name}"].embedding.traits.family for name in ("independent", "kernel", "linear")
+    } == {
         "independent": "independent",
         "kernel": "kernel",
         "linear": "linear",

@@ -206,7 +206,7 @@ def quick_plans(policy: Policy[Any], number: int) -> int:
     embedding, features = policy.traits.embedding, policy.traits.features
     size = 0 if features is None else int(features.size)
     if embedding is not None:
-        size = 0 if embedding.family == "independent" else int(policy.problem.num_arms * embedding.max_dim)
+        size = 0 if embedding.traits.family == "independent" else int(policy.problem.num_arms * embedding.max_dim)
     if size == 0:
         return number
     return min(number, QUICK_PLANS) if size <= LARGEST_QUICK_DESIGN else 0

@@ -60,6 +60,17 @@ def settled(array: NDArray[Any]) -> bool:
         return False
 
 
+def set_fields(instance: object, **values: object) -> None:
+    """Set fields of a frozen record while it is made; arrays become read-only: copies, unless nobody can write to
+    them."""
+    for name, value in values.items():
+        kept = value
+        if isinstance(value, np.ndarray) and not settled(value):
+            kept = np.array(value)
+            kept.flags.writeable = False
+        object.__setattr__(instance, name, kept)
+
+
 def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
     """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
     nobody can write to what is there."""

@@ -1,13 +1,12 @@
 """Arms -> vectors, and a bound on how wrong a linear function of them can be. Never sees a reward."""
 
-from surepick.embeddings.base import ArmEmbedding
+from surepick.embeddings.base import ArmEmbedding, EmbeddingTraits
 from surepick.embeddings.independent import IndependentEmbedding
 from surepick.embeddings.kernel import KernelEmbedding
 from surepick.embeddings.kernel_functions import CallableKernel, GaussianKernel, Kernel, MaternKernel, PolynomialKernel
 from surepick.embeddings.kernel_names import make_kernel, parse_kernel
 from surepick.embeddings.linear import LinearEmbedding
 from surepick.embeddings.mercer.eigenfunctions import Expansion, HermiteExpansion, SineExpansion
-from surepick.embeddings.mercer.eigenvalue_decay import ExponentialDecay, PolynomialDecay, effective_dimension_of_tails
 from surepick.embeddings.mercer.embedding import MercerEmbedding
 from surepick.embeddings.mercer.fourier import FourierExpansion
 from surepick.embeddings.mercer.products import ExpansionRecord, ProductExpansion, parse_expansion
@@ -16,9 +15,9 @@ from surepick.embeddings.neural.tangent_kernel import NeuralTangentKernel, unit_
 __all__ = [
     "ArmEmbedding",
     "CallableKernel",
+    "EmbeddingTraits",
     "Expansion",
     "ExpansionRecord",
-    "ExponentialDecay",
     "FourierExpansion",
     "GaussianKernel",
     "HermiteExpansion",
@@ -29,11 +28,9 @@ __all__ = [
     "MaternKernel",
     "MercerEmbedding",
     "NeuralTangentKernel",
-    "PolynomialDecay",
     "PolynomialKernel",
     "ProductExpansion",
     "SineExpansion",
-    "effective_dimension_of_tails",
     "make_kernel",
     "parse_expansion",
     "parse_kernel",

@@ -4,7 +4,33 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
+from surepick.core.arrays import FloatArray, record
 from surepick.core.design import Embedding, IndependentArms
+from surepick.core.validation import as_number
+from surepick.errors import InvalidInput
+
+VIEWED_ABOVE = 4_000_000  # entries
+
+
+@record
+class EmbeddingTraits:
+    """What others must know of an embedding to describe it, to trust it and to make it again.
+
+    Args:
+        family: what kind it is, in one word: "linear", "kernel", "mercer", "exact", "independent".
+        assumptions: sentences that the misspecification bound rests on.
+        caveats: sentences that a user should read before spending: assumptions that these arms do not imply.
+        heuristic: why no theorem backs the bound; "" when one does.
+        spec: the plain options that rebuild it from the arms, or None when its parts have no name.
+    """
+
+    family: str
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    heuristic: str = ""
+    spec: dict[str, object] | None = None
 
 
 @runtime_checkable
@@ -37,8 +63,8 @@ class ArmEmbedding(Protocol):
         ...
 
     @property
-    def heuristic(self) -> str:
-        """Why no theorem backs the misspecification bound; "" when one does."""
+    def traits(self) -> EmbeddingTraits:
+        """What it rests on, in words, and how to make it again."""
         ...
 
     def misspecification(self, dim: int) -> float:
@@ -49,22 +75,19 @@ class ArmEmbedding(Protocol):
         """The d-dimensional embedding, features of shape (K, d)."""
         ...
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Sentences that the bound rests on."""
-        ...
 
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """Sentences that a user should read before spending: assumptions that these arms do not imply."""
-        ...
+def checked_dim(dim: int, largest: int) -> int:
+    """A dimension that an embedding has.
 
-    @property
-    def family(self) -> str:
-        """What kind it is, in one word: "linear", "kernel", "independent"."""
-        ...
+    Raises:
+        InvalidInput: it is not a whole number from 1 to `largest`.
+    """
+    if not 1 <= as_number("dim", dim) <= largest or dim != int(dim):
+        raise InvalidInput(f"dimension {dim} was asked of an embedding of rank {largest}; use 1 .. {largest}.")
+    return int(dim)
 
-    @property
-    def spec(self) -> dict[str, object] | None:
-        """The plain options that rebuild it from the arms, or None when its parts have no name."""
-        ...
+
+def leading(scores: FloatArray, dim: int) -> FloatArray:
+    """The first columns of (K, r): a view of a large array, so that nothing is copied each time; else a dense copy."""
+    columns = scores[:, :dim]
+    return columns if scores.size > VIEWED_ABOVE else np.ascontiguousarray(columns)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+from typing import ClassVar
+
 import numpy as np
 
-from surepick.core.arms import Arms
-from surepick.core.arrays import FloatArray, record
+from surepick.core.arms import feature_matrix
+from surepick.core.arrays import FloatArray, record, set_fields
 from surepick.core.design import Embedding
+from surepick.embeddings.base import EmbeddingTraits
 from surepick.errors import InvalidInput
+from surepick.linalg.unique_rows import equal_rows
 
 
 @record
@@ -24,12 +29,14 @@ class ExactFeatures:
     """
 
     features: FloatArray
+    num_distinct: int = field(init=False)
+    norm_bound: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        arms = Arms(self.features)
-        if arms.features.shape[1] == 0:
+        matrix = np.asarray(feature_matrix(self.features), dtype=np.float64)
+        if matrix.shape[1] == 0:
             raise InvalidInput("RAGE needs features; for arms without any, use certified-independent.")
-        object.__setattr__(self, "features", np.asarray(arms.features, dtype=np.float64))
+        set_fields(self, features=matrix, num_distinct=len(equal_rows(matrix).first))
 
     @property
     def num_arms(self) -> int:
@@ -40,16 +47,17 @@ class ExactFeatures:
         return int(self.features.shape[1])
 
     @property
-    def num_distinct(self) -> int:
-        return len(np.unique(self.features, axis=0))
-
-    @property
-    def norm_bound(self) -> None:
-        return None
-
-    @property
-    def heuristic(self) -> str:
-        return ""
+    def traits(self) -> EmbeddingTraits:
+        caveat = (
+            f"{self.num_distinct} distinct arms in {self.max_dim} feature columns: that the mean reward is exactly "
+            "linear in the features is an assumption about the world. If it is doubtful, use certified-independent."
+        )
+        return EmbeddingTraits(
+            "exact",
+            assumptions=(f"The mean reward is exactly a linear function of the {self.max_dim} features.",),
+            caveats=(caveat,) if self.num_distinct > self.max_dim else (),
+            spec={},
+        )
 
     def misspecification(self, dim: int) -> float:
         return 0.0 if dim == self.max_dim else np.inf
@@ -58,25 +66,3 @@ class ExactFeatures:
         if dim != self.max_dim:
             raise InvalidInput(f"dimension {dim} was asked of features that are used whole; use {self.max_dim}.")
         return Embedding(self.features, 0.0)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return (f"The mean reward is exactly a linear function of the {self.max_dim} features.",)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        distinct = self.num_distinct
-        if distinct <= self.max_dim:
-            return ()
-        return (
-            f"{distinct} distinct arms in {self.max_dim} feature columns: that the mean reward is exactly linear in "
-            "the features is an assumption about the world. If it is doubtful, use certified-independent.",
-        )
-
-    @property
-    def family(self) -> str:
-        return "exact"
-
-    @property
-    def spec(self) -> dict[str, object]:
-        return {}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from surepick.core.arrays import record
 from surepick.core.design import IndependentArms
 from surepick.core.validation import whole_number
+from surepick.embeddings.base import EmbeddingTraits
 from surepick.errors import InvalidInput
 
 
@@ -26,6 +29,8 @@ class IndependentEmbedding:
     """
 
     num_arms: int
+    norm_bound: ClassVar[None] = None
+    traits: ClassVar[EmbeddingTraits] = EmbeddingTraits("independent")
 
     def __post_init__(self) -> None:
         whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
@@ -38,14 +43,6 @@ class IndependentEmbedding:
     def num_distinct(self) -> int:
         return self.num_arms
 
-    @property
-    def norm_bound(self) -> None:
-        return None
-
-    @property
-    def heuristic(self) -> str:
-        return ""
-
     def misspecification(self, dim: int) -> float:
         return 0.0 if dim == self.num_arms else np.inf
 
@@ -56,19 +53,3 @@ class IndependentEmbedding:
                 f"use {self.num_arms}."
             )
         return IndependentArms(self.num_arms)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def family(self) -> str:
-        return "independent"
-
-    @property
-    def spec(self) -> None:
-        return None

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import feature_matrix
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import FloatArray, IntArray, record, set_fields
 from surepick.core.design import Embedding
 from surepick.core.validation import check_choice, positive_number
+from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading
 from surepick.embeddings.kernel_functions import Kernel, KernelFunction
 from surepick.embeddings.kernel_names import make_kernel
 from surepick.embeddings.linear import EQUAL_FEATURES
 from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
-from surepick.embeddings.streaming_svd import leading
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import pivoted_cholesky, symmetric_spectrum, thin_svd, triangular_factor
 from surepick.linalg.unique_rows import equal_rows
@@ -91,9 +91,11 @@ class KernelEmbedding:
     max_rank: int
     rounding: float | None
     norm_source: str
+    num_arms: int
+    num_distinct: int
+    max_dim: int
     _scores: FloatArray
     _tails: FloatArray
-    _distinct: int
 
     def __init__(
         self,
@@ -114,103 +116,71 @@ class KernelEmbedding:
         distinct = _distinct(matrix)
         rows, copies = distinct.rows, distinct.copies
         if len(rows) <= nystrom_above:
-            parts = _decomposed(kernel, rows, copies, bound, rounding)
+            kept = _decomposed(kernel, rows, copies, bound, rounding)
         else:
-            parts = _approximated(kernel, rows, copies, bound, rounding, max_rank)
-        object.__setattr__(self, "features", matrix)
-        object.__setattr__(self, "kernel", kernel)
-        object.__setattr__(self, "norm_bound", float(norm_bound))
-        object.__setattr__(self, "bound", bound)
-        object.__setattr__(self, "nystrom_above", int(nystrom_above))
-        object.__setattr__(self, "max_rank", int(max_rank))
-        object.__setattr__(self, "rounding", rounding)
-        object.__setattr__(self, "norm_source", norm_source)
-        object.__setattr__(self, "_scores", parts.scores[distinct.position])
-        self._scores.flags.writeable = False
-        object.__setattr__(self, "_tails", parts.tails)
-        object.__setattr__(self, "_distinct", len(rows))
-        freeze(self, _scores=np.float64, _tails=np.float64)
-
-    @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def max_dim(self) -> int:
-        return int(self._scores.shape[1])
-
-    @property
-    def num_distinct(self) -> int:
-        return self._distinct
+            kept = _approximated(kernel, rows, copies, bound, rounding, max_rank)
+        scores = kept.scores[distinct.position]
+        scores.flags.writeable = False
+        set_fields(
+            self,
+            features=matrix,
+            kernel=kernel,
+            norm_bound=float(norm_bound),
+            bound=bound,
+            nystrom_above=int(nystrom_above),
+            max_rank=int(max_rank),
+            rounding=rounding,
+            norm_source=norm_source,
+            num_arms=len(matrix),
+            num_distinct=len(rows),
+            max_dim=scores.shape[1],
+            _scores=scores,
+            _tails=kept.tails,
+        )
 
     def misspecification(self, dim: int) -> float:
-        return self.norm_bound * float(self._tails[self._checked(dim)])
+        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
+        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
 
     @property
     def approximate(self) -> bool:
         """Only some columns of the gram matrix were computed; the bound accounts for the others."""
-        return self._distinct > self.nystrom_above
+        return self.num_distinct > self.nystrom_above
 
     @property
-    def heuristic(self) -> str:
-        """Why no theorem backs the bound; empty unless its norm is an estimate."""
-        return unproved_norm(self.norm_source)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
+    def traits(self) -> EmbeddingTraits:
         named = f"the kernel {self.kernel.spec}" if self.kernel.spec else "the kernel function given"
         norm = (
             f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
-            f"reproducing kernel Hilbert space of {named}.",
+            f"reproducing kernel Hilbert space of {named}."
         )
-        if self.kernel.spec or not self.approximate:
-            return norm
         unseen = f"The kernel function is positive semi-definite; only {self.max_dim} of its columns were computed."
-        return (*norm, unseen)
+        options = ("norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
+        spec = {"kernel": self.kernel.spec, **{name: getattr(self, name) for name in options}}
+        return EmbeddingTraits(
+            "kernel",
+            assumptions=(norm,) if self.kernel.spec or not self.approximate else (norm, unseen),
+            caveats=self._caveats(),
+            heuristic=unproved_norm(self.norm_source),
+            spec=spec if self.kernel.spec else None,
+        )
 
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        if self._distinct <= self.max_dim:
-            return () if self._distinct == self.num_arms else (EQUAL_FEATURES,)
+    def _caveats(self) -> tuple[str, ...]:
+        if self.num_distinct <= self.max_dim:
+            return () if self.num_distinct == self.num_arms else (EQUAL_FEATURES,)
         floor = self.misspecification(self.max_dim)
         if self.approximate:
             return (
-                f"{self.max_dim} directions approximate the kernel on {self._distinct} distinct arms; with all of them "
-                f"the embedding may still be wrong by {floor:.3g}. Raise max_rank if that is too much.",
+                f"{self.max_dim} directions approximate the kernel on {self.num_distinct} distinct arms; with all of "
+                f"them the embedding may still be wrong by {floor:.3g}. Raise max_rank if that is too much.",
             )
         return (
-            f"{self._distinct} distinct arms but only {self.max_dim} independent directions of the kernel: that the "
+            f"{self.num_distinct} distinct arms but only {self.max_dim} independent directions of the kernel: that the "
             f"mean reward lies in them, up to {floor:.3g}, rests on the kernel and norm_bound alone, not on the table. "
             "If they are doubtful, use a policy that ignores the features (certified-independent).",
         )
-
-    @property
-    def family(self) -> str:
-        return "kernel"
-
-    @property
-    def spec(self) -> dict[str, object] | None:
-        if self.kernel.spec is None:
-            return None
-        return {
-            "kernel": self.kernel.spec,
-            "norm_bound": self.norm_bound,
-            "bound": self.bound,
-            "nystrom_above": self.nystrom_above,
-            "max_rank": self.max_rank,
-            "rounding": self.rounding,
-            "norm_source": self.norm_source,
-        }
-
-    def _checked(self, dim: int) -> int:
-        if not 1 <= dim <= self.max_dim:
-            raise InvalidInput(
-                f"dimension {dim} was asked of an embedding of rank {self.max_dim}; use 1 .. {self.max_dim}."
-            )
-        return dim
 
 
 @record

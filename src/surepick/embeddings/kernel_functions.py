@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -174,6 +174,7 @@ class CallableKernel:
         InvalidInput: on use: the result has the wrong shape, or entries that are not finite.
     """
 
+    spec: ClassVar[None] = None
     function: KernelFunction
 
     def __post_init__(self) -> None:
@@ -198,10 +199,6 @@ class CallableKernel:
         starts = range(0, len(features), block)
         blocks = (features[start : start + block] for start in starts)
         return np.concatenate([np.diagonal(self.gram(part, part)) for part in blocks])
-
-    @property
-    def spec(self) -> None:
-        return None
 
 
 def distances(left: FloatArray, right: FloatArray, *, squared: bool = False) -> FloatArray:

@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import feature_matrix
-from surepick.core.arrays import FloatArray, freeze, record
+from surepick.core.arrays import FloatArray, record, set_fields
 from surepick.core.design import Embedding
-from surepick.core.validation import as_number, check_choice, positive_number, whole_number
+from surepick.core.validation import check_choice, positive_number, whole_number
+from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading
 from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
 from surepick.embeddings.streaming_svd import (
     KEPT_ENTRIES,
     NOTHING,
     STREAM_ABOVE,
     Directions,
-    leading,
     leading_directions,
     numerical_rank,
     tail_sums,
@@ -75,10 +75,12 @@ class LinearEmbedding:
     bound: str
     norm_source: str
     max_rank: int
+    num_arms: int
+    num_distinct: int
+    max_dim: int
     _scores: FloatArray
     _tails: FloatArray
     _rank: int
-    _distinct: int
 
     def __init__(
         self,
@@ -106,50 +108,47 @@ class LinearEmbedding:
         found = decompose(matrix, classes, most=most)
         if found.singular[0] == 0:
             raise InvalidInput("all features are zero; every arm would look the same. Give informative columns.")
-        object.__setattr__(self, "features", matrix)
-        object.__setattr__(self, "norm_bound", float(norm_bound))
-        object.__setattr__(self, "bound", bound)
-        object.__setattr__(self, "norm_source", norm_source)
-        object.__setattr__(self, "max_rank", most)
-        object.__setattr__(self, "_scores", found.scores)
-        object.__setattr__(self, "_tails", found.sums if bound == "paper" else found.residuals)
-        object.__setattr__(self, "_rank", numerical_rank(found.singular, matrix.shape))
-        object.__setattr__(self, "_distinct", len(classes.first))
-        freeze(self, _scores=np.float64, _tails=np.float64)
-
-    @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def max_dim(self) -> int:
-        return min(self._rank, self.max_rank)
-
-    @property
-    def num_distinct(self) -> int:
-        return self._distinct
-
-    @property
-    def heuristic(self) -> str:
-        return unproved_norm(self.norm_source)
-
-    def misspecification(self, dim: int) -> float:
-        return self.norm_bound * float(self._tails[self._checked(dim)])
-
-    def at(self, dim: int) -> Embedding:
-        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return (
-            f"The mean reward is a linear function of the {self.features.shape[1]} features, with a coefficient vector "
-            f"of Euclidean norm at most {norm_in_words(self.norm_bound, self.norm_source)}.",
+        rank = numerical_rank(found.singular, matrix.shape)
+        set_fields(
+            self,
+            features=matrix,
+            norm_bound=float(norm_bound),
+            bound=bound,
+            norm_source=norm_source,
+            max_rank=most,
+            num_arms=len(matrix),
+            num_distinct=len(classes.first),
+            max_dim=min(rank, most),
+            _scores=found.scores,
+            _tails=found.sums if bound == "paper" else found.residuals,
+            _rank=rank,
         )
 
+    def misspecification(self, dim: int) -> float:
+        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
+
+    def at(self, dim: int) -> Embedding:
+        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
+
     @property
-    def caveats(self) -> tuple[str, ...]:
-        if self._distinct <= self.max_dim:
-            return () if self._distinct == self.num_arms else (EQUAL_FEATURES,)
+    def traits(self) -> EmbeddingTraits:
+        options = {"norm_bound": self.norm_bound, "bound": self.bound, "norm_source": self.norm_source}
+        effective = self.max_rank < min(self.features.shape)
+        norm = norm_in_words(self.norm_bound, self.norm_source)
+        return EmbeddingTraits(
+            "linear",
+            assumptions=(
+                f"The mean reward is a linear function of the {self.features.shape[1]} features, with a coefficient "
+                f"vector of Euclidean norm at most {norm}.",
+            ),
+            caveats=self._caveats(),
+            heuristic=unproved_norm(self.norm_source),
+            spec={**options, "max_rank": self.max_rank} if effective else options,
+        )
+
+    def _caveats(self) -> tuple[str, ...]:
+        if self.num_distinct <= self.max_dim:
+            return () if self.num_distinct == self.num_arms else (EQUAL_FEATURES,)
         if self.max_dim < self._rank:
             return (
                 f"{self.max_dim} of {self._rank} independent feature directions are kept; with all of these the "
@@ -157,27 +156,10 @@ class LinearEmbedding:
                 "too much.",
             )
         return (
-            f"{self._distinct} distinct arms but only {self._rank} independent feature directions: that the mean "
+            f"{self.num_distinct} distinct arms but only {self._rank} independent feature directions: that the mean "
             "reward is linear in the features is an assumption about the world, not a fact about the table. If it is "
             "doubtful, use a policy that ignores the features (certified-independent).",
         )
-
-    @property
-    def family(self) -> str:
-        return "linear"
-
-    @property
-    def spec(self) -> dict[str, object]:
-        options = {"norm_bound": self.norm_bound, "bound": self.bound, "norm_source": self.norm_source}
-        effective = self.max_rank < min(self.features.shape)
-        return {**options, "max_rank": self.max_rank} if effective else options
-
-    def _checked(self, dim: int) -> int:
-        if not 1 <= as_number("dim", dim) <= self.max_dim or dim != int(dim):
-            raise InvalidInput(
-                f"dimension {dim} was asked of an embedding of rank {self.max_dim}; use 1 .. {self.max_dim}."
-            )
-        return int(dim)
 
 
 def _most_directions(shape: tuple[int, ...], max_rank: int | None) -> int:

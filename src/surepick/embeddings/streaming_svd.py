@@ -36,12 +36,6 @@ class Directions:
 NOTHING = np.zeros(1)
 
 
-def leading(scores: FloatArray, dim: int) -> FloatArray:
-    """The first columns: a view of a large array, so that nothing is copied each time; of a small one a dense copy."""
-    columns = scores[:, :dim]
-    return columns if scores.size > STREAM_ABOVE else np.ascontiguousarray(columns)
-
-
 def tail_sums(singular: FloatArray) -> FloatArray:
     """sum_{i > d} s_i for d = 0, 1, ..., from the smallest term up so that no digit is lost."""
     return np.append(np.cumsum(singular[::-1])[::-1], 0.0)

@@ -47,7 +47,7 @@ def checks_of(embedding: ArmEmbedding) -> tuple[str, ...]:
 
     A lack of fit is found only where there are more arms measured than the embedding has directions.
     """
-    if embedding.family == "independent":
+    if embedding.traits.family == "independent":
         return ()
     return (FITTED, APART) if embedding.norm_bound is None else (FITTED, BOUNDED, APART)
 
@@ -210,8 +210,8 @@ def check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: floa
 def active_assumptions(embedding: ArmEmbedding, pulls: int, compressed: bool) -> tuple[str, ...]:
     """What is assumed of the rewards beyond their noise: next to nothing where every list was representable."""
     if pulls == 0 or compressed:
-        return embedding.assumptions
-    if not embedding.assumptions:
+        return embedding.traits.assumptions
+    if not embedding.traits.assumptions:
         return ()
     return (SATURATED if embedding.num_distinct == embedding.num_arms else EQUAL_FEATURES,)
 
@@ -222,9 +222,9 @@ def why_bound_heuristic(embedding: ArmEmbedding, compressed: bool) -> str:
     An estimated norm is no reason where nothing was compressed: every list of means was representable, whatever its
     norm.
     """
-    if embedding.heuristic == ESTIMATED_NORM and not compressed:
+    if embedding.traits.heuristic == ESTIMATED_NORM and not compressed:
         return ""
-    return embedding.heuristic
+    return embedding.traits.heuristic
 
 
 def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:

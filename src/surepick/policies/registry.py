@@ -361,7 +361,7 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
     for one in (policy, *([policy.rule] if entry.rule else [])):
         options |= {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
     if entry.parts in (linear_parts, kernel_parts):
-        embedded = parts["embedding"].spec
+        embedded = parts["embedding"].traits.spec
         if embedded is None:
             return None
         options |= embedded

@@ -1,6 +1,12 @@
 """The paper's theory: the complexity rho*, and its bounds on the pulls. Only experiments use it."""
 
 from surepick.theory.critical_round import achievable_gap, critical_round, least_critical_round
+from surepick.theory.eigenvalue_decay import (
+    ExponentialDecay,
+    PolynomialDecay,
+    decay_of,
+    effective_dimension_of_tails,
+)
 from surepick.theory.hardness import (
     Hardness,
     PacComplexity,
@@ -21,14 +27,18 @@ from surepick.theory.neural_theorem import (
 from surepick.theory.upper_bounds import UpperBound, upper_bound_adaptive, upper_bound_fixed, upper_bound_unknown
 
 __all__ = [
+    "ExponentialDecay",
     "Hardness",
     "PacComplexity",
+    "PolynomialDecay",
     "TheoremInstance",
     "TheoremParameters",
     "TheoremRound",
     "UpperBound",
     "achievable_gap",
     "critical_round",
+    "decay_of",
+    "effective_dimension_of_tails",
     "hardness",
     "least_critical_round",
     "linear_hardness",

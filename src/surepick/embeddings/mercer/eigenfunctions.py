@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.embeddings.mercer.eigenvalue_decay import ExponentialDecay, PolynomialDecay
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -78,6 +77,12 @@ class SineExpansion:
     Differs from the paper: C_phi is sqrt(2), not 1, because the eigenfunctions have norm one.
     """
 
+    spec: ClassVar[str] = "sine"
+    eigenfunction_bound: ClassVar[float] = SQRT2
+    max_count: ClassVar[None] = None
+    num_columns: ClassVar[int] = 1
+    heuristic: ClassVar[str] = ""
+
     def eigenvalues(self, count: int) -> FloatArray:
         return np.asarray((np.pi * (np.arange(1, count + 1) - 0.5)) ** -2.0, dtype=np.float64)
 
@@ -90,31 +95,6 @@ class SineExpansion:
 
     def tails(self, count: int) -> FloatArray:
         return hurwitz_zeta(2.0, np.arange(count + 1, dtype=np.float64) + 0.5) * (TAIL_ALLOWANCE / math.pi**2)
-
-    @property
-    def decay(self) -> PolynomialDecay:
-        """mu_j <= (4/pi^2) j^-2, because 2j - 1 >= j."""
-        return PolynomialDecay(4.0 / math.pi**2, 2.0)
-
-    @property
-    def eigenfunction_bound(self) -> float:
-        return SQRT2
-
-    @property
-    def max_count(self) -> None:
-        return None
-
-    @property
-    def num_columns(self) -> int:
-        return 1
-
-    @property
-    def heuristic(self) -> str:
-        return ""
-
-    @property
-    def spec(self) -> str:
-        return "sine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +122,10 @@ class HermiteExpansion:
         Stable evaluation of Gaussian RBF interpolants (2012).
     """
 
+    eigenfunction_bound: ClassVar[float] = math.inf
+    max_count: ClassVar[None] = None
+    num_columns: ClassVar[int] = 1
+    heuristic: ClassVar[str] = ""
     gamma: float
     spread: float = 1.0
 
@@ -152,7 +136,7 @@ class HermiteExpansion:
                 raise InvalidInput(f"{name} is {quoted(value)}; a Hermite expansion needs a positive finite number.")
             object.__setattr__(self, name, float(value))
         try:
-            computable = 0 < self._ratio < 1 and self._first > 0
+            computable = 0 < self.ratio < 1 and self._first > 0
         except (OverflowError, ZeroDivisionError):
             computable = False
         if not computable:
@@ -186,36 +170,15 @@ class HermiteExpansion:
         return np.ones_like(_column(features))
 
     def tails(self, count: int) -> FloatArray:
-        sums: FloatArray = self._first / (1.0 - self._ratio) * TAIL_ALLOWANCE * self._powers(count + 1)
+        sums: FloatArray = self._first / (1.0 - self.ratio) * TAIL_ALLOWANCE * self._powers(count + 1)
         return sums
-
-    @property
-    def decay(self) -> ExponentialDecay:
-        """mu_j = (mu_1/q) exp(-beta j) with beta = -log q."""
-        return ExponentialDecay(self._first / self._ratio, -math.log(self._ratio))
-
-    @property
-    def eigenfunction_bound(self) -> float:
-        return math.inf
-
-    @property
-    def max_count(self) -> None:
-        return None
-
-    @property
-    def num_columns(self) -> int:
-        return 1
-
-    @property
-    def heuristic(self) -> str:
-        return ""
 
     @property
     def spec(self) -> str:
         return f"hermite:{self.gamma!r}:{self.spread!r}"
 
     def _powers(self, count: int) -> FloatArray:
-        powers: FloatArray = self._ratio ** np.arange(count, dtype=np.float64)
+        powers: FloatArray = self.ratio ** np.arange(count, dtype=np.float64)
         return powers
 
     @property
@@ -231,7 +194,8 @@ class HermiteExpansion:
         return 0.5 * self._precision * (self._stretch**2 - 1.0)
 
     @property
-    def _ratio(self) -> float:
+    def ratio(self) -> float:
+        """q: how much smaller each eigenvalue is than the one before."""
         return self.gamma / (self._precision + self._flattening + self.gamma)
 
     @property

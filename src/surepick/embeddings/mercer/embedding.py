@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import feature_matrix
-from surepick.core.arrays import FloatArray, freeze, record
+from surepick.core.arrays import FloatArray, record, set_fields
 from surepick.core.design import Embedding
 from surepick.core.validation import check_choice, positive_number, whole_number
+from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading
 from surepick.embeddings.mercer.eigenfunctions import Expansion
 from surepick.embeddings.mercer.products import parse_expansion
 from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
-from surepick.embeddings.streaming_svd import KEPT_ENTRIES, leading
+from surepick.embeddings.streaming_svd import KEPT_ENTRIES
 from surepick.errors import InvalidInput
 from surepick.linalg.unique_rows import equal_rows
 
@@ -64,10 +65,12 @@ class MercerEmbedding:
     norm_bound: float
     bound: str
     norm_source: str
+    num_arms: int
+    num_distinct: int
+    max_dim: int
     _limit: int | None
     _scores: FloatArray
     _tails: FloatArray
-    _distinct: int
 
     def __init__(
         self,
@@ -98,82 +101,48 @@ class MercerEmbedding:
         )
         tails = np.minimum.accumulate(tails)
         rank = max(int(np.argmin(tails)), 1)
-        object.__setattr__(self, "features", matrix)
-        object.__setattr__(self, "expansion", expansion)
-        object.__setattr__(self, "norm_bound", float(norm_bound))
-        object.__setattr__(self, "bound", bound)
-        object.__setattr__(self, "norm_source", norm_source)
-        object.__setattr__(self, "_limit", None if max_dim is None else int(max_dim))
-        object.__setattr__(self, "_scores", scores[:, :rank])
-        object.__setattr__(self, "_tails", tails[: rank + 1])
-        object.__setattr__(self, "_distinct", distinct)
-        freeze(self, _scores=np.float64, _tails=np.float64)
-
-    @property
-    def num_arms(self) -> int:
-        return int(self.features.shape[0])
-
-    @property
-    def max_dim(self) -> int:
-        """The largest useful dimension: beyond it the bound falls no more, or the limit given is reached."""
-        return int(self._scores.shape[1])
-
-    @property
-    def num_distinct(self) -> int:
-        return self._distinct
+        set_fields(
+            self,
+            features=matrix,
+            expansion=expansion,
+            norm_bound=float(norm_bound),
+            bound=bound,
+            norm_source=norm_source,
+            num_arms=len(matrix),
+            num_distinct=distinct,
+            max_dim=rank,
+            _limit=None if max_dim is None else int(max_dim),
+            _scores=scores[:, :rank],
+            _tails=tails[: rank + 1],
+        )
 
     def misspecification(self, dim: int) -> float:
-        return self.norm_bound * float(self._tails[self._checked(dim)])
+        return self.norm_bound * float(self._tails[checked_dim(dim, self.max_dim)])
 
     def at(self, dim: int) -> Embedding:
-        return Embedding(leading(self._scores, self._checked(dim)), self.misspecification(dim))
+        return Embedding(leading(self._scores, checked_dim(dim, self.max_dim)), self.misspecification(dim))
 
     @property
-    def heuristic(self) -> str:
-        """Why no theorem backs the bound; empty when one does."""
-        return self.expansion.heuristic or unproved_norm(self.norm_source)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
+    def traits(self) -> EmbeddingTraits:
         named = self.expansion.spec or "given by hand"
         norm = (
             f"The mean reward is a function of norm at most {norm_in_words(self.norm_bound, self.norm_source)} in the "
-            f"reproducing kernel Hilbert space of the expansion {named}.",
+            f"reproducing kernel Hilbert space of the expansion {named}."
         )
-        if self.expansion.spec:
-            return norm
-        return (*norm, "The eigenvalues, eigenfunctions and kernel diagonal given by hand belong to one kernel.")
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        floor = self.misspecification(self.max_dim)
-        return (
-            f"With all {self.max_dim} eigenfunctions the embedding may still be wrong by {floor:.3g}. Raise max_dim, "
-            "or give the kernel itself (kernel= in place of expansion=), if that is too much.",
+        one = "The eigenvalues, eigenfunctions and kernel diagonal given by hand belong to one kernel."
+        caveat = (
+            f"With all {self.max_dim} eigenfunctions the embedding may still be wrong by "
+            f"{self.misspecification(self.max_dim):.3g}. Raise max_dim, or give the kernel itself (kernel= in place of "
+            "expansion=), if that is too much."
         )
-
-    @property
-    def family(self) -> str:
-        return "mercer"
-
-    @property
-    def spec(self) -> dict[str, object] | None:
-        if self.expansion.spec is None:
-            return None
-        return {
-            "expansion": self.expansion.spec,
-            "norm_bound": self.norm_bound,
-            "bound": self.bound,
-            "norm_source": self.norm_source,
-            "max_dim": self._limit,
-        }
-
-    def _checked(self, dim: int) -> int:
-        if not 1 <= dim <= self.max_dim:
-            raise InvalidInput(
-                f"dimension {dim} was asked of an embedding of {self.max_dim} eigenfunctions; use 1 .. {self.max_dim}."
-            )
-        return dim
+        spec = {name: getattr(self, name) for name in ("norm_bound", "bound", "norm_source")}
+        return EmbeddingTraits(
+            "mercer",
+            assumptions=(norm,) if self.expansion.spec else (norm, one),
+            caveats=(caveat,),
+            heuristic=self.expansion.heuristic or unproved_norm(self.norm_source),
+            spec={"expansion": self.expansion.spec, **spec, "max_dim": self._limit} if self.expansion.spec else None,
+        )
 
 
 def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool) -> FloatArray:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.validation import check_choice
 from surepick.embeddings.mercer.eigenfunctions import SQRT2, TAIL_ALLOWANCE, hurwitz_zeta, unit_column
-from surepick.embeddings.mercer.eigenvalue_decay import ExponentialDecay, PolynomialDecay
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -41,6 +41,10 @@ class FourierExpansion:
     Source: Wahba, Spline Models for Observational Data (1990), section 2.1; Poisson's kernel.
     """
 
+    eigenfunction_bound: ClassVar[float] = SQRT2
+    max_count: ClassVar[None] = None
+    num_columns: ClassVar[int] = 1
+    heuristic: ClassVar[str] = ""
     decay_of: str = "polynomial"
     rate: float = 1.0
 
@@ -74,29 +78,6 @@ class FourierExpansion:
         split = np.where(dims % 2 == 0, self._pair_values(np.maximum(dims // 2, 1)), 0.0)
         sums = np.append(1.0 + self._pairs_after(np.zeros(1, dtype=np.int64)), self._pairs_after(dims // 2) + split)
         return sums * TAIL_ALLOWANCE
-
-    @property
-    def decay(self) -> PolynomialDecay | ExponentialDecay:
-        """mu_j <= (j/3)^(-2 rate), or r^((j-1)/2): the j-th eigenvalue is v_m with m = j // 2 >= max(j/3, (j-1)/2)."""
-        if self.decay_of == "polynomial":
-            return PolynomialDecay(9.0**self.rate, 2.0 * self.rate)
-        return ExponentialDecay(self.rate**-0.5, -0.5 * math.log(self.rate))
-
-    @property
-    def eigenfunction_bound(self) -> float:
-        return SQRT2
-
-    @property
-    def max_count(self) -> None:
-        return None
-
-    @property
-    def num_columns(self) -> int:
-        return 1
-
-    @property
-    def heuristic(self) -> str:
-        return ""
 
     @property
     def spec(self) -> str:

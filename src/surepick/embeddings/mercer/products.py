@@ -6,11 +6,12 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import FloatArray, IntArray, record, set_fields
 from surepick.embeddings.mercer.eigenfunctions import Expansion, HermiteExpansion, SineExpansion
 from surepick.embeddings.mercer.fourier import FourierExpansion
 from surepick.errors import InvalidInput
@@ -41,6 +42,7 @@ class ProductExpansion:
     Cost: O(d D log(d D)) for the order.
     """
 
+    max_count: ClassVar[None] = None
     factors: tuple[Expansion, ...]
 
     def __post_init__(self) -> None:
@@ -90,10 +92,6 @@ class ProductExpansion:
     @property
     def eigenfunction_bound(self) -> float:
         return math.prod(part.eigenfunction_bound for part in self.factors)
-
-    @property
-    def max_count(self) -> None:
-        return None
 
     @property
     def num_columns(self) -> int:
@@ -152,6 +150,8 @@ class ExpansionRecord:
     Source: the paper's footnote in section 4: eigen-systems may be calculated or approximated.
     """
 
+    num_columns: ClassVar[None] = None
+    spec: ClassVar[None] = None
     values: FloatArray
     functions: Callable[[FloatArray, int], FloatArray]
     kernel_diagonal: Callable[[FloatArray], FloatArray]
@@ -179,13 +179,8 @@ class ExpansionRecord:
             raise InvalidInput(
                 f"c_phi is {quoted(c_phi)} and remainder {quoted(remainder)}; they must be above 0, and at least 0."
             )
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "functions", eigenfunctions)
-        object.__setattr__(self, "kernel_diagonal", kernel_diagonal)
-        object.__setattr__(self, "c_phi", float(c_phi))
-        object.__setattr__(self, "remainder", float(remainder))
-        object.__setattr__(self, "approximate", bool(approximate))
-        freeze(self, values=np.float64)
+        set_fields(self, values=values, functions=eigenfunctions, kernel_diagonal=kernel_diagonal)
+        set_fields(self, c_phi=float(c_phi), remainder=float(remainder), approximate=bool(approximate))
 
     def eigenvalues(self, count: int) -> FloatArray:
         return self.values[:count]
@@ -209,16 +204,8 @@ class ExpansionRecord:
         return len(self.values)
 
     @property
-    def num_columns(self) -> None:
-        return None
-
-    @property
     def heuristic(self) -> str:
         return "the eigen-system was approximated numerically, with no bound on its error" if self.approximate else ""
-
-    @property
-    def spec(self) -> None:
-        return None
 
 
 def parse_expansion(text: str) -> Expansion:

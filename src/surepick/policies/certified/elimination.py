@@ -86,7 +86,7 @@ class CertifiedElimination:
             whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
         if self.dim is not None:
             self.embedding.at(self.dim)
-        if self.embedding.norm_bound is None and self.embedding.family != "independent":
+        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
             raise InvalidInput(
                 "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
                 "norm_bound, or IndependentEmbedding."
@@ -95,12 +95,13 @@ class CertifiedElimination:
 
     @property
     def traits(self) -> Traits:
+        own = self.embedding.traits
         return Traits(
-            uses_features=self.embedding.family != "independent",
+            uses_features=own.family != "independent",
             certifies="candidate",
-            assumptions=self.embedding.assumptions,
+            assumptions=own.assumptions,
             checks=checks_of(self.embedding),
-            caveats=self.embedding.caveats,
+            caveats=own.caveats,
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
         )

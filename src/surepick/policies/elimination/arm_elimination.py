@@ -100,17 +100,17 @@ class ArmElimination:
 
     @property
     def traits(self) -> Traits:
-        embedding = self.embedding
+        embedding, own = self.embedding, self.embedding.traits
         caveat = (
             f"In {self.rule.chosen} dimensions misspecification can force a shortfall of {self.rule.certified:g}; "
             f"that is what will be certified, not epsilon = {self.problem.epsilon:g}."
         )
         return Traits(
             eliminates=True,
-            uses_features=embedding.family != "independent",
-            assumptions=embedding.assumptions,
+            uses_features=own.family != "independent",
+            assumptions=own.assumptions,
             checks=(LINEAR,) if self.rule.exact else checks_of(embedding),
-            caveats=(*embedding.caveats, caveat) if self._promises_less else embedding.caveats,
+            caveats=(*own.caveats, caveat) if self._promises_less else own.caveats,
             embedding=None if self.rule.exact else embedding,
             features=embedding.at(embedding.max_dim).features if self.rule.exact else None,
             rounds=self.rounds,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.embeddings import FourierExpansion, HermiteExpansion, SineExpansion
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -121,6 +122,22 @@ class ExponentialDecay:
         _check_target(epsilon, norm_bound, eigenfunction_bound)
         ratio = 16.0 * math.sqrt(5.0 * self.scale / self.rate) * norm_bound * eigenfunction_bound / epsilon
         return math.ceil(max(4.0 / self.rate * math.log(2.0 / self.rate), 4.0 / self.rate * math.log(ratio), 1.0))
+
+
+def decay_of(expansion: SineExpansion | HermiteExpansion | FourierExpansion) -> PolynomialDecay | ExponentialDecay:
+    """How fast the eigenvalues of an expansion fall at least.
+
+    sine:     mu_j <= (4/pi^2) j^-2, because 2j - 1 >= j
+    hermite:  mu_j = (mu_1/q) exp(-beta j) with beta = -log q
+    fourier:  mu_j = v_m with m = j // 2 >= max(j/3, (j-1)/2), so at most (j/3)^(-2 rate), or rate^((j-1)/2)
+    """
+    if isinstance(expansion, SineExpansion):
+        return PolynomialDecay(4.0 / math.pi**2, 2.0)
+    if isinstance(expansion, HermiteExpansion):
+        return ExponentialDecay(float(expansion.eigenvalues(1)[0]) / expansion.ratio, -math.log(expansion.ratio))
+    if expansion.decay_of == "polynomial":
+        return PolynomialDecay(9.0**expansion.rate, 2.0 * expansion.rate)
+    return ExponentialDecay(expansion.rate**-0.5, -0.5 * math.log(expansion.rate))
 
 
 def effective_dimension_of_tails(

@@ -1,4 +1,4 @@
-"""Algorithm 4's critical round: how long misspecification stays harmless, for somebody who knows the means."""
+"""Algorithm 4's critical round: how long misspecification stays harmless, given the means."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def achievable_gap(round_number: float, *, gap_bound: float = 2.0) -> float:
 
 
 def least_critical_round(misspecification: float, value: float, slack: float, *, gap_bound: float = 2.0) -> float:
-    """A lower bound on n(d) for which nobody needs the means; then gamma-bar(d) <= gamma(d) = `worst_gap`.
+    """A lower bound on n(d) that needs no means; then gamma-bar(d) <= gamma(d) = `worst_gap`.
 
         n(d) >= floor(log2(R / (2 (2 + sqrt((1 + zeta) tau)) gamma-tilde(d))))
 

@@ -1,4 +1,4 @@
-"""How many pulls an instance takes at least, roughly, for somebody who knows its means: rho* and its relatives.
+"""About how many pulls an instance needs at least, given its means: rho* and its relatives.
 
 All of them are designs for the differences of one arm from each other arm, each divided by the accuracy that it needs,
 solved to a certified gap. Nothing here is known to a policy.
@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
-from surepick.core.validation import positive_number, whole_number
+from surepick.core.validation import positive_number, probability, whole_number
 from surepick.designs import independent_star_design, solve_star_design
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.whitening import whitened
 from surepick.policies.dimension import SCREEN_TOLERANCE
-from surepick.theory.means import checked_accuracy, checked_means, checked_probability
+from surepick.theory.means import checked_accuracy, checked_means
 
 RELAXATION = 9.0
 ROUNDING_ALLOWANCE = 1e-12
@@ -31,7 +31,7 @@ class Hardness:
     Args:
         value: reached by `design`, in pulls per squared unit of noise (1 / reward unit^2); may be infinite.
         lower_bound: no design has a smaller value.
-        design: where somebody who knew the means would measure; None where the value is infinite.
+        design: where to measure if the means were known; None where the value is infinite.
         reason: why the value is infinite; "" where it is not.
     """
 
@@ -63,23 +63,6 @@ class PacComplexity:
     truncated: bool
 
 
-def star_design(
-    embedded: Embedding | IndependentArms, centre: int, scales: FloatArray, *, tolerance: float = 0.01
-) -> Design:
-    """min over lambda of max over j != c of ||psi(c) - psi(j)||^2 in A(lambda)^-1 / scale_j^2, with a certificate.
-
-    Args:
-        embedded: psi, shape (K, d), or arms without structure.
-        centre: c.
-        scales: positive, shape (K,), in reward units; the entry of c is not used.
-
-    Source: ours.
-    """
-    if isinstance(embedded, IndependentArms):
-        return independent_star_design(centre, scales)
-    return solve_star_design(embedded.features, centre, scales, tolerance=tolerance)
-
-
 def hardness(
     embedded: Embedding | IndependentArms, means: ArrayLike, epsilon: float, *, tolerance: float = 0.01
 ) -> Hardness:
@@ -107,7 +90,7 @@ def hardness(
     """
     values = checked_means(means, embedded.num_arms)
     best = int(np.argmax(values))
-    return _from_gaps(embedded, best, values[best] - values, checked_accuracy(epsilon), tolerance=tolerance)
+    return _from_gaps(embedded, best, values[best] - values, checked_accuracy(epsilon), tolerance)
 
 
 def linear_hardness(
@@ -145,7 +128,7 @@ def linear_hardness(
     values = checked_means(means, embedded.num_arms)
     best = int(np.argmax(values))
     part = linear_part(embedded, values, theta)
-    return _from_gaps(embedded, best, part[best] - part, checked_accuracy(epsilon), tolerance=tolerance)
+    return _from_gaps(embedded, best, part[best] - part, checked_accuracy(epsilon), tolerance)
 
 
 def linear_part(embedded: Embedding | IndependentArms, means: FloatArray, theta: ArrayLike | None = None) -> FloatArray:
@@ -216,7 +199,7 @@ def reference_pulls(value: float, *, sigma: float, delta: float) -> float:
     Source: Remark 2 (Soare et al. 2014; Fiez et al. 2019).  Differs from the paper: the factor 2 sigma^2.
     """
     scale = 2.0 * positive_number("sigma", sigma, "the standard deviation of the noise.") ** 2
-    log_term = max(-math.log(2.4 * checked_probability(delta)), 0.0)
+    log_term = max(-math.log(2.4 * probability("delta", delta, "the probability of a wrong answer.")), 0.0)
     return scale * value * log_term if log_term > 0.0 else 0.0
 
 
@@ -282,7 +265,7 @@ def _certifying(
 ) -> Design:
     """The design that shows one arm to be epsilon-best; a loose one that did not converge is still a valid bracket."""
     try:
-        return star_design(embedded, arm, means[arm] - means + epsilon, tolerance=tolerance)
+        return _star_design(embedded, arm, means[arm] - means + epsilon, tolerance)
     except NotConverged as unfinished:
         if tolerance < SCREEN_TOLERANCE:
             raise
@@ -291,17 +274,24 @@ def _certifying(
 
 
 def _from_gaps(
-    embedded: Embedding | IndependentArms, best: int, gaps: FloatArray, epsilon: float, *, tolerance: float
+    embedded: Embedding | IndependentArms, best: int, gaps: FloatArray, epsilon: float, tolerance: float
 ) -> Hardness:
+    """The complexity with w = max(gaps, epsilon)."""
     scales = np.maximum(gaps, epsilon)
     scales[best] = 1.0
     if scales.min() <= 0.0:
         rival = int(np.argmin(scales))
-        return Hardness(
-            math.inf,
-            math.inf,
-            None,
-            f"Arm {rival} is as good as arm {best} and epsilon is 0: no number of pulls tells which is better.",
-        )
-    design = star_design(embedded, best, scales, tolerance=tolerance)
+        reason = f"Arm {rival} is as good as arm {best} and epsilon is 0: no number of pulls tells which is better."
+        return Hardness(math.inf, math.inf, None, reason)
+    design = _star_design(embedded, best, scales, tolerance)
     return Hardness(design.value, design.lower_bound, design)
+
+
+def _star_design(embedded: Embedding | IndependentArms, centre: int, scales: FloatArray, tolerance: float) -> Design:
+    """min over lambda of max over j != c of ||psi(c) - psi(j)||^2 in A(lambda)^-1 / scale_j^2, with a certificate.
+
+    scales are positive, shape (K,), in reward units; the entry of the centre c is not used.
+    """
+    if isinstance(embedded, IndependentArms):
+        return independent_star_design(centre, scales)
+    return solve_star_design(embedded.features, centre, scales, tolerance=tolerance)

@@ -1,16 +1,13 @@
-"""The true means that a complexity measure needs, checked; no policy has them."""
+"""Checks of the true means, which only complexity measures have; no policy does."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray
-from surepick.core.validation import as_number
+from surepick.core.validation import not_negative
 from surepick.errors import InvalidInput
-from surepick.text import quoted
 
 
 def checked_means(means: ArrayLike, num_arms: int) -> FloatArray:
@@ -32,18 +29,7 @@ def checked_means(means: ArrayLike, num_arms: int) -> FloatArray:
 
 def checked_accuracy(epsilon: float) -> float:
     """epsilon as a finite float that is not negative."""
-    number = as_number("epsilon", epsilon)
-    if not (math.isfinite(number) and number >= 0.0):
-        raise InvalidInput(f"epsilon is {quoted(epsilon)}; it must be finite and at least 0, in reward units.")
-    return number
-
-
-def checked_probability(delta: float) -> float:
-    """delta as a float in (0, 1)."""
-    number = as_number("delta", delta)
-    if not 0.0 < number < 1.0:
-        raise InvalidInput(f"delta is {quoted(delta)}; it must lie in (0, 1): the probability of a wrong answer.")
-    return number
+    return not_negative("epsilon", epsilon, "a shortfall, in reward units.")
 
 
 def checked_gaps(means: ArrayLike, num_arms: int, gap_bound: float) -> FloatArray:

@@ -12,15 +12,15 @@ carried out: docs/neural-guarantee.md.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, record
-from surepick.core.validation import as_number, positive_number, whole_number
+from surepick.core.validation import as_number, positive_number, probability, whole_number
 from surepick.embeddings.neural.effective_dimension import checked_spectrum, first_within, spectrum_tails
 from surepick.errors import InvalidInput
 from surepick.text import quoted
-from surepick.theory.means import checked_probability
 
 ROUNDING_ALLOWANCE = 1e-9
 NOISE_FACTOR = 1024.0
@@ -35,10 +35,12 @@ class TheoremInstance:
     Args:
         num_arms: K, at least 2.
         reward_norm: S >= sqrt(h' H^-1 h), in reward units per square root of a unit of H.
-        epsilon, delta, slack: the goal, and zeta.
+        epsilon: in reward units, positive.
+        delta: in (0, 1).
+        slack: zeta, positive.
+        depth, width: L, at least 2, and m, which enters the step sizes only.
         sigma: the sub-Gaussian scale of the noise, in reward units; 1 in the paper.
-        depth, width: L and m.
-        constant_1: C_1, in the step size.
+        constant_1: C_1, in the step size; the theorem leaves both constants without a value.
         constant_2: C_2, in the number of steps; the constant of Lemma 8 is C = 1 / (16 sqrt(C_2)), 0 for an infinite
             C_2.
     """
@@ -48,17 +50,17 @@ class TheoremInstance:
     epsilon: float
     delta: float
     slack: float
-    sigma: float
     depth: int
     width: int
-    constant_1: float
-    constant_2: float
+    sigma: float = 1.0
+    constant_1: float = 1.0
+    constant_2: float = 1.0
 
     def __post_init__(self) -> None:
         whole_number("the number of arms", self.num_arms, least=2, meaning="with one arm there is nothing to find.")
         positive_number("reward_norm", self.reward_norm, "S; with infinity no choice exists.")
         positive_number("epsilon", self.epsilon, "with 0 the number of rounds is infinite.")
-        checked_probability(self.delta)
+        probability("delta", self.delta, "the probability of a wrong answer.")
         positive_number("slack", self.slack, "what rounding to whole pulls may cost.")
         positive_number("sigma", self.sigma, "the sub-Gaussian scale of the noise.")
         whole_number("depth", self.depth, least=2, meaning="the theorem's networks have a hidden layer.")
@@ -191,18 +193,7 @@ class TheoremParameters:
         return 2.0 * goal.training_constant * math.exp(shrinking) * start
 
 
-def theorem_parameters(
-    spectrum: ArrayLike,
-    *,
-    reward_norm: float,
-    epsilon: float,
-    delta: float,
-    slack: float,
-    depth: int,
-    width: int,
-    constant_1: float = 1.0,
-    constant_2: float = 1.0,
-) -> TheoremParameters:
+def theorem_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
     """Algorithm 2's parameters as its theorem prints them.
 
         alpha = min(1, log(K^2) / S),   n = ceil(log2(1 / epsilon)),   A = d_eff(eps-bar^2 / K)
@@ -217,13 +208,7 @@ def theorem_parameters(
 
     Args:
         spectrum: eigenvalues of H, or H itself, as `spectrum_effective_dimension`.
-        reward_norm: S, positive; at least that of `reward_norm`.
-        epsilon: in (0, 1), in reward units; at 1 or more the printed n is 0.
-        delta: in (0, 1).
-        slack: zeta, positive.
-        depth: L, at least 2.
-        width: m; it enters the step sizes only.
-        constant_1, constant_2: the constants that the theorem leaves unnamed.
+        settings: of `TheoremInstance`, without num_arms and sigma; epsilon below 1, where the printed n is not 0.
 
     Raises:
         InvalidInput: an argument without a meaning; a step size of 1 / (m alpha) or more.
@@ -233,38 +218,26 @@ def theorem_parameters(
     Cost: O(K^3) time for a gram matrix.
     """
     tails = spectrum_tails(*checked_spectrum(spectrum, None))
-    arms = len(tails) - 1
-    positive_number("constant_2", constant_2, "a constant of the theorem that has no published value.")
-    goal = TheoremInstance(arms, reward_norm, epsilon, delta, slack, 1.0, depth, width, constant_1, constant_2)
+    goal = TheoremInstance(len(tails) - 1, sigma=1.0, **settings)
+    positive_number("constant_2", goal.constant_2, "a constant of the theorem that has no published value.")
+    arms, slack, epsilon = goal.num_arms, goal.slack, goal.epsilon
     if epsilon >= 1.0:
         raise InvalidInput(
             f"epsilon is {epsilon:g}: the theorem's n = ceil(log2(1/epsilon)) is then 0, no round and no answer. Give "
             "an epsilon below 1, or see proof_parameters."
         )
     scale, count = 1.0 + slack, math.ceil(math.log2(1.0 / epsilon))
-    alpha = min(1.0, math.log(arms**2) / reward_norm)
+    alpha = min(1.0, math.log(arms**2) / goal.reward_norm)
     squared = min(
-        alpha**2 / (rounding_floor(arms, slack) ** 2 * depth),
-        epsilon**2 / (scale * arms * reward_norm),
-        epsilon**7 * alpha**3 / ((scale * arms * goal.log_pairs(count)) ** 3 * depth**2),
+        alpha**2 / (rounding_floor(arms, slack) ** 2 * goal.depth),
+        epsilon**2 / (scale * arms * goal.reward_norm),
+        epsilon**7 * alpha**3 / ((scale * arms * goal.log_pairs(count)) ** 3 * goal.depth**2),
     )
     dim = first_within(tails, squared / arms)
     return _parameters("published", goal, tails, alpha, squared, dim, count, factor=1.0)
 
 
-def proof_parameters(
-    spectrum: ArrayLike,
-    *,
-    reward_norm: float,
-    epsilon: float,
-    delta: float,
-    slack: float,
-    depth: int,
-    width: int,
-    sigma: float = 1.0,
-    constant_1: float = 1.0,
-    constant_2: float = 1.0,
-) -> TheoremParameters:
+def proof_parameters(spectrum: ArrayLike, **settings: Any) -> TheoremParameters:
     """Algorithm 2's parameters with which every named step of the proof goes through; `unmet` is empty.
 
         n = max(1, ceil(log2(1 / epsilon))),   delta_k = delta / (8 k^2),   L_k = log(K^2 / delta_k)
@@ -280,10 +253,8 @@ def proof_parameters(
     squares on its embedding, infinitely wide and trained to the end. That is the least that the proof can cost.
 
     Args:
-        spectrum, reward_norm, delta, slack, depth, width, constant_1: as `theorem_parameters`.
-        epsilon: positive, in reward units.
-        sigma: the sub-Gaussian scale of the noise, in reward units; the paper's is 1.
-        constant_2: as `theorem_parameters`; may be infinite.
+        spectrum: as in `theorem_parameters`.
+        settings: of `TheoremInstance`, without num_arms; constant_2 may be infinite.
 
     Raises:
         InvalidInput: as `theorem_parameters`.
@@ -293,11 +264,10 @@ def proof_parameters(
     Cost: O(K^3) time for a gram matrix.
     """
     tails = spectrum_tails(*checked_spectrum(spectrum, None))
-    arms = len(tails) - 1
-    goal = TheoremInstance(arms, reward_norm, epsilon, delta, slack, sigma, depth, width, constant_1, constant_2)
-    count = max(1, math.ceil(math.log2(1.0 / epsilon)))
+    goal = TheoremInstance(len(tails) - 1, **settings)
+    arms, count = goal.num_arms, max(1, math.ceil(math.log2(1.0 / goal.epsilon)))
     alpha = min(1.0, goal.largest_regularisation)
-    factor = NOISE_FACTOR * sigma**2
+    factor = NOISE_FACTOR * goal.sigma**2
     for dim in range(1, arms + 1):
         squared = _largest_truncation(goal, alpha, dim, goal.pulls_of(count, dim, factor))
         if tails[dim] <= squared / (2.0 * arms):

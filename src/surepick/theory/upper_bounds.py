@@ -1,4 +1,4 @@
-"""The paper's upper bounds on the pulls of Algorithms 1, 3 and 4, for somebody who knows the means; corrected.
+"""The paper's upper bounds on the pulls of Algorithms 1, 3 and 4, given the means; corrected.
 
 A round at accuracy t_k = R 2^-k whose bias is at most t_k / 2 takes
 
@@ -21,18 +21,19 @@ Pulls that a check of the embedding reserves are not in them.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import record
 from surepick.core.design import Embedding, IndependentArms
-from surepick.core.validation import positive_number, whole_number
+from surepick.core.validation import positive_number, probability, whole_number
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.policies.dimension import effective_dimension, embedding_design, worst_gap
 from surepick.theory.critical_round import achievable_gap, critical_round
 from surepick.theory.hardness import hardness
-from surepick.theory.means import checked_accuracy, checked_gaps, checked_probability
+from surepick.theory.means import checked_accuracy, checked_gaps
 
 ROUND_FACTOR = 512.0
 
@@ -57,65 +58,54 @@ class UpperBound:
 
 
 @record
-class Price:
-    """What a unit of rho* costs in a round: the settings that the bounds share.
+class BoundSettings:
+    """What the bounds share with the algorithm that they bound.
 
     Args:
-        num_arms: K.
         delta: in (0, 1).
         sigma: the sub-Gaussian scale of the noise, in reward units.
+        epsilon: the accuracy that is wanted, in reward units, 0 or more.
         slack: zeta.
+        gap_bound: 2 R, at least the largest gap, in reward units; 2 is the paper's h in [-1, 1].
         looks: at how many points a round may be judged.
-        tolerance: relative gap of the designs that the algorithm uses.
+        tolerance: relative gap of the designs, here and in the algorithm.
     """
 
-    num_arms: int
     delta: float
     sigma: float
-    slack: float
-    looks: int
-    tolerance: float
+    epsilon: float = 0.0
+    slack: float = 0.1
+    gap_bound: float = 2.0
+    looks: int = 1
+    tolerance: float = 0.01
 
     def __post_init__(self) -> None:
-        checked_probability(self.delta)
+        probability("delta", self.delta, "the probability of a wrong answer.")
         positive_number("sigma", self.sigma, "the sub-Gaussian scale of the noise.")
+        checked_accuracy(self.epsilon)
         positive_number("slack", self.slack, "what rounding to whole pulls may cost.")
+        positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
         whole_number("looks", self.looks, least=1, meaning="a round is judged at least once.")
 
-    def of(self, complexity: float, round_number: float) -> float:
-        """512 (1 + zeta) sigma^2 rho* L_k, in pulls, times 1 + tolerance for designs that are not exact."""
-        events = self.looks * max(self.num_arms - 1, 1) * round_number * (round_number + 1.0)
-        scale = ROUND_FACTOR * (1.0 + self.slack) * (1.0 + self.tolerance) * self.sigma**2
-        return scale * complexity * math.log(events / self.delta)
+    def rounds_to(self, accuracy: float) -> int:
+        """n = ceil(log2(2 R / accuracy)): every arm left then is that good; 0 if all arms are (Alg. 1, line 1)."""
+        return max(0, math.ceil(math.log2(self.gap_bound / accuracy)))
 
-    def rounding(self, embedded: Embedding | IndependentArms) -> float:
-        """r_d + 1: pulls that whole numbers may add to a round.
+    def round_pulls(self, embedded: Embedding | IndependentArms, complexity: float, number: int) -> float:
+        """512 (1 + zeta) sigma^2 rho* L_k + r_d + 1: what round k may take, with exact designs if tolerance is 0.
 
         r_d = p (1 + zeta)/zeta for a design on p = min(K, d (d + 1)/2 + 1) arms; K for arms without structure.
         """
-        if isinstance(embedded, IndependentArms):
-            return embedded.num_arms + 1.0
-        support = min(embedded.num_arms, embedded.dim * (embedded.dim + 1) // 2 + 1)
-        return math.ceil(support * (1.0 + self.slack) / self.slack) + 1.0
+        events = self.looks * max(embedded.num_arms - 1, 1) * number * (number + 1.0)
+        scale = ROUND_FACTOR * (1.0 + self.slack) * (1.0 + self.tolerance) * self.sigma**2
+        rounding: float = embedded.num_arms
+        if not isinstance(embedded, IndependentArms):
+            support = min(embedded.num_arms, embedded.dim * (embedded.dim + 1) // 2 + 1)
+            rounding = math.ceil(support * (1.0 + self.slack) / self.slack)
+        return scale * complexity * math.log(events / self.delta) + (rounding + 1.0)
 
 
-def rounds_to(accuracy: float, gap_bound: float) -> int:
-    """n = ceil(log2(2 R / accuracy)): whoever is left then is that good; 0 if every arm is (Alg. 1, line 1)."""
-    return max(0, math.ceil(math.log2(gap_bound / accuracy)))
-
-
-def upper_bound_adaptive(
-    embedding: ArmEmbedding,
-    means: ArrayLike,
-    *,
-    epsilon: float,
-    delta: float,
-    sigma: float,
-    slack: float = 0.1,
-    gap_bound: float = 2.0,
-    looks: int = 1,
-    tolerance: float = 0.01,
-) -> UpperBound:
+def upper_bound_adaptive(embedding: ArmEmbedding, means: ArrayLike, **settings: Any) -> UpperBound:
     """Theorem 1: the most pulls that adaptive embedding takes to find an epsilon-best arm.
 
         sum over k <= n of   512 (1 + zeta) sigma^2 rho*_{d_k}(4 t_k) L_k + r_{d_k} + 1
@@ -124,13 +114,7 @@ def upper_bound_adaptive(
     Args:
         embedding: the family psi_d and its misspecification.
         means: h, shape (K,), in reward units.
-        epsilon: positive, in reward units.
-        delta: in (0, 1).
-        sigma: the sub-Gaussian scale of the noise, in reward units.
-        slack: zeta.
-        gap_bound: 2 R, at least the largest gap, in reward units; 2 is the paper's h in [-1, 1].
-        looks: at how many points a round may be judged.
-        tolerance: relative gap of the designs, here and in the algorithm.
+        settings: of `BoundSettings`; epsilon must be positive.
 
     Returns:
         UpperBound: 0 pulls where epsilon is at least gap_bound. For the paper's d_k (`dimension="effective"`) and
@@ -144,33 +128,21 @@ def upper_bound_adaptive(
     multiplies the rounding terms too.
     Cost: a design for each round whose dimension or accuracy is new.
     """
-    width = positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
-    goal = positive_number("epsilon", epsilon, "with 0 the number of rounds is infinite.")
-    checked_gaps(means, embedding.num_arms, width)
-    price = Price(embedding.num_arms, delta, sigma, slack, looks, tolerance)
-    count = rounds_to(goal, width)
+    asked = BoundSettings(**settings)
+    goal = positive_number("epsilon", asked.epsilon, "with 0 the number of rounds is infinite.")
+    checked_gaps(means, embedding.num_arms, asked.gap_bound)
+    count = asked.rounds_to(goal)
     pulls, dims, complexities = 0.0, [], []
     for k in range(1, count + 1):
-        reach = 2.0 * width * 2.0**-k  # 4 t_k
-        dims.append(effective_dimension(embedding, reach, slack=slack))
+        accuracy = 2.0 * asked.gap_bound * 2.0**-k  # 4 t_k
+        dims.append(effective_dimension(embedding, accuracy, slack=asked.slack))
         embedded = embedding.at(dims[-1])
-        complexities.append(hardness(embedded, means, reach, tolerance=tolerance).value)
-        pulls += price.of(complexities[-1], k) + price.rounding(embedded)
+        complexities.append(hardness(embedded, means, accuracy, tolerance=asked.tolerance).value)
+        pulls += asked.round_pulls(embedded, complexities[-1], k)
     return UpperBound(pulls, goal, count, tuple(dims), tuple(complexities))
 
 
-def upper_bound_fixed(
-    embedded: Embedding | IndependentArms,
-    means: ArrayLike,
-    *,
-    delta: float,
-    sigma: float,
-    epsilon: float = 0.0,
-    slack: float = 0.1,
-    gap_bound: float = 2.0,
-    looks: int = 1,
-    tolerance: float = 0.01,
-) -> UpperBound:
+def upper_bound_fixed(embedded: Embedding | IndependentArms, means: ArrayLike, **settings: Any) -> UpperBound:
     """Theorem 4: the most pulls that a fixed embedding takes to find an arm as good as it can promise.
 
         n (512 (1 + zeta) sigma^2 rho*_d(goal) L_n + r_d + 1)
@@ -178,8 +150,8 @@ def upper_bound_fixed(
 
     Args:
         embedded: psi_d and gamma-tilde(d), in reward units.
-        epsilon: in reward units; 0 is the paper's, and needs a misspecification above 0.
-        means, delta, sigma, slack, gap_bound, looks, tolerance: as `upper_bound_adaptive`.
+        means: h, shape (K,), in reward units.
+        settings: of `BoundSettings`; epsilon 0 is the paper's, and needs a misspecification above 0.
 
     Returns:
         UpperBound: `accuracy` is the goal; 0 pulls where it is at least gap_bound, as any arm is that good.
@@ -192,41 +164,30 @@ def upper_bound_fixed(
     finer than epsilon; times sigma^2; scaled by R.
     Cost: two designs.
     """
-    width = positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
-    checked_gaps(means, embedded.num_arms, width)
-    price = Price(embedded.num_arms, delta, sigma, slack, looks, tolerance)
-    goal = max(checked_accuracy(epsilon), _forced_gap(embedded, slack, tolerance))
+    asked = BoundSettings(**settings)
+    checked_gaps(means, embedded.num_arms, asked.gap_bound)
+    goal = max(asked.epsilon, _forced_gap(embedded, asked))
     if not 0.0 < goal < math.inf:
         raise InvalidInput(
-            f"epsilon is {epsilon:g} and the misspecification {embedded.misspecification:g}: the answer would have to "
-            f"be {goal:g}-best, and no number of rounds belongs to that. Give a positive epsilon, or an embedding "
+            f"epsilon is {asked.epsilon:g} and misspecification {embedded.misspecification:g}: the answer would have "
+            f"to be {goal:g}-best, and no number of rounds belongs to that. Give a positive epsilon, or an embedding "
             "whose misspecification is finite."
         )
-    return _in_rounds(embedded, means, price, rounds_to(goal, width), goal)
+    return _in_rounds(embedded, means, asked, asked.rounds_to(goal), goal)
 
 
-def upper_bound_unknown(
-    embedded: Embedding | IndependentArms,
-    means: ArrayLike,
-    *,
-    delta: float,
-    sigma: float,
-    epsilon: float = 0.0,
-    slack: float = 0.1,
-    gap_bound: float = 2.0,
-    tolerance: float = 0.01,
-) -> UpperBound:
+def upper_bound_unknown(embedded: Embedding | IndependentArms, means: ArrayLike, **settings: Any) -> UpperBound:
     """Theorem 5: pulls after which Algorithm 4, which does not know the misspecification, recommends a good arm.
 
         n (512 (1 + zeta) sigma^2 rho*_d(2 t_n) L_n + r_d + 1),   n = n(d), or the first n with 2 t_n <= epsilon
 
-    From then on its recommendation is 2 t_n-best, with probability 1 - delta; nobody who does not
-    know the means can tell when that is.
+    From then on its recommendation is 2 t_n-best, with probability 1 - delta; without the means nobody can tell when
+    that is.
 
     Args:
         embedded: psi_d and gamma-tilde(d), in reward units; the algorithm does not see the latter.
-        epsilon: the accuracy that is wanted, in reward units; 0: the best that it reaches, gamma-bar(d).
-        means, delta, sigma, slack, gap_bound, tolerance: as `upper_bound_adaptive`.
+        means: h, shape (K,), in reward units.
+        settings: of `BoundSettings`; with epsilon 0 the accuracy is the best that the algorithm reaches, gamma-bar(d).
 
     Returns:
         UpperBound: infinite pulls and rounds where misspecification and epsilon are 0; 0 pulls, and an accuracy of
@@ -235,30 +196,30 @@ def upper_bound_unknown(
     Source: Theorem 5.  Differs from the paper: n(d) where the theorem prints log2(n(d)); times sigma^2; scaled by R.
     Cost: as `critical_round`, and one design.
     """
-    width = positive_number("gap_bound", gap_bound, "the largest possible gap between two arms.")
-    price = Price(embedded.num_arms, delta, sigma, slack, 1, tolerance)
-    last = critical_round(embedded, means, slack=slack, gap_bound=width, tolerance=tolerance)
-    if checked_accuracy(epsilon) > 0.0:
-        last = min(last, float(rounds_to(epsilon, width)))
+    asked = BoundSettings(**settings)
+    width, tolerance = asked.gap_bound, asked.tolerance
+    last = critical_round(embedded, means, slack=asked.slack, gap_bound=width, tolerance=tolerance)
+    if asked.epsilon > 0.0:
+        last = min(last, float(asked.rounds_to(asked.epsilon)))
     if math.isinf(last):
         return UpperBound(math.inf, 0.0, math.inf, (embedded.dim,), (math.inf,))
-    reached = achievable_gap(last, gap_bound=width)
-    return _in_rounds(embedded, means, price, int(last), reached)
+    return _in_rounds(embedded, means, asked, int(last), achievable_gap(last, gap_bound=width))
 
 
 def _in_rounds(
-    embedded: Embedding | IndependentArms, means: ArrayLike, price: Price, count: int, accuracy: float
+    embedded: Embedding | IndependentArms, means: ArrayLike, asked: BoundSettings, count: int, accuracy: float
 ) -> UpperBound:
     """n rounds at the price of the last one: 4 t_k >= accuracy, so rho*(4 t_k) <= rho*(accuracy)."""
     if count == 0:
         return UpperBound(0.0, accuracy, 0.0, (embedded.dim,), (0.0,))
-    complexity = hardness(embedded, means, accuracy, tolerance=price.tolerance).value
-    pulls = count * (price.of(complexity, count) + price.rounding(embedded))
+    complexity = hardness(embedded, means, accuracy, tolerance=asked.tolerance).value
+    pulls = count * asked.round_pulls(embedded, complexity, count)
     return UpperBound(pulls, accuracy, count, (embedded.dim,), (complexity,))
 
 
-def _forced_gap(embedded: Embedding | IndependentArms, slack: float, tolerance: float) -> float:
+def _forced_gap(embedded: Embedding | IndependentArms, asked: BoundSettings) -> float:
     """gamma(d) with the design's own value in g(d, zeta)."""
     if embedded.misspecification == 0.0:
         return 0.0
-    return worst_gap(embedded.misspecification, embedding_design(embedded, tolerance=tolerance).value, slack)
+    design = embedding_design(embedded, tolerance=asked.tolerance)
+    return worst_gap(embedded.misspecification, design.value, asked.slack)

@@ -36,7 +36,7 @@ class Task:
 
 
 def tasks_of(experiments: Sequence[Experiment], *, runs: int, first_seed: int = 0) -> tuple[Task, ...]:
-    """Every cell with every seed; seed by seed, so that what is left takes about as long as what was.
+    """Every cell with every seed; seed by seed, so that the replicates left take about as long as those done.
 
     Raises:
         InvalidInput: runs is below 1, or first_seed negative.
@@ -68,10 +68,10 @@ def run_experiments(
     data: str | Path = ".",
     on_result: OnResult | None = None,
 ) -> Results:
-    """Run what is not there yet, and what failed before, and write the two tables.
+    """Run the replicates that are missing or failed before, and write the two tables.
 
     Args:
-        experiments: what is run.
+        experiments: all of their cells are run.
         out: NAME.parquet; see results.py for the files beside it.
         runs: seeds per cell.
         first_seed: the first of them.
@@ -87,14 +87,14 @@ def run_experiments(
     Raises:
         InvalidInput: `out` holds replicates that are not asked for, cannot be written, or joblib is absent.
         DatasetMissing: the files of an environment are not there.
-        StorageError: a worker was killed, or a part cannot be written; what is finished is kept.
+        StorageError: a worker was killed, or a part cannot be written; finished replicates are kept.
     """
     place, wanted = Place(Path(out)), tasks_of(experiments, runs=runs, first_seed=first_seed)
     if jobs == 0:
         raise InvalidInput("jobs is 0; give the number of processes, or -1 for one per processor.")
     with _alone(place):
         kept = dict(finished(place))
-        _refuse_strangers(place, kept, wanted)
+        _refuse_unknown(place, kept, wanted)
         done = {task.key for task in wanted if task.key in kept and not kept[task.key].replicate["failure"]}
         if len(done) == len(wanted):
             return Results.of(kept.values())
@@ -136,8 +136,8 @@ def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tupl
             yield from parallel(delayed(_one)(task, data, network, os.getpid()) for task in tasks)
         except BrokenProcessPool as error:
             raise StorageError(
-                "a worker process was killed, perhaps for want of memory. What is finished is kept; run the same "
-                "again, with fewer --jobs if it was the memory."
+                "a worker process was killed, perhaps for want of memory. Finished replicates are kept; run the "
+                "same again, with fewer --jobs if memory was short."
             ) from error
 
 
@@ -163,12 +163,12 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _refuse_strangers(place: Place, kept: dict[str, Played], wanted: Sequence[Task]) -> None:
-    strangers = sorted(set(kept) - {task.key for task in wanted})
-    if strangers:
+def _refuse_unknown(place: Place, kept: dict[str, Played], wanted: Sequence[Task]) -> None:
+    unknown = sorted(set(kept) - {task.key for task in wanted})
+    if unknown:
         raise InvalidInput(
-            f"{place.out} holds {len(strangers):,} replicates that this command does not ask for (the first is "
-            f"{strangers[0]}): other experiments, policies, seeds or settings, or an earlier version of surepick. "
+            f"{place.out} holds {len(unknown):,} replicates that this command does not ask for (the first is "
+            f"{unknown[0]}): other experiments, policies, seeds or settings, or an earlier version of surepick. "
             "Choose another --out, or ask for those as well."
         )
 

@@ -17,19 +17,6 @@ def feature_row(line: YahooRecord) -> Row:
     return line.user, line.displayed
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The first lines in the random order.
-
-    Args:
-        lines: those taken.
-        repeated: those passed over on the way, since an earlier one had the same features.
-    """
-
-    lines: list[YahooRecord]
-    repeated: int
-
-
 @dataclass(slots=True)
 class _Seat:
     """A row's first line so far, and the places of all the row's lines in the random order, sorted."""
@@ -67,9 +54,12 @@ class DistinctSample:
     def _first_place(self, row: Row) -> float:
         return self.seats[row].places[0]
 
-    def first(self, number: int, excluded: AbstractSet[Row] = frozenset()) -> Taken:
-        """The first `number` lines, none with an excluded row; fewer if there are not so many."""
+    def first(self, number: int, excluded: AbstractSet[Row] = frozenset()) -> tuple[list[YahooRecord], int]:
+        """The first `number` lines without an excluded row, and how many others were passed over on the way.
+
+        There are fewer lines where the log has not so many different rows.
+        """
         rows = [row for row in sorted(self.seats, key=self._first_place) if row not in excluded][:number]
         end = self._first_place(rows[-1]) if rows else -math.inf
         met = sum(place <= end for seat in self.seats.values() for place in seat.places)
-        return Taken([self.seats[row].line for row in rows], met - len(rows))
+        return [self.seats[row].line for row in rows], met - len(rows)

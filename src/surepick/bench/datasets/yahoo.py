@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick.bench.datasets.distinct_sample import DistinctSample, feature_row
 from surepick.bench.datasets.files import in_row_space
-from surepick.bench.datasets.yahoo_lines import Features, Tally, YahooLog, YahooRecord, read_lines
+from surepick.bench.datasets.yahoo_lines import Features, YahooLog, YahooRecord, counted
 from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray, record
 from surepick.core.random_streams import stream
@@ -103,23 +103,23 @@ def draw_yahoo(
     wanted = _checked_number(num_arms, num_rewarding)
     rng = stream(seed, "yahoo_r6a", num_arms)
     # as many spare ones as there are clicked arms, whose features may come again among the lines without a click
-    clicked, others, tally = DistinctSample(wanted), DistinctSample(num_arms), Tally()
-    for line in read_lines(path, strict=strict):
-        tally.add(line)
-        if isinstance(line, YahooRecord):
-            (clicked if line.clicked else others).offer(float(rng.random()), line)
-    rewarding = clicked.first(wanted)
-    taken = {feature_row(line) for line in rewarding.lines}
-    rest = others.first(num_arms - wanted, taken)
-    if len(rewarding.lines) < wanted or len(rest.lines) < num_arms - wanted:
+    clicked, others = DistinctSample(wanted), DistinctSample(num_arms)
+
+    def offer(line: YahooRecord) -> None:
+        (clicked if line.clicked else others).offer(float(rng.random()), line)
+
+    log = counted(path, strict=strict, each=offer)
+    rewarding, repeated = clicked.first(wanted)
+    rest, passed_over = others.first(num_arms - wanted, {feature_row(line) for line in rewarding})
+    if len(rewarding) < wanted or len(rest) < num_arms - wanted:
         raise InvalidInput(
-            f"{path} gives {len(rewarding.lines)} clicked and {len(rest.lines)} other lines with distinct features, of "
-            f"{tally.log.records} records; {num_arms} arms need {wanted} and {num_arms - wanted}. {tally.log.sentence} "
+            f"{path} gives {len(rewarding)} clicked and {len(rest)} other lines with distinct features, of "
+            f"{log.records} records; {num_arms} arms need {wanted} and {num_arms - wanted}. {log.sentence} "
             "Ask for fewer arms, or give more of the log."
         )
-    lines = rewarding.lines + rest.lines
+    lines = rewarding + rest
     order = rng.permutation(len(lines))
-    return YahooDraw(tuple(lines[place] for place in order), rewarding.repeated + rest.repeated, tally.log)
+    return YahooDraw(tuple(lines[place] for place in order), repeated + passed_over, log)
 
 
 def yahoo_like(

@@ -61,19 +61,6 @@ class YahooRecord:
 
 
 @record
-class SkippedLine:
-    """A line that is not a record.
-
-    Args:
-        reason: what kind of fault, for counting.
-        message: file, line and the fault in full.
-    """
-
-    reason: str
-    message: str
-
-
-@record
 class YahooLog:
     """What a log holds.
 
@@ -107,10 +94,21 @@ def yahoo_log(path: str | Path, *, strict: bool = False) -> YahooLog:
 
     Cost: one pass, constant memory.
     """
-    tally = Tally()
+    return counted(path, strict=strict)
+
+
+def counted(path: str | Path, *, strict: bool, each: Callable[[YahooRecord], None] | None = None) -> YahooLog:
+    """Read the whole log, hand over each record, and count."""
+    records, clicks, skipped = 0, 0, Counter[str]()
     for line in read_lines(path, strict=strict):
-        tally.add(line)
-    return tally.log
+        if isinstance(line, str):
+            skipped[line] += 1
+            continue
+        records += 1
+        clicks += line.clicked
+        if each is not None:
+            each(line)
+    return YahooLog(records, clicks, MappingProxyType(dict(sorted(skipped.items()))))
 
 
 def yahoo_records(path: str | Path, *, strict: bool = False) -> Iterator[YahooRecord]:
@@ -132,8 +130,8 @@ def yahoo_records(path: str | Path, *, strict: bool = False) -> Iterator[YahooRe
     return (line for line in read_lines(path, strict=strict) if isinstance(line, YahooRecord))
 
 
-def read_lines(path: str | Path, *, strict: bool) -> Iterator[YahooRecord | SkippedLine]:
-    """Every line as a record, or as the fault that it has; arguments and errors as in `yahoo_records`."""
+def read_lines(path: str | Path, *, strict: bool) -> Iterator[YahooRecord | str]:
+    """Every line as a record, or as the kind of its fault; arguments and errors as in `yahoo_records`."""
     number = 0
     article_of = lru_cache(REMEMBERED)(_article)
     pool_of = lru_cache(REMEMBERED)(partial(_pool, article_of=article_of))
@@ -143,29 +141,9 @@ def read_lines(path: str | Path, *, strict: bool) -> Iterator[YahooRecord | Skip
             try:
                 yield _record(raw.decode("latin-1"), number, pool_of)
             except _BadLineError as bad:
-                message = f"{file}, line {line}: {bad}. {REMEDY}"
                 if strict:
-                    raise InvalidInput(message) from None
-                yield SkippedLine(bad.reason, message)
-
-
-class Tally:
-    """Counts lines while they are read."""
-
-    def __init__(self) -> None:
-        self.records, self.clicks = 0, 0
-        self.skipped: Counter[str] = Counter()
-
-    def add(self, line: YahooRecord | SkippedLine) -> None:
-        if isinstance(line, SkippedLine):
-            self.skipped[line.reason] += 1
-        else:
-            self.records += 1
-            self.clicks += line.clicked
-
-    @property
-    def log(self) -> YahooLog:
-        return YahooLog(self.records, self.clicks, MappingProxyType(dict(sorted(self.skipped.items()))))
+                    raise InvalidInput(f"{file}, line {line}: {bad}. {REMEDY}") from None
+                yield bad.reason
 
 
 class _BadLineError(Exception):

@@ -1,4 +1,4 @@
-"""Numbers and sentences of a study report, for readers who know no statistics of this kind."""
+"""Numbers, names and lists as they are written in a report, for readers who know no statistics of this kind."""
 
 from __future__ import annotations
 
@@ -8,42 +8,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 MINUS = "\N{MINUS SIGN}"
-GAP = "\N{NO-BREAK SPACE}"
 MOST_DECIMALS = 9
 LARGEST_PLAIN = 1e12
 FIELD_WORDS = {"arm": "candidate", "arms": "candidates", "pull": "measurement", "pulls": "measurements"}
-VERDICTS = {  # where the study stands -> (symbol, what it is called, what it means in one sentence)
-    "certified": (
-        "\N{CHECK MARK}",
-        "certified",
-        "The answer is proved, as far as the assumptions below hold.",
-    ),
-    "heuristic": (
-        "\N{ALMOST EQUAL TO}",
-        "a good guess, not proved",
-        "The study is over, but something that the answer rests on is not backed by a proof.",
-    ),
-    "not-yet": (
-        "\N{HORIZONTAL ELLIPSIS}",
-        "not certified yet",
-        "What was measured so far does not suffice for a promise.",
-    ),
-    "budget-exhausted": (
-        "\N{HORIZONTAL ELLIPSIS}",
-        "not certified, the budget is spent",
-        "The measurements that were allowed are spent, and they do not suffice for a promise.",
-    ),
-    "closed": (
-        "\N{MULTIPLICATION SIGN}",
-        "closed early, not certified",
-        "The study was closed before its measurements sufficed for a promise.",
-    ),
-    "contradicted": (
-        "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}",
-        "the results contradict an assumption; do not rely on this",
-        "What the answer rests on does not fit what was measured.",
-    ),
-}
+MOST_ROWS = 300  # of a table
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -62,12 +30,6 @@ def number(value: float | None, digits: int = 4) -> str:
     else:
         text = f"{size:.{digits - 1}e}"
     return (MINUS if value < 0 else "") + text
-
-
-def signed(value: float | None, digits: int = 3) -> str:
-    """A number with its sign."""
-    text = number(value, digits)
-    return f"+{text}" if value is not None and value > 0 else text
 
 
 def listed(parts: Iterable[str]) -> str:
@@ -102,12 +64,10 @@ def signed_column(values: Sequence[float | None], digits: int = 4, *, unknown: s
     return [f"+{text}" if value is not None and value > 0 else text for value, text in zip(values, texts, strict=True)]
 
 
-def chance(delta: float) -> str:
-    """A probability of error as a share: "of many such studies at most 5 % name a wrong answer, in the long run"."""
-    percent = f"{Decimal(repr(delta)) * 100:f}"
-    if "." in percent:
-        percent = percent.rstrip("0").rstrip(".")
-    return f"of many such studies at most {percent}{GAP}% name a wrong answer, in the long run"
+def percent(share: float) -> str:
+    """A share in percent, with all its digits: "5", "0.0001"."""
+    text = f"{Decimal(repr(share)) * 100:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def plain(sentence: str, kept: Iterable[str] = ()) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import operator
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +15,23 @@ from surepick.certificates.document import certificate_document
 from surepick.core.arrays import FloatArray
 from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
+from surepick.reports.study import format as written
 from surepick.reports.study.active_chart import narrowing
-from surepick.reports.study.answer import answer_of
-from surepick.reports.study.assumptions import grounds
-from surepick.reports.study.comparisons_chart import intervals
+from surepick.reports.study.answer import answer_of, users_words
+from surepick.reports.study.comparisons_chart import comparisons
+from surepick.reports.study.facts import Document, facts_of, is_empty
 from surepick.reports.study.forecast_chart import Foreseen, foreseen, spending
-from surepick.reports.study.history import History, history, history_of
+from surepick.reports.study.history import EDGES, NOBODY, History, batches, history_of, time
 from surepick.reports.study.pca_chart import candidate_map
 from surepick.reports.study.pulls_chart import effort
-from surepick.reports.study.sections import Part, is_empty
-from surepick.reports.study.verdict import Document, step_word
+from surepick.reports.study.scales import arrow, place, star
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.progress import times
 from surepick.studies.study import Study
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 FORECAST_UP_TO = 1_000  # candidates; a forecast of more takes longer than the rest of the report
 TIME = re.compile(r"\d{4}-\d\d-\d\d[ \xa0]\d\d:\d\d[ \xa0]UTC")
@@ -84,7 +87,7 @@ def check_extra() -> None:
 
 
 def report_page(document: Document, *, history: History, features: FloatArray, expected: Foreseen) -> str:
-    """The report as HTML.
+    """The report as HTML: what each section draws and says, handed to the templates, which hold the words.
 
     Args:
         document: the certificate's, with ids and candidates.
@@ -92,33 +95,25 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
         features: of the candidates, shape (K, D).
         expected: the forecast, or why there is none.
     """
-    parts = _parts(document, history, features, expected)
-    environment = _environment()
-    environment.filters["dated"] = _dated
+    study = facts_of(document)
+    environment = _environment(users_words(study))
     style, script = (_stripped((TEMPLATES / name).read_text("utf-8")) for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
-        answer=answer_of(document, history),
-        step=step_word(document),
+        study=study,
         document=document,
-        parts=parts,
+        answer=answer_of(study),
+        narrowing=narrowing(study),
+        comparisons=comparisons(study),
+        effort=effort(study),
+        map=candidate_map(study, features),
+        spending=spending(study, expected),
+        expected=expected,
+        kept=history,
+        batches=batches(study, history),
         style=style,
         script=script,
         policy_of_page=f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}'",
     )
-
-
-def _parts(document: Document, kept: History, features: FloatArray, expected: Foreseen) -> Sequence[Part]:
-    """The parts that show something; why others are absent stands in the last one."""
-    pictures = (
-        narrowing(document),
-        intervals(document),
-        effort(document),
-        candidate_map(document, features),
-        spending(document, expected),
-    )
-    left_out = [sentence for part in pictures if not part.shown for sentence in part.sentences]
-    shown = [part for part in pictures if part.shown]
-    return (*shown, grounds(document, kept), history(document, kept, left_out=left_out))
 
 
 def with_candidates(document: Document, study: Study) -> Document:
@@ -149,10 +144,15 @@ def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
     return {**candidates, "fates": ["possible" if fate == "recommended" else fate for fate in candidates["fates"]]}
 
 
-def _environment() -> Environment:
+def _environment(own: list[str]) -> Environment:
+    """Templates with what they need to write numbers, names, times and places.
+
+    Args:
+        own: what users wrote, which `plain` leaves as it is.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (an extra)
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -160,9 +160,39 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {
+        "column": written.column,
+        "date": lambda seconds: _dated(time(seconds)),
+        "dated": _dated,
+        "listed": written.listed,
+        "negative": operator.neg,
+        "number": written.number,
+        "percent": written.percent,
+        "plain": lambda sentence: written.plain(sentence, own),
+        "shortened": written.shortened,
+        "signed": written.signed_column,
+        "times": times,
+    }
+    environment.globals |= {
+        "arrow": arrow,
+        "at": _places,
+        "edges": EDGES,
+        "independent": INDEPENDENT_OF_VALUE,
+        "most_rows": written.MOST_ROWS,
+        "nobody": NOBODY,
+        "star": star,
+    }
+    return environment
 
 
-def _dated(text: str) -> str:
+def _places(**given: float) -> Markup:
+    """Attributes of a mark: its places on the drawing."""
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    return Markup(" ".join(f'{name}="{place(value)}"' for name, value in given.items()))
+
+
+def _dated(text: str) -> Markup:
     """Text in which no time is broken over two lines."""
     from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, record
 from surepick.linalg.factorisations import symmetric_spectrum
-from surepick.reports.study.format import column, shortened
-from surepick.reports.study.sections import SYMBOLS, Figure, Part, absent, best_place, fate_words, fates_of, names_of
-from surepick.reports.study.svg import Drawing, Mark, Scale, mark, spread
-from surepick.reports.study.tables import MOST_ROWS, Table, row, table
-from surepick.reports.study.verdict import Document, out_word
-from surepick.studies.progress import times
+from surepick.reports.study.facts import Facts, Fate
+from surepick.reports.study.format import MOST_ROWS, column
+from surepick.reports.study.scales import Frame, diamond, spread
 
 MOST_COLUMNS = 800  # beyond, and with more candidates as well, the directions come from so many of the candidates
 TINY = 1e-9  # share of the variance below which a direction is rounding
-LEFT, RIGHT, TOP, BOTTOM = 12.0, 628.0, 74.0, 470.0
 GRID = 2.0  # marks of one kind nearer than half a unit are one
 MANY = 400  # candidates from which marks are small
+NAMED = 100  # candidates still possible up to which each mark has its name
+ROWS = {"recommended": 2.0, "possible": 1.0, "left": 0.0}  # where the features differ along one direction only
+TALL, FLAT = Frame(12.0, 628.0, 74.0, 470.0, below=36.0), Frame(12.0, 628.0, 74.0, 250.0, below=36.0)
 
 
 @record
@@ -34,31 +34,94 @@ class Plane:
     places: FloatArray
     shares: tuple[float, float]
 
+    @property
+    def flat(self) -> bool:
+        """Whether one direction says all."""
+        return self.shares[1] == 0.0
 
-def candidate_map(document: Document, features: FloatArray) -> Part:
-    """The part about who is near whom.
+
+@record
+class Map:
+    """The candidates as marks on their plane.
+
+    Args:
+        why: "plane", or the reason why there is none.
+        plane: the places.
+        dots: of the candidates that are out, as a path.
+        diamonds: (name, path) of those still possible; without a name, one path of all.
+        best: where the best one is drawn; None while there is none.
+        near: those still possible are nearer to the best one than most are; None if there are none.
+        listed: candidates in the table, the best and those still possible first.
+        written: their places along each direction.
+    """
+
+    why: Literal["plane", "no-features", "equal-features"]
+    frame: Frame | None = None
+    plane: Plane | None = None
+    small: bool = False
+    dots: str = ""
+    diamonds: tuple[tuple[str, str], ...] = ()
+    best: tuple[float, float] | None = None
+    near: bool | None = None
+    listed: tuple[int, ...] = ()
+    written: tuple[list[str], ...] = ()
+
+
+def candidate_map(study: Facts, features: FloatArray) -> Map:
+    """The candidates on the plane of their features.
 
     Args:
         features: shape (K, D), as the study has them.
     """
-    heading = "A map of the candidates"
     plane = principal_plane(features)
-    if features.shape[1] == 0:
-        return absent("There is no map: the candidates have no features, only names.")
     if plane is None:
-        return absent("There is no map: all candidates have the same features.")
-    sentence = (
-        "Candidates with similar features are near each other. The two directions are those along which the features "
-        "differ most (each feature scaled to the same spread; principal components); they hold "
-        f"{sum(plane.shares):.0%} of all differences"
-        + (", so neighbours here can still differ in what is not drawn." if sum(plane.shares) < 0.995 else ".")
+        return Map("no-features" if features.shape[1] == 0 else "equal-features")
+    fates = study.fates
+    frame = FLAT if plane.flat else TALL
+    left_to_right = plane.places[:, 0].tolist()
+    upwards = [ROWS[fate] for fate in fates] if plane.flat else plane.places[:, 1].tolist()
+    inner = Frame(frame.left + 14.0, frame.right - 14.0, frame.top + 14.0, frame.bottom - 14.0)
+    across = inner.across(*spread(left_to_right))
+    up = frame.up(-0.5, 2.5) if plane.flat else inner.up(*spread(upwards))
+    where = [(across.at(x), up.at(y)) for x, y in zip(left_to_right, upwards, strict=True)]
+    places: dict[Fate, list[int]] = {"recommended": [], "possible": [], "left": []}
+    for candidate, fate in enumerate(fates):
+        places[fate].append(candidate)
+    listed = [*places["recommended"], *places["possible"], *places["left"]][:MOST_ROWS]
+    small = len(fates) > MANY
+    return Map(
+        "plane",
+        frame=frame,
+        plane=plane,
+        small=small,
+        dots="".join(f"M{x:g} {y:g}h0" for x, y in _apart(where[candidate] for candidate in places["left"])),
+        diamonds=_diamonds(study, where, places["possible"], 3.5 if small else 6.0),
+        best=None if study.best is None else where[study.best],
+        near=_near(plane, study.best, places["possible"]),
+        listed=tuple(listed),
+        written=(column(plane.places[listed, 0].tolist()), column(plane.places[listed, 1].tolist())),
     )
-    if plane.shares[1] == 0.0:
-        sentence = (
-            "The features differ along one direction only, so candidates with similar features are near each other "
-            "from left to right; the three rows are their fates."
-        )
-    return Part("map", heading, (sentence,), (Figure(_drawing(document, plane), _table(document, plane)),))
+
+
+def _apart(where: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The places on a fine grid, each once."""
+    return list(dict.fromkeys((round(x * GRID) / GRID, round(y * GRID) / GRID) for x, y in where))
+
+
+def _diamonds(
+    study: Facts, where: list[tuple[float, float]], possible: list[int], size: float
+) -> tuple[tuple[str, str], ...]:
+    if len(possible) > NAMED:
+        return (("", "".join(diamond(x, y, size) for x, y in _apart(where[candidate] for candidate in possible))),)
+    found = zip(possible, (_apart([where[candidate]])[0] for candidate in possible), strict=True)
+    return tuple((study.names[candidate], diamond(x, y, size)) for candidate, (x, y) in found)
+
+
+def _near(plane: Plane, best: int | None, possible: list[int]) -> bool | None:
+    if best is None or not possible:
+        return None
+    distance = np.sqrt(((plane.places - plane.places[best]) ** 2).sum(axis=1))
+    return bool(np.median(distance[possible]) < np.median(distance))
 
 
 def principal_plane(features: FloatArray) -> Plane | None:
@@ -96,121 +159,3 @@ def _directions(rows: FloatArray) -> FloatArray:
     kept = spectrum.values[:2] > TINY * max(float(spectrum.values[0]), 1e-300)
     directions: FloatArray = rows.T @ spectrum.vectors[:, :2][:, kept] / np.sqrt(spectrum.values[:2][kept])
     return directions
-
-
-def _drawing(document: Document, plane: Plane) -> Drawing:
-    fates, names = document["candidates"]["fates"], names_of(document)
-    flat = plane.shares[1] == 0.0
-    heights = {"recommended": 2.0, "possible": 1.0, "left": 0.0}
-    upright = [heights[fate] for fate in fates] if flat else plane.places[:, 1].tolist()
-    bottom = 250.0 if flat else BOTTOM
-    across = Scale(*spread(plane.places[:, 0].tolist()), LEFT + 14.0, RIGHT - 14.0)
-    up = Scale(-0.5, 2.5, bottom, TOP) if flat else Scale(*spread(upright), bottom - 14.0, TOP + 14.0)
-    where = [(across.at(x), up.at(y)) for x, y in zip(plane.places[:, 0].tolist(), upright, strict=True)]
-    small = len(fates) > MANY
-    marks = [
-        mark("rect", "frame", x=LEFT, y=TOP, width=RIGHT - LEFT, height=bottom - TOP),
-        mark("path", "points left" + (" small" if small else ""), d=_dots(where, fates)),
-        mark("path", "rings possible", d=_diamonds(where, fates, 3.5 if small else 6.0)),
-    ]
-    best = best_place(document)
-    if best is not None:
-        x, y = where[best]
-        marks.append(mark("path", "fill recommended outlined", d=_star(x, y, 13.0)))
-        end = x > 320.0
-        name = shortened(names[best], 24)
-        marks.append(
-            mark(
-                "text",
-                "label halo",
-                name,
-                x=x + (-18.0 if end else 18.0),
-                y=y + 5.0,
-                text_anchor="end" if end else "start",
-            )
-        )
-    marks += _legend(document)
-    name = f"first direction ({plane.shares[0]:.0%} of the differences)"
-    marks.append(mark("text", "axis", name, x=320.0, y=bottom + 24.0, text_anchor="middle"))
-    if not flat:
-        marks.append(mark("text", "axis", f"upwards: second direction ({plane.shares[1]:.0%})", x=LEFT, y=TOP - 10.0))
-    finding = _finding(document, plane, best)
-    return Drawing("chart-map", "The candidates by their features", finding, bottom + 36.0, tuple(marks))
-
-
-def _finding(document: Document, plane: Plane, best: int | None) -> str:
-    fates = document["candidates"]["fates"]
-    possible = [place for place, fate in enumerate(fates) if fate == "possible"]
-    if best is None:
-        return f"{times(len(fates), 'candidate')}; none is recommended yet."
-    if not possible:
-        return (
-            f"All other {times(len(fates) - 1, 'candidate')} are {out_word(document)}."
-            if len(fates) > 1
-            else "The only one."
-        )
-    distance = np.sqrt(((plane.places - plane.places[best]) ** 2).sum(axis=1))
-    near, usual = float(np.median(distance[possible])), float(np.median(distance))
-    side = "nearer to it than most" if near < usual else "not nearer to it than others"
-    best_word = fates_of(document)["recommended"]
-    others = f"{times(len(possible), 'candidate')} still possible besides the one that is {best_word}"
-    return f"{others}, on the whole {side}."
-
-
-def _legend(document: Document) -> list[Mark]:
-    fates, words = document["candidates"]["fates"], fates_of(document)
-    marks: list[Mark] = [mark("path", "fill recommended", d=_star(14.0, 18.0, 11.0))]
-    marks.append(mark("text", "tick", words["recommended"], x=30.0, y=23.0))
-    if possible := fates.count("possible"):
-        marks.append(mark("path", "rings possible", d=_diamond(222.0, 18.0, 6.0)))
-        marks.append(mark("text", "tick", f"still possible {possible:,}", x=236.0, y=23.0))
-    if out := fates.count("left"):
-        marks.append(mark("path", "points left", d="M456 18h0"))
-        marks.append(mark("text", "tick", f"{out_word(document)} {out:,}", x=468.0, y=23.0))
-    return marks
-
-
-def _dots(where: list[tuple[float, float]], fates: list[str]) -> str:
-    kept = dict.fromkeys(
-        (round(x * GRID) / GRID, round(y * GRID) / GRID)
-        for (x, y), fate in zip(where, fates, strict=True)
-        if fate == "left"
-    )
-    return "".join(f"M{x:g} {y:g}h0" for x, y in kept)
-
-
-def _diamonds(where: list[tuple[float, float]], fates: list[str], size: float) -> str:
-    kept = dict.fromkeys(
-        (round(x * GRID) / GRID, round(y * GRID) / GRID)
-        for (x, y), fate in zip(where, fates, strict=True)
-        if fate == "possible"
-    )
-    return "".join(_diamond(x, y, size) for x, y in kept)
-
-
-def _diamond(x: float, y: float, size: float) -> str:
-    return f"M{x - size:g} {y:g}l{size:g} {-size:g} {size:g} {size:g} {-size:g} {size:g}z"
-
-
-def _star(x: float, y: float, size: float) -> str:
-    corners = []
-    for corner in range(10):
-        radius = size if corner % 2 == 0 else 0.42 * size
-        angle = math.pi * (corner / 5.0 - 0.5)
-        corners.append(f"{x + radius * math.cos(angle):.1f} {y + radius * math.sin(angle):.1f}")
-    return f"M{'L'.join(corners)}Z"
-
-
-def _table(document: Document, plane: Plane) -> Table:
-    fates, names = document["candidates"]["fates"], names_of(document)
-    words, rank = fate_words(document), {"recommended": 0, "possible": 1, "left": 2}
-    order = sorted(range(len(fates)), key=lambda candidate: (rank[fates[candidate]], candidate))
-    chosen = order[:MOST_ROWS]
-    written = [column(plane.places[chosen, direction].tolist()) for direction in (0, 1)]
-    rows = [
-        row(names[candidate], words[candidate], first, second)
-        for candidate, first, second in zip(chosen, *written, strict=True)
-    ]
-    headers = ("candidate", "fate", "first direction", "second direction")
-    caption = f"Places on the map ({SYMBOLS['recommended']} first, then those still possible)"
-    return table(caption, headers, rows, total=len(order), words=(0, 1))

@@ -2,166 +2,82 @@
 
 from __future__ import annotations
 
-from surepick.policies.base import current_name
-from surepick.reports.study.format import column, shortened
-from surepick.reports.study.sections import (
-    SYMBOLS,
-    Figure,
-    Part,
-    absent,
-    beside_names,
-    best_place,
-    fate_words,
-    names_of,
-)
-from surepick.reports.study.svg import (
-    WIDTH,
-    Drawing,
-    Scale,
-    across_axis,
-    beside,
-    bins,
-    mark,
-    name_mark,
-    row_names,
-    upright_axis,
-)
-from surepick.reports.study.tables import MOST_ROWS, Table, row, table
-from surepick.reports.study.verdict import Document, uses_features
-from surepick.studies.progress import times
+from surepick.core.arrays import record
+from surepick.reports.study.facts import Facts
+from surepick.reports.study.format import MOST_ROWS
+from surepick.reports.study.scales import Frame, Histogram, Rows, Scale, histogram, rows_of
 
 SHOWN = 20
-RIGHT, TOP, STEP = 548.0, 30.0, 26.0
+MOST_COLUMNS = 36
 WIDE_RATIO = 50  # most over least from which the axis counts factors
-MOST_BINS = 36
-LEAST_SHARE = 0.01
+FRAME = Frame(78.0, 620.0, 34.0, 190.0)
 
 
-def effort(document: Document) -> Part:
-    """The part about measurements per candidate."""
-    heading = "Where the measurements went"
-    pulls = document["candidates"]["pulls"]
-    total = sum(pulls)
+@record
+class Effort:
+    """How often candidates were measured.
+
+    Args:
+        shown: those with a row, the most measured first; then the best, if it is not among them.
+        most: how many of these are there because they were measured most.
+        rows: where the rows lie.
+        across: of their measurements.
+        spread: of all candidates that were measured; None where all of them have a row.
+        listed: those in the table.
+        measured: how many were measured at all.
+        least: fewest measurements of those that were measured.
+        middle: the median of the measurements of a candidate.
+        few: how many candidates `share` speaks of, the most measured ones.
+        share: of all measurements that these took.
+    """
+
+    shown: tuple[int, ...]
+    most: int
+    rows: Rows
+    across: Scale
+    spread: Histogram | None
+    listed: tuple[int, ...]
+    measured: int
+    least: int
+    middle: int
+    few: int
+    share: float
+
+
+def effort(study: Facts) -> Effort | None:
+    """How often candidates were measured; None if none was."""
+    pulls: list[int] = study.document["candidates"]["pulls"]
+    total, measured = sum(pulls), sum(count > 0 for count in pulls)
     if total == 0:
-        return absent()
+        return None
     order = sorted(range(len(pulls)), key=lambda candidate: (-pulls[candidate], candidate))
-    shown = [candidate for candidate in order[:SHOWN] if pulls[candidate] > 0]
-    best = best_place(document)
-    if best is not None and best not in shown:
-        shown.append(best)
-    figures = [Figure(_bars(document, shown), _table(document, order))]
-    if len(pulls) > SHOWN:
-        figures.append(Figure(_spread(pulls)))
-    return Part("effort", heading, (_sentence(document, pulls, order, total),), tuple(figures))
-
-
-def _sentence(document: Document, pulls: list[int], order: list[int], total: int) -> str:
-    middle = pulls[order[len(order) // 2]]
-    never = sum(count == 0 for count in pulls)
+    shown = order[: min(SHOWN, measured)]
+    most = len(shown)
+    listed = order[:MOST_ROWS]
+    if study.best is not None:
+        shown += [study.best] * (study.best not in shown)
+        listed = listed if study.best in listed else [*listed[:-1], study.best]
+    rows = rows_of([study.names[candidate] for candidate in shown], right=548.0, top=30.0)
     few = min(10, max(1, len(order) // 4))
-    share = sum(pulls[candidate] for candidate in order[:few]) / total
-    who = "The most measured candidate" if few == 1 else f"The {few} most measured candidates"
-    part = f"{share:.0%}" if share >= LEAST_SHARE else f"less than {LEAST_SHARE:.0%}"
-    text = f"{_rule(document, pulls)} {who} took {part} of all {total:,} measurements."
-    if middle:
-        text += f" Half of the candidates were measured at most {times(middle, 'time')}."
-    if never:
-        text += f" {never:,} {'was' if never == 1 else 'were'} never measured."
-    return text
+    return Effort(
+        shown=tuple(shown),
+        most=most,
+        rows=rows,
+        across=rows.frame.across(0.0, float(max(pulls)), whole=True),
+        spread=_spread(pulls) if len(pulls) > SHOWN else None,
+        listed=tuple(listed),
+        measured=measured,
+        least=min(count for count in pulls if count > 0),
+        middle=pulls[order[len(order) // 2]],
+        few=few,
+        share=sum(pulls[candidate] for candidate in order[:few]) / total,
+    )
 
 
-def _rule(document: Document, pulls: list[int]) -> str:
-    """Why some candidates were measured more often than others."""
-    if min(pulls) == max(pulls):
-        return "All candidates were measured equally often."
-    if uses_features(document):
-        return (
-            "Measurements go to the candidates that are most informative about those still in question; with shared "
-            "features these need not be good ones."
-        )
-    if current_name(document["algorithm"]) == "sequential-halving":
-        return "Candidates that stay longer are measured more; in one round all that are left equally often."
-    return "Candidates that stay in question are measured most; those that are clearly worse, seldom."
-
-
-def _bars(document: Document, shown: list[int]) -> Drawing:
-    pulls, names, fates = (document["candidates"]["pulls"], names_of(document), document["candidates"]["fates"])
-    called = row_names([names[candidate] for candidate in shown])
-    left = beside(called)
-    across = Scale(0.0, float(max(pulls)), left, RIGHT, whole=True)
-    bottom = TOP + STEP * len(shown)
-    marks = across_axis(across, top=TOP, bottom=bottom, name="measurements of the candidate", most=3)
-    marks.append(mark("text", "axis", "candidate", x=0.0, y=TOP - 12.0))
-    for place, candidate in enumerate(shown):
-        y, fate = TOP + STEP * place, fates[candidate]
-        long = max(across.at(pulls[candidate]) - left, 0.0)
-        marks += [
-            name_mark(SYMBOLS[fate], called[place], names[candidate], y + 18.0),
-            mark("rect", f"fill {fate}", x=left, y=y + 5.0, width=long, height=STEP - 10.0),
-            mark("text", "tick", f"{pulls[candidate]:,}", x=float(WIDTH), y=y + 18.0, text_anchor="end"),
-        ]
-    first = shown[0]
-    finding = f"The most measured candidate is {shortened(names[first], 60)}, {times(pulls[first], 'time')}."
-    most = [candidate for candidate in shown[:SHOWN] if pulls[candidate] > 0]
-    title = "The candidates that were measured"
-    if sum(count > 0 for count in pulls) > len(most):
-        title = f"The {len(most)} most measured candidates"
-    if len(shown) > len(most):
-        title += f", and {shortened(names[shown[-1]], 40)}"
-    return Drawing("chart-effort", title, finding, bottom + 56.0, tuple(marks), beside_names(document))
-
-
-def _spread(pulls: list[int]) -> Drawing:
+def _spread(pulls: list[int]) -> Histogram:
     measured = [float(count) for count in pulls if count > 0]
     low, high = min(measured), max(measured)
-    factors = high > WIDE_RATIO * low
-    if factors:
-        across, columns = Scale(low, high, 78.0, 620.0, logarithmic=True), MOST_BINS
-    else:
-        columns = int(high - low) + 1
-        across = Scale(low - 0.5, high + 0.5, 78.0, 620.0, whole=True)
-        columns = columns if columns <= MOST_BINS else MOST_BINS
-    parts = bins(measured, across, columns)
-    top, bottom = 34.0, 190.0
-    up = Scale(0.0, float(max(part.count for part in parts)), bottom, top, whole=True)
-    name = "times measured" + (" (each line: ten times as often)" if factors else "")
-    marks = [
-        *across_axis(across, top=top, bottom=bottom, name=name, most=5),
-        *upright_axis(up, left=78.0, right=620.0, name="candidates", most=3),
-    ]
-    width = (across.end - across.start) / len(parts)
-    for place, part in enumerate(parts):
-        if part.count:
-            y = min(up.at(part.count), bottom - 1.5)
-            x = across.start + width * place
-            marks.append(mark("rect", "fill left", x=x + 0.5, y=y, width=width - 1.0, height=bottom - y))
-    finding = f"From {min(measured):,.0f} to {times(int(max(measured)), 'time')}."
-    if len(measured) < len(pulls):
-        finding += f" The {len(pulls) - len(measured):,} that were never measured are not drawn."
-    title = "How often candidates were measured, all of them"
-    return Drawing("chart-effort-all", title, finding, bottom + 56.0, tuple(marks))
-
-
-def _table(document: Document, order: list[int]) -> Table:
-    found, names = document["candidates"], names_of(document)
-    words = fate_words(document)
-    best = best_place(document)
-    chosen = order[:MOST_ROWS]
-    if best is not None and best not in chosen:
-        chosen[-1] = best
-    means = column([found["means"][candidate] for candidate in chosen], unknown="not measured")
-    rows = [
-        row(
-            names[candidate],
-            words[candidate],
-            f"{found['pulls'][candidate]:,}",
-            mean,
-            candidate=candidate,
-            pulls=found["pulls"][candidate],
-            mean=found["means"][candidate],
-        )
-        for candidate, mean in zip(chosen, means, strict=True)
-    ]
-    caption = "Measurements of each candidate, the most measured first (few measurements make an uncertain average)"
-    headers = ("candidate", "fate", "measurements", "average of them")
-    return table(caption, headers, rows, total=len(order), words=(0, 1))
+    if high > WIDE_RATIO * low:
+        return histogram(measured, FRAME, FRAME.across(low, high, logarithmic=True), MOST_COLUMNS)
+    across = FRAME.across(low - 0.5, high + 0.5, whole=True)
+    return histogram(measured, FRAME, across, min(int(high - low) + 1, MOST_COLUMNS))

@@ -1,0 +1,126 @@
+"""What every section of a report needs to know of its study, read once from the certificate. No sentence is here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from surepick.core.arrays import record
+from surepick.policies.base import current_name
+
+Document = dict[str, Any]  # the certificate's and what the policy says of itself (`traits`): plain JSON data
+Fate = Literal["recommended", "possible", "left"]
+PROVED = {"certified", "heuristic"}  # verdicts with which a candidate is recommended
+NETWORKS = {"neural-embedding", "certified-neural"}
+CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0-9.e+-]+|All others were ruled out)\.$")
+
+
+@record
+class Facts:
+    """A study as the sections of its report see it.
+
+    Args:
+        document: the certificate with ids, candidates and traits.
+        standing: the certificate's verdict, or what matters more: "contradicted" by the results, or "closed" early.
+        alarms: what the checks of the assumptions found, each once.
+        looks: the closed batches, in order, each with its round.
+        names: of the candidates.
+        fates: of the candidates.
+        best: position of the recommended candidate, or of the best so far; None while nothing is known.
+        widest: the largest difference of two candidates that was possible before any measurement.
+    """
+
+    document: Document
+    standing: str
+    alarms: tuple[str, ...]
+    looks: tuple[dict[str, Any], ...]
+    names: tuple[str, ...]
+    fates: tuple[Fate, ...]
+    best: int | None
+    widest: float
+
+    @property
+    def algorithm(self) -> str:
+        """Its name, also where the certificate has an earlier one."""
+        return current_name(self.document["algorithm"])
+
+    @property
+    def proved(self) -> bool:
+        """Whether the verdict recommends a candidate."""
+        return self.document["verdict"] in PROVED
+
+    @property
+    def empty(self) -> bool:
+        """Whether no measurement speaks for a candidate yet."""
+        return is_empty(self.document)
+
+    @property
+    def uses_features(self) -> bool:
+        """Whether a result of one candidate says something of others."""
+        return bool(self.document["traits"]["uses_features"])
+
+    @property
+    def tests_one(self) -> bool:
+        """Whether the algorithm tests one candidate against all others."""
+        return bool(self.document["traits"]["certifies"] == "candidate")
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the algorithm recommends by a rule that proves nothing."""
+        return bool(self.document["traits"]["certifies"] == "nothing")
+
+    @property
+    def unproved(self) -> bool:
+        """Whether what the algorithm says of candidates is no more than its rule."""
+        if self.document["verdict"] == "certified":
+            return False
+        return self.standing in {"heuristic", "contradicted"} or self.guesses
+
+    @property
+    def step(self) -> Literal["batch", "round"]:
+        """What one step of the study is called: a round that is one batch is a batch."""
+        return "batch" if len(self.looks) == len(self.document["rounds"]) else "round"
+
+    def bounds(self, gap: float | None) -> bool:
+        """Whether a bound on a difference of two candidates is smaller than the rewards allow anyway."""
+        return gap is not None and gap < self.widest
+
+
+def facts_of(document: Document) -> Facts:
+    """Read what the sections need from the certificate with its candidates."""
+    number_of, ids = document["arms"]["number"], document["arms"]["ids"]
+    alarms = tuple(dict.fromkeys(alarm for entry in document["rounds"] for alarm in entry["alarms"]))
+    standing: str = document["verdict"]
+    if standing != "certified" and alarms:
+        standing = "contradicted"
+    elif standing == "not-yet" and document["ended"] is not None:
+        standing = "closed"
+    fates = tuple(document["candidates"]["fates"])
+    return Facts(
+        document=document,
+        standing=standing,
+        alarms=alarms,
+        looks=tuple(look | {"round": entry["round"]} for entry in document["rounds"] for look in entry["looks"]),
+        names=tuple(map(str, range(number_of))) if ids is None else tuple(ids),
+        fates=fates,
+        best=fates.index("recommended") if "recommended" in fates else None,
+        widest=_widest(document),
+    )
+
+
+def is_empty(document: Document) -> bool:
+    """Whether nothing was measured that could speak for a candidate."""
+    return document["pulls"] == 0 and document["verdict"] not in PROVED
+
+
+def _widest(document: Document) -> float:
+    policy = document["policy"] or {}
+    kind, _, rest = str(policy.get("noise", "")).partition(":")
+    known = [float("inf")]
+    if kind == "bernoulli":
+        known.append(1.0)
+    if kind == "bounded":
+        low, _, high = rest.partition(":")
+        known.append(float(high) - float(low))
+    declared = policy.get("gap_bound")
+    return min(*known, float("inf") if declared is None else float(declared))

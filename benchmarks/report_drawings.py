@@ -35,7 +35,10 @@ def finished_study() -> sp.Study:
     """A study of 200 candidates with six features, judged so often that some bars are long and some short."""
     features = stream(0, "drawings", "features").normal(size=(NUM_ARMS, 6))
     arms = sp.Arms(features, [f"candidate-{place:03d}" for place in range(NUM_ARMS)])
-    study = sp.Study(arms, sp.make_policy("certified-linear", arms, epsilon=0.5, delta=0.05, noise=sp.SubGaussian(1.0), norm_bound=2.0))
+    study = sp.Study(
+        arms,
+        sp.make_policy("certified-linear", arms, epsilon=0.5, delta=0.05, noise=sp.SubGaussian(1.0), norm_bound=2.0),
+    )
     means, rng = features @ [1.0, -0.5, 0.2, 0.0, 0.0, 0.0], stream(0, "drawings", "noise")
     for _ in range(3):
         plan = study.ask()
@@ -47,7 +50,9 @@ def finished_study() -> sp.Study:
 def bars_of(document: dict) -> list[dict]:
     """The 30 candidates that are hardest to rule out: name, fate, where the bar starts and ends."""
     found, fates = document["intervals"], document["candidates"]["fates"]
-    known = [place for place, margin in enumerate(found["margins"]) if margin is not None]
+    known = [
+        place for place, margin in enumerate(found["margins"]) if margin is not None and fates[place] != "recommended"
+    ]
     hardest = sorted(known, key=lambda place: found["margins"][place])[:30]
     return [
         {
@@ -195,10 +200,10 @@ def main() -> None:
         seconds = time.perf_counter() - began
         both = head + bars + plane
         (given.out / f"{way}.html").write_text(f"<!DOCTYPE html><html lang=en>{style}<body>{both}</html>", "utf-8")
+        labels = [len(re.findall("aria-label=|<title>", chart)) for chart in (bars, plane)]
         print(
             f"{way:12} bytes {len(both.encode()):>9,}  compressed {len(gzip.compress(both.encode())):>8,}  "
-            f"labelled marks {len(re.findall('aria-label=|<title>', bars)):>3} {len(re.findall('aria-label=|<title>', plane)):>4}  "
-            f"scripts {both.count('<script'):>2}  style attributes {both.count(' style='):>5}  "
+            f"labels {labels}  scripts {both.count('<script'):>2}  style attributes {both.count(' style='):>5}  "
             f"fixed colours {len(re.findall('#[0-9a-f]{6}', bars + plane)):>4}  {seconds:.3f} s  lines {lines}"
         )
 

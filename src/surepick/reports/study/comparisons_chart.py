@@ -11,6 +11,7 @@ from surepick.reports.study.facts import Facts
 from surepick.reports.study.scales import Frame, Histogram, Rows, Scale, histogram, rows_of, spread
 
 SHOWN = 30
+RIGHT = 540.0  # where the rows end; the numbers stand beyond
 COLUMNS = ("plans", "witnesses", "leads", "widths", "margins", "allowed")  # of the certificate, in the order of `Bound`
 FARTHEST = 5.0  # times the upper quartile: bars that end beyond are cut, so that the others can be read
 FRAME = Frame(78.0, 620.0, 34.0, 170.0)  # of the distribution
@@ -111,7 +112,7 @@ def comparisons(study: Facts) -> Comparisons | None:
         return Comparisons("nothing-known")
     shown = known[:SHOWN]
     limits = sorted({bound.allowed for bound in shown})
-    rows = rows_of([study.names[bound.candidate] for bound in shown], right=540.0, top=62.0)
+    rows = rows_of([study.names[bound.candidate] for bound in shown], right=RIGHT, top=62.0)
     only = _only_witness(known)
     margins = [bound.margin for bound in known]
     last = margins[math.ceil(0.98 * len(margins)) - 1]

@@ -38,7 +38,7 @@ def study_of(name: str, num_arms: int, most_plans: int) -> sp.Study:
         if plan is None:
             break
         seen = world.pull(plan.counts, stream(0, "certificates", number))
-        study.tell_sums(seen.counts, seen.sums, seen.squares)
+        study.tell_totals(study.ids, seen.counts, seen.sums, seen.squares)
     return study
 
 

@@ -129,7 +129,7 @@ def played(num_arms: int, *, seed: int, file: Path | None, document: Path | None
     while clock.total < limit and (plan := clock.timed("ask", study.ask)) is not None:
         counts, drawn = plan.counts, stream(seed, "rewards", rounds)
         seen = clock.timed("pull", lambda counts=counts, drawn=drawn: world.pull(counts, drawn))
-        clock.timed("tell", lambda seen=seen: study.tell_sums(seen.counts, seen.sums, seen.squares))
+        clock.timed("tell", lambda seen=seen: study.tell_totals(study.ids, seen.counts, seen.sums, seen.squares))
         rounds, pulls = rounds + 1, pulls + plan.total
         measured = f"{plan.total:,} pulls of {np.count_nonzero(counts):,} candidates, {pulls:,} in all"
         print(f"K = {num_arms:,}, round {rounds}: {measured}, {clock.total:.1f} s", file=sys.stderr, flush=True)

@@ -44,7 +44,7 @@ def run(directory: str | Path, *, epsilon: float = 0.05, seed: int = 0) -> sp.St
     study = sp.Study(recorded.arms, policy)
     while (plan := study.ask()) is not None:
         scores = ask_models(plan, recorded, rng)
-        study.tell_sums(scores.counts, scores.sums, scores.squares)  # the squares show how much each model varies
+        study.tell_totals(study.ids, scores.counts, scores.sums, scores.squares)  # squares: how much models vary
         judged = study.trace[-1]
         print(f"{judged.total_pulls:5,} questions asked, models that may be the best: {len(judged.active)}")
     return study

@@ -44,7 +44,7 @@ def make_samples(recipes: list[str], losses: dict[str, list[float]], rng: np.ran
 
 def days(study: sp.Study) -> Iterator[sp.Plan]:
     """What to make each day, until no more samples are needed."""
-    while (batch := study.ask(max_pulls=SAMPLES_A_DAY, worker="machine")) is not None:
+    while (batch := study.lease(max_pulls=SAMPLES_A_DAY, worker="machine")) is not None:
         yield batch
 
 

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from surepick.policies.registry import make_policy, paper_settings, policy_names
     from surepick.simulation import Run, simulate
     from surepick.studies import Study
+    from surepick.studies.batch import Batch
+    from surepick.studies.closed_loop import Result, find_best
     from surepick.studies.registration import registration_code
     from surepick.tables import read_arms
     from surepick.tuning.kernel import choose_kernel
@@ -129,6 +131,8 @@ HOMES = {  # module -> public names in it: resolved on first use, so that a comm
     "surepick.core.plan": ("Plan",),
     "surepick.core.step": ("RoundRecord", "Step"),
     "surepick.studies": ("Study",),
+    "surepick.studies.batch": ("Batch",),
+    "surepick.studies.closed_loop": ("Result", "find_best"),
     "surepick.certificates.document": ("write_certificate",),
     "surepick.studies.registration": ("registration_code",),
     "surepick.certificates.signature": ("sign_certificate",),
@@ -171,6 +175,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Allocation",
     "Arms",
+    "Batch",
     "Bernoulli",
     "Bounded",
     "Certificate",
@@ -200,6 +205,7 @@ __all__ = [
     "PolynomialKernel",
     "Problem",
     "ProductExpansion",
+    "Result",
     "RoundRecord",
     "Run",
     "SineExpansion",
@@ -214,6 +220,7 @@ __all__ = [
     "design_value",
     "effective_dimension",
     "environments",
+    "find_best",
     "forecast",
     "from_json",
     "make_policy",

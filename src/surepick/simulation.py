@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from surepick.core.arrays import record
 from surepick.core.certificate import Certificate
-from surepick.core.plan import Plan
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.environments import Environment
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies import Study
+from surepick.studies.batch import Batch
+from surepick.studies.closed_loop import until_stopped
 
 
 @record
@@ -54,7 +54,7 @@ def simulate(
     *,
     seed: int = 0,
     max_pulls: int = 10_000_000,
-    on_plan: Callable[[Plan, Study], None] | None = None,
+    on_plan: Callable[[Batch, Study], None] | None = None,
 ) -> Run:
     """Run a study on simulated rewards until the policy stops by itself or the budget ends.
 
@@ -79,27 +79,17 @@ def simulate(
         )
     started = time.perf_counter()
     study = Study(environment.arms, policy, minimize=environment.minimize)
-    pulls, number, exhausted = 0, 0, False
-    while (plan := study.ask()) is not None:
-        if pulls + plan.total > max_pulls:
-            exhausted = True
-            break
-        if on_plan is not None:
-            on_plan(plan, study)
-        seen = environment.pull(plan.counts, stream(seed, "rewards", number))
-        study.tell_sums(seen.counts, seen.sums, seen.squares)
-        pulls, number = pulls + plan.total, number + 1
-    answer = study.certificate()
-    if exhausted:
-        answer = replace(
-            answer,
-            verdict="budget-exhausted",
-            reason=f"The next plan would have passed the budget of {max_pulls:,} pulls. {answer.reason}",
-        )
+
+    def pull(batch: Batch) -> None:
+        seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
+        study.tell_totals(batch, seen.counts, seen.sums, seen.squares)
+
+    answer = until_stopped(study, pull, max_pulls=max_pulls, on_batch=on_plan).certificate
+    exhausted = answer.verdict == "budget-exhausted"
     return Run(
         best_arm=answer.best_arm,
         arm=answer.arm,
-        pulls=pulls,
+        pulls=answer.pulls,
         success=not exhausted and environment.is_epsilon_best(answer.arm, policy.problem.epsilon),
         oracle_pulls=oracle_pulls(study.trace, environment, policy) if policy.traits.eliminates else None,
         verdict=answer.verdict,

@@ -194,7 +194,7 @@ def test_a_margin_keeps_its_sign_and_what_is_allowed_is_exact_however_large_the_
     )
     study = sp.Study(arms, policy)
     while (plan := study.ask()) is not None:
-        study.tell_sums(plan.counts, plan.counts * (1e6 + MEANS))
+        study.tell_totals(study.ids, plan.counts, plan.counts * (1e6 + MEANS))
     document = certificate_document(study)
     assert verify_certificate(document).holds
     for name in ("allowed", "margins"):
@@ -311,7 +311,7 @@ def test_a_doubtful_reason_and_totals_without_squares():
     study = study_of("certified-independent", most=1)
     plan = study.ask()
     counts = np.maximum(plan.counts - 1, 0)
-    study.tell_sums(counts, 0.5 * counts)
+    study.tell_totals(study.ids, counts, 0.5 * counts)
     study.abandon("it looked good")
     carried_out(study)
     assert certificate_document(study)["rounds"][1]["looks"][0]["told"]["squares"] is None
@@ -352,7 +352,7 @@ def test_a_noise_that_was_measured_first(tmp_path):
     arms = sp.Arms(ids=["a", "b", "c"])
     study = sp.Study(arms, sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=noise))
     plan = study.ask()
-    study.tell_sums(plan.counts, 1.0 * plan.counts, 2.0 * plan.counts)
+    study.tell_totals(study.ids, plan.counts, 1.0 * plan.counts, 2.0 * plan.counts)
     carried_out(study)
 
 
@@ -378,7 +378,7 @@ def test_a_policy_without_a_name_must_be_given():
     assert policy.spec is None
     study = sp.Study(arms, policy)
     plan = study.ask()
-    study.tell_sums(plan.counts, plan.counts * MEANS)
+    study.tell_totals(study.ids, plan.counts, plan.counts * MEANS)
     document = certificate_document(study)
     assert "without a name" in str(verify_certificate(document))
     assert verify_certificate(document, policy=policy).holds
@@ -428,7 +428,7 @@ def uneven() -> sp.Study:
     )
     study = sp.Study(arms, policy)
     while (plan := study.ask()) is not None:
-        study.tell_sums(plan.counts, plan.counts * means + np.sqrt(plan.counts) * rng.normal(0.0, 0.3, 30))
+        study.tell_totals(study.ids, plan.counts, plan.counts * means + np.sqrt(plan.counts) * rng.normal(0.0, 0.3, 30))
     assert study.certificate().verdict == "certified"
     return study
 
@@ -497,7 +497,7 @@ def test_a_thousand_candidates_are_verified_in_seconds(name):
         if (plan := study.ask()) is None:
             break
         seen = world.pull(plan.counts, stream(0, "thousand", number))
-        study.tell_sums(seen.counts, seen.sums, seen.squares)
+        study.tell_totals(study.ids, seen.counts, seen.sums, seen.squares)
     document = certificate_document(study)
     started = time.perf_counter()
     assert verify_certificate(document).holds
@@ -526,7 +526,7 @@ def test_plans_that_were_asked_for_elsewhere_are_not_said_to_be_reproduced():
     counts = first.counts + 1
     study.log._plans[-1] = replace(study.log._plans[-1], plan=replace(study.log._plans[-1].plan, counts=counts))
     study = sp.Study(study.arms, study.policy, log=study.log)
-    study.tell_sums(counts, counts * 0.5, counts * 0.5)
+    study.tell_totals(study.ids, counts, counts * 0.5, counts * 0.5)
     document = certificate_document(study)
     assert document["reproduced"] == 1
     result = verify_certificate(document)
@@ -581,7 +581,9 @@ def test_the_certificate_of_a_durable_study(tmp_path):
     policy = sp.make_policy("certified-independent", arms, epsilon=0.5, delta=0.2, noise=sp.Bernoulli())
     study = sp.create_study(url, "coins", arms, policy)
     while (plan := study.ask()) is not None:
-        study.tell_sums(plan.counts, plan.counts * np.array([0.0, 1.0]), plan.counts * np.array([0.0, 1.0]))
+        study.tell_totals(
+            study.ids, plan.counts, plan.counts * np.array([0.0, 1.0]), plan.counts * np.array([0.0, 1.0])
+        )
     file = tmp_path / "c.json"
     result = cli("certificate", url, "coins", "--out", str(file))
     assert result.exit_code == 0

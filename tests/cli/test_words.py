@@ -124,7 +124,7 @@ def clicks(pulls: int) -> sp.Study:
     study = sp.Study(arms, sp.make_policy("lucb", arms, epsilon=0.01, delta=0.05, noise="bernoulli"))
     while len(study.trace) < pulls:
         plan = study.ask()
-        study.tell_sums(plan.counts, plan.counts * [0.0, 1.0, 0.0])
+        study.tell_totals(study.ids, plan.counts, plan.counts * [0.0, 1.0, 0.0])
     return study
 
 

@@ -40,7 +40,7 @@ def told(name: str, *, minimize: bool = False) -> sp.Study:
     number = 0
     while (plan := study.ask()) is not None and number < MOST_PLANS:
         seen = noisy(plan.counts, number)
-        study.tell_sums(seen.counts, -seen.sums if minimize else seen.sums, seen.squares)
+        study.tell_totals(study.ids, seen.counts, -seen.sums if minimize else seen.sums, seen.squares)
         number += 1
     return study
 

@@ -90,7 +90,7 @@ import surepick as sp
 arms = sp.Arms([[0.0], [0.5], [1.0]])
 study = sp.Study(arms, sp.make_policy("uniform-sampling", arms, epsilon=0.5, delta=0.1, noise=sp.SubGaussian(0.1)))
 while (plan := study.ask()) is not None:
-    study.tell_sums(plan.counts, plan.counts * np.array([0.0, 0.5, 2.0]))
+    study.tell_totals(plan, plan.counts, plan.counts * np.array([0.0, 0.5, 2.0]))
 sp.write_report(study, "report.html", forecast_up_to=0)
 """
 

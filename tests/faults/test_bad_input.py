@@ -344,25 +344,29 @@ def test_rewards_outside_what_was_declared(noise, reward):
 @pytest.mark.parametrize("total", [1.5, -0.5])
 def test_totals_outside_what_was_declared(noise, total):
     study = open_study(noise=noise)
-    refused(lambda: study.tell_sums([1, 1, 1], [0.0, 0.0, total]), "the totals of 1 arms are outside", "arm 'c'")
+    refused(
+        lambda: study.tell_totals(study.ids, [1, 1, 1], [0.0, 0.0, total]),
+        "the totals of 1 arms are outside",
+        "arm 'c'",
+    )
     assert study.missing.tolist() == [1, 1, 1]
 
 
 def test_the_ends_of_the_range_are_inside():
     study = open_study(noise=sp.Bounded(0.1, 0.3))
     study.tell(["a", "b"], [0.1, 0.3])
-    study.tell_sums([0, 0, 3], [0.0, 0.0, 0.1 + 0.1 + 0.1])
+    study.tell_totals(study.ids, [0, 0, 3], [0.0, 0.0, 0.1 + 0.1 + 0.1])
     assert study.trace[0].pulls == 5
 
 
 def test_rewards_of_arms_that_were_not_asked():
     study = sp.Study(ARMS, make(noise=sp.Bernoulli(), epsilon=0.01))
     while (plan := study.ask()).counts[1] > 0:
-        study.tell_sums(plan.counts, plan.counts * [1.0, 0.0, 1.0])  # b is ruled out, a and c are alike
+        study.tell_totals(study.ids, plan.counts, plan.counts * [1.0, 0.0, 1.0])  # b is ruled out, a and c are alike
     assert plan.counts[0] > 0
     before = study.missing
     refused(lambda: study.tell(["a", "b"], [1.0, 1.0]), "1 results", "did not ask for", "'b'")
-    refused(lambda: study.tell_sums([0, 1, 0], [0.0, 1.0, 0.0]), "did not ask for", "'b'")
+    refused(lambda: study.tell_totals(study.ids, [0, 1, 0], [0.0, 1.0, 0.0]), "did not ask for", "'b'")
     np.testing.assert_array_equal(study.missing, before)
 
 
@@ -398,7 +402,7 @@ def test_rewards_that_are_not_numbers(rewards):
 )
 def test_totals_that_cannot_be(counts, sums, squares, words):
     study = open_study(noise=sp.SubGaussian(1.0))
-    refused(lambda: study.tell_sums(counts, sums, squares), words)
+    refused(lambda: study.tell_totals(study.ids, counts, sums, squares), words)
     assert study.missing.tolist() == [1, 1, 1]
 
 
@@ -581,7 +585,7 @@ def test_a_design_with_a_tolerance_of_nothing(command, write):
 
 def test_a_total_that_no_rewards_of_zero_and_one_have():
     study = open_study(noise=sp.Bernoulli())
-    refused(lambda: study.tell_sums([2, 1, 1], [0.7, 0.0, 0.0]), "'a'")
+    refused(lambda: study.tell_totals(study.ids, [2, 1, 1], [0.7, 0.0, 0.0]), "'a'")
 
 
 def test_one_id_without_brackets():

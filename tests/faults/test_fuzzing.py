@@ -226,7 +226,7 @@ CALLS = {
     "totals pulls": lambda odd: study().tell_totals(["a"], [odd], [0.5]),
     "totals sums": lambda odd: study().tell_totals(["a"], [1], [odd]),
     "totals squares": lambda odd: study().tell_totals(["a"], [1], [0.5], [odd]),
-    "sums": lambda odd: study().tell_sums(odd, odd, odd),
+    "sums": lambda odd: study().tell_totals(study().ids, odd, odd, odd),
     "prior": lambda odd: study().tell_prior(["a"], [odd]),
     "prior ids": lambda odd: study().tell_prior(odd, [0.5]),
     "fail ids": lambda odd: study().fail(odd),
@@ -236,9 +236,9 @@ CALLS = {
     "abandon ids": lambda odd: study().abandon("it broke", odd),
     "close": lambda odd: study().close(odd),
     "release": lambda odd: study().release(odd),
-    "ask pulls": lambda odd: study().ask(odd),
-    "ask worker": lambda odd: study().ask(worker=odd),
-    "ask lease": lambda odd: study().ask(lease=odd),
+    "ask pulls": lambda odd: study().lease(odd),
+    "ask worker": lambda odd: study().lease(worker=odd),
+    "ask lease": lambda odd: study().lease(duration=odd),
     "policy name": lambda odd: policy(name=odd),
     "policy arms": lambda odd: policy(arms=odd),
     "policy epsilon": lambda odd: policy(epsilon=odd),
@@ -283,7 +283,7 @@ TABLE_READERS = (
 def _work(url):
     found = resume_study(url, "s")
     str(found.progress())
-    found.ask(1, worker="lab-2")
+    found.lease(1, worker="lab-2")
     found.tell(["b"], [0.2])
     found.close("enough")
 

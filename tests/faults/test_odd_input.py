@@ -152,10 +152,10 @@ def test_several_ids_from_a_generator():
         lambda study: study.fail(["a"], 3),
         lambda study: study.abandon(HALF),
         lambda study: study.close(None),
-        lambda study: study.ask(10**30),
-        lambda study: study.ask(lease="inf"),
-        lambda study: study.ask(lease=10**400),
-        lambda study: study.ask(worker=HALF),
+        lambda study: study.lease(10**30),
+        lambda study: study.lease(duration="inf"),
+        lambda study: study.lease(duration=10**400),
+        lambda study: study.lease(worker=HALF),
     ],
 )
 def test_odd_reports_are_refused_and_change_nothing(call):

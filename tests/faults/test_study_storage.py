@@ -168,7 +168,7 @@ def check_only_read(url: str) -> None:
     assert len(sp.open_study(url, "x").trace) == 3
     for write in (
         lambda: study.tell(["a"], [1.0]),
-        lambda: study.ask(worker="w"),
+        lambda: study.lease(worker="w"),
         lambda: study.tell_prior(["a"], [1.0]),
         lambda: study.abandon("lost"),
         study.close,
@@ -571,21 +571,21 @@ def test_tables_of_something_else_under_our_names(postgres_url):
 
 def test_a_clock_that_was_moved_back(sqlite_url, monkeypatch):
     study = start(sqlite_url)
-    study.ask(worker="w", max_pulls=1, lease="2h")
+    study.lease(worker="w", max_pulls=1, duration="2h")
     before = acknowledged(study)
     now = sql_log.system_clock()
     with monkeypatch.context() as wrong:
         wrong.setattr(sql_log, "system_clock", lambda: now - 90_000)
         with pytest.raises(sp.OutOfTurn, match="Set the clock right; results can be told meanwhile") as caught:
-            study.ask(worker="v")
+            study.lease(worker="v")
         assert format_time(now - 90_000) in str(caught.value)
         assert format_time(study.log.latest_time()) in str(caught.value)
         tell_plan(study)
         tell_plan(study)
         with pytest.raises(sp.OutOfTurn, match="Set the clock right"):
-            study.ask(max_pulls=1)
+            study.lease(max_pulls=1)
     assert len(study.trace) == 5
-    plan = study.ask(worker="v")
+    plan = study.lease(worker="v")
     assert plan.total == study.missing.sum()
     released(study)
     unharmed(sqlite_url, before)
@@ -598,11 +598,11 @@ def test_entries_from_the_future(database_url):
     day = "SET opened_at = opened_at {} 86400 WHERE number = 4"
     execute(database_url, f"UPDATE plan {day.format('+')}")
     with pytest.raises(sp.OutOfTurn, match="or another machine's is ahead"):
-        study.ask(worker="w")
+        study.lease(worker="w")
     study.tell(["b"], [MEANS[1]], ["meanwhile"])
     before = acknowledged(study)
     execute(database_url, f"UPDATE plan {day.format('-')}")
-    assert study.ask(worker="w").total > 0
+    assert study.lease(worker="w").total > 0
     released(study)
     unharmed(database_url, before)
 
@@ -611,7 +611,7 @@ def test_a_clock_that_is_a_little_behind_is_no_reason_to_refuse(sqlite_url, monk
     study = start(sqlite_url)
     now = sql_log.system_clock()
     monkeypatch.setattr(sql_log, "system_clock", lambda: now - 60)
-    assert study.ask(worker="w").total > 0
+    assert study.lease(worker="w").total > 0
     released(study)
 
 

@@ -47,10 +47,10 @@ def template(tmp_path_factory):
     for number in range(1, 6):
         plan = study.ask()
         if number == PLAN:
-            study.ask(worker="w", max_pulls=2)
+            study.lease(worker="w", max_pulls=2)
         if number == PLAN - 1:
             study.abandon("independent-of-value", ["d"])
-            plan = study.ask(worker="w")
+            plan = study.lease(worker="w")
         tell_all(study, plan)
     study.tell([study.ask().ids[0]], [1.0])
     assert len(study.trace) == 5
@@ -165,7 +165,7 @@ def test_a_study_that_goes_on_meanwhile_is_no_tampering(path, monkeypatch, first
         rows = list(read(*arguments))
         for _ in range(2):
             plan = other.ask()
-            other.tell_sums(plan.counts, plan.counts * MEANS, plan.counts * (MEANS**2 + 0.25))
+            other.tell_totals(other.ids, plan.counts, plan.counts * MEANS, plan.counts * (MEANS**2 + 0.25))
         return iter(rows)
 
     monkeypatch.setattr(study.log, first, then_others_go_on)
@@ -528,7 +528,7 @@ def test_what_was_set_aside_and_the_end_are_protected(aside, statement, named):
 def test_the_rows_are_protected_in_either_database(database_url, statement):
     policy = sp.make_policy("certified-independent", ARMS, epsilon=0.2, delta=0.05, noise=sp.SubGaussian(0.5))
     study = sp.create_study(database_url, "x", ARMS, policy)
-    study.ask(worker="w", max_pulls=2)
+    study.lease(worker="w", max_pulls=2)
     tell_all(study, study.ask())
     closed(study)
     closed(sp.open_study(database_url, "x"))
@@ -590,11 +590,11 @@ def test_a_row_that_contradicts_a_stored_one_is_refused_in_words(path):
     """Of an open plan, so nothing is found until somebody wants the pulls that were leased to another."""
     study = resume_study(address(path), "x")
     for worker, pulls in (("v", 2), ("w", 1)):
-        assert study.ask(worker=worker, max_pulls=pulls).total == pulls
+        assert study.lease(worker=worker, max_pulls=pulls).total == pulls
     closed(study)
     run(path, "DELETE FROM lease WHERE plan = 6 AND worker = 'v'")
     with pytest.raises(sp.StorageError, match="contradicts"):
-        resume_study(address(path), "x").ask(worker="u")
+        resume_study(address(path), "x").lease(worker="u")
 
 
 def test_the_last_decision_is_computed_again_if_it_is_gone(path):

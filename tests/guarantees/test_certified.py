@@ -192,7 +192,7 @@ def test_minimising_failures_is_maximising_successes(seed):
         assert mirrored is not None
         np.testing.assert_array_equal(mirrored.counts, plan.counts)
         sums = rng.binomial(plan.counts, means)
-        rising.tell_sums(plan.counts, sums)
-        falling.tell_sums(plan.counts, plan.counts - sums)
+        rising.tell_totals(rising.ids, plan.counts, sums)
+        falling.tell_totals(falling.ids, plan.counts, plan.counts - sums)
     assert falling.stopped
     assert falling.recommend() == rising.recommend()

@@ -113,9 +113,9 @@ def begun(home: Home, rewards) -> tuple[sp.Study, list[str]]:
     study = sp.create_study(home.url, "paint", arms, policy)
     study.tell([*"aaabbbccc"], [1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 0.0, 0.5, 1.0])
     assert study.ask().counts.min() >= 2
-    keys = study.ask(max_pulls=2, worker="ann", lease="1h").keys()
+    keys = study.lease(max_pulls=2, worker="ann", duration="1h").keys()
     assert [arm for arm, _ in keys] == ["a", "a"]
-    study.ask(max_pulls=1, worker="bob")
+    study.lease(max_pulls=1, worker="bob")
     said = [study.tell(["a", "a"], rewards[:2], [key for _, key in keys], worker="ann")]
     said.append(study.tell(["b", "c", "b"], rewards[2:], ["k1", "k2", None]))
     rows = [f"{arm},{reward!r},{key}" for (arm, key), reward in zip(keys, map(float, rewards[:2]), strict=True)]
@@ -154,7 +154,7 @@ def shown_by_library(study: sp.Study) -> list[str]:
         "stopped": lambda: study.stopped,
         "ask": study.ask,
         "free": study.free_part,
-        "keys": lambda: (part := study.ask(max_pulls=1, worker="dee")) and part.keys(),
+        "keys": lambda: (part := study.lease(max_pulls=1, worker="dee")) and part.keys(),
         "progress": study.progress,
         "status": lambda: str(study.progress()),
         "done by": lambda: study.progress().done_by,
@@ -192,7 +192,7 @@ def shown(home: Home, rewards, *, to_the_end: bool = False) -> list[str]:
     said.append(repr(sp.list_studies(home.url)))
     if to_the_end:
         missing = study.missing
-        study.tell_sums(missing, 0.1 * missing, 0.1 * missing)
+        study.tell_totals(study.ids, missing, 0.1 * missing, 0.1 * missing)
     else:
         said += shown_by_commands(home, ENDING)
         said += shown_by_commands(home, SHOWN)

@@ -271,7 +271,7 @@ def _study(files: Files) -> None:
     study = sp.create_study(f"sqlite:///{files.database}", "s", arms, policy)
     rng = np.random.default_rng(7)
     for _ in range(2):
-        part = study.ask(4, worker="lab", lease="8h")
+        part = study.lease(4, worker="lab", duration="8h")
         ids, keys = zip(*part.keys(), strict=True)
         study.tell(ids[1:], [MEANS[name] + 0.1 * rng.normal() for name in ids[1:]], keys[1:], worker="lab")
         study.fail(ids[:1], keys[:1], worker="lab")
@@ -279,7 +279,7 @@ def _study(files: Files) -> None:
         study.tell(missing, [MEANS[name] + 0.1 * rng.normal() for name in missing])
         study.ask()
     study.tell_prior(["b"], [0.2])
-    study.ask(2, worker="lab-2")
+    study.lease(2, worker="lab-2")
     study.release("lab-2")  # or a loop that measures would wait for them
     study.abandon("it broke", ["c,c"])
     sp.write_certificate(study, files.certificate)

@@ -79,7 +79,7 @@ def beginning(arms: sp.Arms, policy: sp.Policy) -> Callable[[], sp.Study]:
 
 def honest_user(study: sp.Study, told: Story) -> None:
     """Tells all that was asked."""
-    study.tell_sums(told.counts[-1], told.sums[-1])
+    study.tell_totals(study.ids, told.counts[-1], told.sums[-1])
 
 
 def peeking_user(study: sp.Study, told: Story) -> None:
@@ -91,7 +91,7 @@ def peeking_user(study: sp.Study, told: Story) -> None:
     for row in records.tolist():
         so_far = told.until(row)
         if certificate_of(policy, policy.tell(state, plan, so_far).state).verdict == "certified":
-            study.tell_sums(so_far.counts, so_far.sums)
+            study.tell_totals(study.ids, so_far.counts, so_far.sums)
             if study.missing.any():
                 study.abandon(INDEPENDENT)
             return
@@ -130,7 +130,7 @@ def wrong_with_losses(lost: float, trials: int) -> int:
         while (plan := study.ask()) is not None:
             sums = rng.binomial(plan.counts, SUCCESS)
             missing = np.array([rng.binomial(sums[0], lost), 0])
-            study.tell_sums(plan.counts - missing, sums - missing)
+            study.tell_totals(study.ids, plan.counts - missing, sums - missing)
             if study.missing.any():
                 study.abandon(INDEPENDENT)
         answer = study.certificate()

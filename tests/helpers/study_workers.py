@@ -275,7 +275,7 @@ class Worker:
         waiting_since = time.monotonic()
         while True:
             PLACE.reach("asking")
-            plan = self.study.ask(max_pulls=self.chance.randint(5, 40), worker=self.name, lease="8h")
+            plan = self.study.lease(max_pulls=self.chance.randint(5, 40), worker=self.name, duration="8h")
             if plan is None:
                 return
             pairs = plan.keys() if plan.total else []

@@ -22,7 +22,7 @@ def opened(**options) -> sp.Study:
     arms = sp.Arms(ids=IDS)
     noise = sp.SubGaussian(3.0)
     study = sp.Study(arms, sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=noise))
-    assert study.ask(worker="ann").counts.min() >= 2
+    assert study.lease(worker="ann").counts.min() >= 2
     return study
 
 

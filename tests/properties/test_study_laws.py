@@ -89,7 +89,7 @@ class Crowd:
 
     def leased(self, study: sp.Study, worker: str, pool) -> list:
         """Some pulls of the worker's lease."""
-        part = study.ask(max_pulls=int(self.rng.integers(1, 8)), worker=worker)
+        part = study.lease(max_pulls=int(self.rng.integers(1, 8)), worker=worker)
         rows = []
         for arm, key in part.keys() if part is not None and part.total else []:
             rewards = pool[IDS.index(arm)]

@@ -66,7 +66,7 @@ def begin(url: str, name: str):
     """One plan told, and of the second one a lease and the first half of its arms."""
     study = sp.create_study(url, name, ARMS, make(name))
     tell_rest(study)
-    plan = study.ask(worker="bench-1", max_pulls=3, lease="2d")
+    plan = study.lease(worker="bench-1", max_pulls=3, duration="2d")
     keys = plan.keys()
     study.tell([keys[0][0]], [0.25], [keys[0][1]], worker="bench-1")
     return study

@@ -56,7 +56,7 @@ def tell_keys(study: sp.Study, keys, worker=None):
 def tell_rest(study: sp.Study) -> None:
     """Tell all that is missing, without keys."""
     missing = study.missing
-    study.tell_sums(missing, missing * list(MEANS.values()), missing * np.square(list(MEANS.values())))
+    study.tell_totals(study.ids, missing, missing * list(MEANS.values()), missing * np.square(list(MEANS.values())))
 
 
 def finish(study: sp.Study) -> sp.Certificate:
@@ -69,7 +69,7 @@ def finish(study: sp.Study) -> sp.Certificate:
 
 
 def test_a_part_of_the_plan_is_leased_with_its_keys(study, clock):
-    part = study.ask(max_pulls=4, worker="ann", lease="2h")
+    part = study.lease(max_pulls=4, worker="ann", duration="2h")
     assert part.counts.tolist() == [3, 1, 0]
     assert part.keys() == [("a", "p1.0@a"), ("a", "p1.1@a"), ("a", "p1.2@a"), ("b", "p1.0@b")]
     assert (part.lease.number, part.lease.plan, part.lease.worker) == (1, 1, "ann")
@@ -78,25 +78,25 @@ def test_a_part_of_the_plan_is_leased_with_its_keys(study, clock):
 
 
 def test_a_worker_is_given_the_same_lease_again(study, clock):
-    part = study.ask(max_pulls=4, worker="ann")
+    part = study.lease(max_pulls=4, worker="ann")
     clock.advance(7.9)
-    assert study.ask(max_pulls=1, worker="ann", lease="1m") == part
+    assert study.lease(max_pulls=1, worker="ann", duration="1m") == part
     tell_keys(study, part.keys()[1:3], worker="ann")
-    left = study.ask(worker="ann")
+    left = study.lease(worker="ann")
     assert left.lease == part.lease
     assert left.keys() == [part.keys()[0], part.keys()[3]]
 
 
 def test_others_are_given_other_pulls(study):
-    parts = [study.ask(max_pulls=4, worker=worker).keys() for worker in ("ann", "bob", "cy")]
+    parts = [study.lease(max_pulls=4, worker=worker).keys() for worker in ("ann", "bob", "cy")]
     keys = [key for part in parts for _, key in part]
     assert len(keys) == len(set(keys)) == 9
     assert set(keys) == {f"p1.{ordinal}@{arm}" for arm in IDS for ordinal in range(3)}
 
 
 def test_when_everything_is_out_the_total_is_zero(study):
-    study.ask(worker="ann")
-    nothing = study.ask(worker="bob")
+    study.lease(worker="ann")
+    nothing = study.lease(worker="bob")
     assert (nothing.total, nothing.lease) == (0, None)
     assert nothing.keys() == []
     with pytest.raises(sp.OutOfTurn, match=r"only pulls that are leased have keys; ask\(worker=...\)"):
@@ -106,41 +106,41 @@ def test_when_everything_is_out_the_total_is_zero(study):
 
 
 def test_a_lease_that_is_done_is_followed_by_another(study):
-    first = study.ask(max_pulls=2, worker="ann")
+    first = study.lease(max_pulls=2, worker="ann")
     tell_keys(study, first.keys(), worker="ann")
-    second = study.ask(max_pulls=2, worker="ann")
+    second = study.lease(max_pulls=2, worker="ann")
     assert second.lease.number == 2
     assert second.keys() == [("a", "p1.2@a"), ("b", "p1.0@b")]
 
 
 def test_results_without_keys_are_taken_from_the_workers_lease(study):
-    study.ask(max_pulls=5, worker="ann")
-    study.ask(max_pulls=4, worker="bob")
+    study.lease(max_pulls=5, worker="ann")
+    study.lease(max_pulls=4, worker="bob")
     study.tell(["a", "b"], [1.0, 1.0], worker="ann")
-    assert study.ask(worker="ann").counts.tolist() == [2, 1, 0]
-    assert study.ask(worker="bob").counts.tolist() == [0, 1, 3]
+    assert study.lease(worker="ann").counts.tolist() == [2, 1, 0]
+    assert study.lease(worker="bob").counts.tolist() == [0, 1, 3]
 
 
 def test_who_gives_no_name_is_anyone(study):
-    part = study.ask(max_pulls=2)
+    part = study.lease(max_pulls=2)
     assert part.lease.worker == "anyone"
     study.tell(["a"], [1.0])
-    left = study.ask(max_pulls=2)
+    left = study.lease(max_pulls=2)
     assert left.lease == part.lease
     assert left.counts.tolist() == [1, 0, 0]
 
 
 def test_results_of_nobodys_lease_leave_the_leases_alone(study):
-    part = study.ask(max_pulls=3, worker="ann")
+    part = study.lease(max_pulls=3, worker="ann")
     study.tell(["b", "c"], [0.0, 0.0])
-    assert study.ask(worker="ann") == part
-    assert study.ask(worker="bob").counts.tolist() == [0, 2, 2]
+    assert study.lease(worker="ann") == part
+    assert study.lease(worker="bob").counts.tolist() == [0, 2, 2]
 
 
 def test_the_next_plan_has_keys_of_its_own(study):
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     tell_rest(study)
-    part = study.ask(max_pulls=1, worker="ann")
+    part = study.lease(max_pulls=1, worker="ann")
     assert part.keys() == [("a", "p2.0@a")]
 
 
@@ -148,9 +148,9 @@ def test_the_next_plan_has_keys_of_its_own(study):
 
 
 def test_pulls_return_to_the_pool_with_new_keys(study, clock):
-    old = study.ask(max_pulls=3, worker="ann", lease="1h")
+    old = study.lease(max_pulls=3, worker="ann", duration="1h")
     clock.advance(1.0)
-    new = study.ask(worker="bob")
+    new = study.lease(worker="bob")
     assert new.counts.tolist() == [3, 3, 3]
     keys = new.keys()
     assert keys[:3] == [("a", "p1.3@a"), ("a", "p1.4@a"), ("a", "p1.5@a")]
@@ -159,18 +159,18 @@ def test_pulls_return_to_the_pool_with_new_keys(study, clock):
 
 
 def test_a_lease_holds_until_its_last_second(study, clock):
-    study.ask(worker="ann", lease=10)
+    study.lease(worker="ann", duration=10)
     clock.now += 9.99
-    assert study.ask(worker="bob").total == 0
+    assert study.lease(worker="bob").total == 0
     clock.now += 0.01
-    assert study.ask(worker="bob").total == 9
+    assert study.lease(worker="bob").total == 9
 
 
 def test_what_comes_late_counts_while_the_plan_is_open(study, clock):
     """Even beyond what was asked: which result comes second has nothing to do with its value."""
-    old = study.ask(max_pulls=3, worker="ann", lease="1h")
+    old = study.lease(max_pulls=3, worker="ann", duration="1h")
     clock.advance(2)
-    new = study.ask(worker="bob")
+    new = study.lease(worker="bob")
     assert tell_keys(study, old.keys(), worker="ann").counted == 3
     assert tell_keys(study, new.keys()[:4], worker="bob").counted == 4  # three of arm "a" again
     assert study.missing.tolist() == [0, 2, 3]
@@ -184,7 +184,7 @@ def test_what_comes_late_counts_while_the_plan_is_open(study, clock):
 
 def test_nothing_is_said_of_workers_who_keep_their_time(study, clock):
     for worker in ("ann", "bob"):
-        tell_keys(study, study.ask(max_pulls=5, worker=worker).keys(), worker=worker)
+        tell_keys(study, study.lease(max_pulls=5, worker=worker).keys(), worker=worker)
         clock.advance(1)
     answer = study.certificate()
     assert answer.pulls == 9
@@ -193,7 +193,7 @@ def test_nothing_is_said_of_workers_who_keep_their_time(study, clock):
 
 @pytest.mark.parametrize("by", ["key", "worker", "plan"])
 def test_results_of_a_closed_plan_are_kept_and_never_used(study, clock, by):
-    part = study.ask(max_pulls=3, worker="ann")
+    part = study.lease(max_pulls=3, worker="ann")
     tell_rest(study)
     plan, before = study.ask(), study.certificate()
     said = {"key": {"keys": ["p1.0@a"]}, "worker": {"worker": "ann"}, "plan": {"plan": 1}}[by]
@@ -208,7 +208,7 @@ def test_results_of_a_closed_plan_are_kept_and_never_used(study, clock, by):
 
 
 def test_after_the_stop_late_results_are_still_kept(study):
-    study.ask(max_pulls=1, worker="ann")
+    study.lease(max_pulls=1, worker="ann")
     answer = finish(study)
     assert study.tell(["a"], [SECRET], keys=["p1.0@a"]).late == 1
     assert study.certificate() == answer
@@ -216,7 +216,7 @@ def test_after_the_stop_late_results_are_still_kept(study):
 
 def test_a_call_may_bring_results_of_two_plans(study):
     tell_rest(study)
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     receipt = study.tell(["a", "a"], [1.0, 1.0], keys=["p1.0@a", "p2.0@a"])
     assert (receipt.counted, receipt.late) == (1, 1)
 
@@ -224,7 +224,7 @@ def test_a_call_may_bring_results_of_two_plans(study):
 @pytest.mark.parametrize("key", ["p7.0@a", "p1.99@a"])
 def test_a_key_that_was_never_given_is_refused(study, key):
     """It would collide with the pull that is given this key later; a restored backup has such keys."""
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     with pytest.raises(sp.InvalidInput, match=r"looks like one that ask gave.*Give the results keys of their own"):
         study.tell(["a"], [1.0], keys=[key])
     assert study.tell(["a"], [1.0], keys=["mine"]).counted == 1
@@ -232,15 +232,15 @@ def test_a_key_that_was_never_given_is_refused(study, key):
 
 def test_who_owes_nothing_tells_of_the_open_plan(study):
     """A lease of an earlier plan that was answered in full does not make results of the open one late."""
-    tell_keys(study, study.ask(worker="ann").keys(), worker="ann")
+    tell_keys(study, study.lease(worker="ann").keys(), worker="ann")
     study.ask()
     assert study.tell(["a"], [1.0], worker="ann").counted == 1
 
 
 def test_who_owes_something_tells_of_the_plan_that_waits_for_it(study, clock):
-    held = study.ask(max_pulls=1, worker="ann", lease="1h")
+    held = study.lease(max_pulls=1, worker="ann", duration="1h")
     clock.advance(2)
-    tell_keys(study, study.ask(worker="bob").keys(), worker="bob")
+    tell_keys(study, study.lease(worker="bob").keys(), worker="bob")
     study.ask()
     name = held.table()[0][0]
     assert study.tell([name], [1.0], worker="ann").late == 1
@@ -259,10 +259,10 @@ def test_a_refused_call_stores_nothing(clock):
 
 
 def test_no_lease_is_judged_by_a_clock_that_was_moved_back(study, clock):
-    study.ask(max_pulls=1, worker="ann")
+    study.lease(max_pulls=1, worker="ann")
     clock.advance(-1)
     with pytest.raises(sp.OutOfTurn, match=r"it was moved back.* Set the clock right; results can be told meanwhile"):
-        study.ask(worker="bob")
+        study.lease(worker="bob")
     assert study.tell(["a"], [1.0]).counted == 1
 
 
@@ -270,11 +270,11 @@ def test_no_lease_is_judged_by_a_clock_that_was_moved_back(study, clock):
 
 
 def test_a_failed_pull_is_offered_again_at_once(study):
-    keys = study.ask(worker="ann").keys()
-    assert study.ask(worker="bob").total == 0
+    keys = study.lease(worker="ann").keys()
+    assert study.lease(worker="bob").total == 0
     receipt = study.fail(["b"], keys=["p1.1@b"], worker="ann")
     assert (receipt.plan, receipt.failed) == (1, 1)
-    again = study.ask(worker="bob")
+    again = study.lease(worker="bob")
     assert again.keys() == [("b", "p1.3@b")]
     tell_keys(study, [pair for pair in keys if pair[1] != "p1.1@b"], worker="ann")
     assert not study.trace
@@ -285,23 +285,23 @@ def test_a_failed_pull_is_offered_again_at_once(study):
 
 
 def test_a_failure_without_a_key_is_of_the_running_lease(study, clock):
-    study.ask(max_pulls=3, worker="ann", lease="1h")
+    study.lease(max_pulls=3, worker="ann", duration="1h")
     clock.advance(2)
-    assert study.ask(worker="ann").total == 9
+    assert study.lease(worker="ann").total == 9
     study.fail(["a"], worker="ann")
-    assert study.ask(worker="bob").keys() == [("a", "p1.6@a")]
+    assert study.lease(worker="bob").keys() == [("a", "p1.6@a")]
 
 
 def test_results_without_keys_fill_the_running_lease_first(study, clock):
-    study.ask(max_pulls=3, worker="ann", lease="1h")
+    study.lease(max_pulls=3, worker="ann", duration="1h")
     clock.advance(2)
-    study.ask(max_pulls=2, worker="ann")
+    study.lease(max_pulls=2, worker="ann")
     study.tell(["a"] * 2, [1.0] * 2, worker="ann")
-    assert study.ask(max_pulls=1, worker="ann").lease.number == 3
+    assert study.lease(max_pulls=1, worker="ann").lease.number == 3
 
 
 def test_a_failure_of_a_closed_plan_is_nothing(study):
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     tell_rest(study)
     plan = study.ask()
     study.fail(["a"], keys=["p1.0@a"], worker="ann")
@@ -332,7 +332,7 @@ def test_the_rest_of_some_arms_is_given_up(study):
     study.abandon("independent-of-value", ["b", "c"])
     assert study.missing.tolist() == [1, 0, 0]
     assert not study.trace
-    assert study.ask(worker="ann").counts.tolist() == [1, 0, 0]
+    assert study.lease(worker="ann").counts.tolist() == [1, 0, 0]
     study.tell(["a"], [1.5])
     assert [row.pulls for row in study.trace] == [5]
 
@@ -355,9 +355,9 @@ def test_another_reason_takes_the_theorem_away(study):
 
 
 def test_pulls_that_were_given_up_and_came_are_counted_or_late(study):
-    part = study.ask(max_pulls=3, worker="ann")
+    part = study.lease(max_pulls=3, worker="ann")
     study.abandon("independent-of-value", ["a"])
-    assert study.ask(worker="bob").counts.tolist() == [0, 3, 3]
+    assert study.lease(worker="bob").counts.tolist() == [0, 3, 3]
     assert tell_keys(study, part.keys()[:1], worker="ann").counted == 1
     study.abandon("independent-of-value")
     study.ask()
@@ -374,7 +374,7 @@ def test_a_study_closed_early_says_what_it_would_have_taken(study):
     study.close("the money is spent")
     answer = study.certificate()
     assert (answer.verdict, answer.pulls, study.stopped, study.ask()) == ("not-yet", 9, True, None)
-    assert study.ask(worker="ann") is None
+    assert study.lease(worker="ann") is None
     assert "(the money is spent)" in answer.reason
     assert f"would have taken {plan.total - 1} more measurements, and about " in answer.reason
     assert f"{plan.predicted_pulls:,.0f} were predicted to be enough" in answer.reason
@@ -387,7 +387,7 @@ def test_a_study_closed_early_says_what_it_would_have_taken(study):
 
 
 def test_results_after_the_close_are_late(study):
-    part = study.ask(max_pulls=1, worker="ann")
+    part = study.lease(max_pulls=1, worker="ann")
     study.close()
     assert tell_keys(study, part.keys()).late == 1
     assert study.certificate().pulls == 0
@@ -403,10 +403,10 @@ def test_a_study_that_stopped_is_not_closed(study):
 
 
 def test_totals_answer_leases_too(study):
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     receipt = study.tell_totals(["a", "b", "a"], [2, 3, 1], [3.0, 0.75, 1.5], keys=["m1", "m2", "m3"], worker="ann")
     assert (receipt.counted, receipt.closed) == (3, False)
-    assert study.ask(worker="ann").counts.tolist() == [0, 0, 3]
+    assert study.lease(worker="ann").counts.tolist() == [0, 0, 3]
     assert study.tell_totals(["b"], [3], [0.75], keys=["m2"]).repeated == 1
     with pytest.raises(sp.InvalidInput, match="key 'm2' was told before with another value"):
         study.tell_totals(["b"], [2], [0.75], keys=["m2"])
@@ -414,7 +414,7 @@ def test_totals_answer_leases_too(study):
 
 
 def test_totals_of_a_closed_plan_are_late(study):
-    study.ask(max_pulls=3, worker="ann")
+    study.lease(max_pulls=3, worker="ann")
     tell_rest(study)
     study.ask()
     assert study.tell_totals(["a"], [3], [SECRET], worker="ann").late == 1
@@ -429,7 +429,7 @@ def test_results_of_before_change_nothing(clock):
             if rewards:
                 receipt = study.tell_prior(["a", "c"], rewards, worker="old lab")
                 assert (receipt.prior, receipt.counted) == (2, 0)
-            study.ask(worker="ann")
+            study.lease(worker="ann")
             tell_rest(study)
         finish(study)
         return study
@@ -485,7 +485,7 @@ def test_what_only_looks_like_the_key_of_a_leased_pull_is_refused(key):
 
 def test_the_key_of_another_arm_is_refused(study):
     """A column that slipped by a row would poison two estimates."""
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     for call in (lambda: study.tell(["b"], [1.0], ["p1.0@a"]), lambda: study.fail(["b"], ["p1.0@a"])):
         with pytest.raises(sp.InvalidInput, match="is of a measurement of 'a', and the result is told as one of 'b'"):
             call()
@@ -493,24 +493,24 @@ def test_the_key_of_another_arm_is_refused(study):
 
 
 def test_a_failed_pull_is_not_given_out_under_its_old_key(study):
-    leased = study.ask(worker="ann")
+    leased = study.lease(worker="ann")
     name, key = leased.keys()[0]
     study.fail([name], [key], worker="ann")
-    given = study.ask(worker="ann").keys()
+    given = study.lease(worker="ann").keys()
     assert key not in {one for _, one in given}
     assert study.fail([name], [key], worker="ann").repeated == 1
 
 
 def test_a_clock_that_was_once_ahead_can_be_overruled(study, clock):
-    study.ask(max_pulls=1, worker="ann")
+    study.lease(max_pulls=1, worker="ann")
     clock.advance(-24 * 365)
     with pytest.raises(sp.OutOfTurn, match="--trust-clock"):
-        study.ask(worker="bob")
-    assert study.ask(worker="bob", trust_clock=True).total > 0
+        study.lease(worker="bob")
+    assert study.lease(worker="bob", trust_clock=True).total > 0
 
 
 def test_what_was_given_up_and_came_after_all_is_not_missing(study):
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     study.abandon("the parcel is late", ["a"])
     keys = study.log.arrivals(1).leased[0]
     pulls = int(keys.counts[0])
@@ -548,7 +548,7 @@ def test_ids_may_look_like_keys(clock):
     arms = sp.Arms(ids=["p1.0@x", "x", "line\nbreak"])
     policy = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=sp.SubGaussian(1.0))
     study = sp.Study(arms, policy, log=MemoryLog(clock))
-    keys = study.ask(worker="ann").keys()
+    keys = study.lease(worker="ann").keys()
     assert [read_pull_key(key) for _, key in keys] == [(1, 0)] * 3
     assert study.tell([arm for arm, _ in keys], [0.0] * 3, [key for _, key in keys]).closed
 
@@ -564,13 +564,13 @@ def test_ids_may_look_like_keys(clock):
         ({"worker": 7}, "worker is 7; give a name"),
         ({"max_pulls": 0}, "max_pulls is 0"),
         ({"max_pulls": 2.5}, "max_pulls is 2.5"),
-        ({"worker": "ann", "lease": "soon"}, "'soon' is not a duration; write a positive one"),
-        ({"lease": -5}, "-5 is not a duration"),
+        ({"worker": "ann", "duration": "soon"}, "'soon' is not a duration; write a positive one"),
+        ({"duration": -5}, "-5 is not a duration"),
     ],
 )
 def test_terms_that_are_refused(study, terms, said):
     with pytest.raises(sp.InvalidInput, match=said):
-        study.ask(**terms)
+        study.lease(**terms)
     assert study.progress().free == 9
 
 
@@ -596,7 +596,7 @@ REFUSED = {
 def test_calls_that_are_refused(study, what):
     """Nothing of them is stored, and no reward of the open plan is shown."""
     call, said = REFUSED[what]
-    study.ask(max_pulls=2, worker="ann")
+    study.lease(max_pulls=2, worker="ann")
     study.tell(["a"], [SECRET], keys=["seen"])
     before = study.progress()
     with pytest.raises(sp.InvalidInput, match=said) as refusal:
@@ -618,17 +618,17 @@ def test_an_arm_that_was_not_asked_is_refused(clock):
 
 def test_failing_again_is_not_failing_twice(study):
     """The client reports a failure, loses the answer, and reports it again: one pull comes back, not two."""
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     for _ in range(2):
         study.fail(["b"], keys=["p1.1@b"], worker="ann")
-    assert study.ask(worker="bob").keys() == [("b", "p1.3@b")]
+    assert study.lease(worker="bob").keys() == [("b", "p1.3@b")]
 
 
 def test_a_failure_that_is_refused_frees_nothing(study):
-    study.ask(worker="ann")
+    study.lease(worker="ann")
     with pytest.raises(sp.InvalidInput, match="this study never gave it"):
         study.fail(["a", "a"], keys=["p1.0@a", "p1.99@a"], worker="ann")
-    assert study.ask(worker="bob").total == 0
+    assert study.lease(worker="bob").total == 0
 
 
 def test_a_text_is_no_list_of_ids(study):
@@ -649,11 +649,11 @@ def test_what_nobody_leased_can_fail_too(study):
 
 def test_what_a_worker_will_not_do_is_given_back(study):
     """At once, not when the lease runs out; and what comes after all counts."""
-    leased = study.ask(worker="zoe/1")
-    assert study.ask(worker="ann").total == 0
+    leased = study.lease(worker="zoe/1")
+    assert study.lease(worker="ann").total == 0
     assert study.release("ann") == 0
     assert study.release("zoe") == leased.total
-    again = study.ask(worker="ann")
+    again = study.lease(worker="ann")
     assert again.total == leased.total
     assert not {key for _, key in leased.keys()} & {key for _, key in again.keys()}  # noqa: SIM118
     assert tell_keys(study, leased.keys()[:1]).counted == 1
@@ -662,9 +662,9 @@ def test_what_a_worker_will_not_do_is_given_back(study):
 
 
 def test_two_failures_without_keys_give_two_pulls_back(study):
-    leased = study.ask(worker="ann")
+    leased = study.lease(worker="ann")
     arm = int(leased.counts.argmax())
     name = leased.table()[arm][0]
     assert leased.counts[arm] >= 2
     study.fail([name, name], worker="ann")
-    assert study.ask(worker="bob").counts[arm] == 2
+    assert study.lease(worker="bob").counts[arm] == 2

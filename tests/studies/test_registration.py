@@ -115,7 +115,7 @@ def test_a_study_its_database_and_its_certificate_have_one_code(sqlite_url, monk
     study = sp.create_study(sqlite_url, "paint", ARMS, policy(), minimize=True)
     other = sp.create_study(sqlite_url, "another name", ARMS, policy(), minimize=True)
     assert study.registration == other.registration == code
-    study.tell_sums(study.ask().counts, study.ask().counts * 0.5)
+    study.tell_totals(study.ids, study.ask().counts, study.ask().counts * 0.5)
     assert certificate_document(study, "paint")["registration"] == code
     assert [one.registration for one in sp.list_studies(sqlite_url)] == [code, code]
 

@@ -140,7 +140,7 @@ def test_totals_tell_the_same_as_single_rewards(name):
         single.tell(ids, rewards)
         arms = np.array([IDS.index(arm) for arm in ids])
         sums, squares = (np.bincount(arms, weights=part, minlength=4) for part in (rewards, rewards**2))
-        total.tell_sums(plan.counts, sums, squares)
+        total.tell_totals(total.ids, plan.counts, sums, squares)
         number += 1
     assert total.certificate() == single.certificate()
     assert total.trace == single.trace
@@ -152,7 +152,7 @@ def test_totals_in_parts_tell_the_same_as_at_once(name):
         plan = study.ask()
         for cut in range(cuts):
             share = plan.counts // 2 if cut == 0 and cuts == 2 else plan.counts - (plan.counts // 2) * (cuts - 1)
-            study.tell_sums(share, share * 0.25, share * 0.0625)
+            study.tell_totals(study.ids, share, share * 0.25, share * 0.0625)
     assert parts.trace == once.trace
     assert parts.ask() == once.ask()
 
@@ -160,7 +160,7 @@ def test_totals_in_parts_tell_the_same_as_at_once(name):
 def test_totals_without_squares_are_enough(name):
     study = make_study(name)
     while (plan := study.ask()) is not None:
-        study.tell_sums(plan.counts, plan.counts * MEANS)
+        study.tell_totals(study.ids, plan.counts, plan.counts * MEANS)
     answer = study.certificate()
     assert (answer.best_arm, answer.verdict) == ("a", "certified")
 
@@ -195,10 +195,14 @@ def heard_of(*tells, minimize=False) -> Observations:
 
 def test_squares_are_unknown_when_any_part_has_none():
     first, second = [1, 1, 0, 0], [0, 0, 1, 1]
-    known = heard_of(lambda s: s.tell_sums(first, first, first), lambda s: s.tell_sums(second, second, second))
-    partly = heard_of(lambda s: s.tell_sums(first, first), lambda s: s.tell_sums(second, second, second))
-    mixed = heard_of(lambda s: s.tell_sums(first, first), lambda s: s.tell(["c", "d"], [1, 1]))
-    alone = heard_of(lambda s: s.tell_sums([1, 1, 1, 1], [1, 1, 1, 1]))
+    known = heard_of(
+        lambda s: s.tell_totals(s.ids, first, first, first), lambda s: s.tell_totals(s.ids, second, second, second)
+    )
+    partly = heard_of(
+        lambda s: s.tell_totals(s.ids, first, first), lambda s: s.tell_totals(s.ids, second, second, second)
+    )
+    mixed = heard_of(lambda s: s.tell_totals(s.ids, first, first), lambda s: s.tell(["c", "d"], [1, 1]))
+    alone = heard_of(lambda s: s.tell_totals(s.ids, [1, 1, 1, 1], [1, 1, 1, 1]))
     assert known == Observations([1, 1, 1, 1], [1.0] * 4, [1.0] * 4)
     assert partly.squares is mixed.squares is alone.squares is None
     assert partly == mixed == alone
@@ -245,7 +249,7 @@ def test_nothing_told_is_nothing_recorded():
     study = make_study(log=log)
     study.ask()
     study.tell([], [])
-    study.tell_sums(np.zeros(4), np.zeros(4), np.zeros(4))
+    study.tell_totals(study.ids, np.zeros(4), np.zeros(4), np.zeros(4))
     assert log.results(1) == []
 
 
@@ -256,7 +260,7 @@ def test_telling_before_asking_is_out_of_turn():
     study = make_study()
     for call in (
         lambda: study.tell(["a"], [1.0]),
-        lambda: study.tell_sums([1, 0, 0, 0], [1, 0, 0, 0]),
+        lambda: study.tell_totals(study.ids, [1, 0, 0, 0], [1, 0, 0, 0]),
         lambda: study.abandon("independent-of-value"),
     ):
         with pytest.raises(sp.OutOfTurn, match=r"call ask\(\) first"):
@@ -333,7 +337,7 @@ def test_minimizing_mirrors_maximizing(name):
 def test_minimizing_finds_the_smallest():
     study = make_study("action-elimination", minimize=True)
     while (plan := study.ask()) is not None:
-        study.tell_sums(plan.counts, plan.counts * MEANS)
+        study.tell_totals(study.ids, plan.counts, plan.counts * MEANS)
     answer = study.certificate()
     assert (answer.best_arm, answer.verdict) == (IDS[int(np.argmin(MEANS))], "certified")
 
@@ -346,8 +350,8 @@ def test_bounds_are_checked_in_the_users_sign():
     with pytest.raises(sp.InvalidInput, match=r"outside what was declared \(bounded:2.0:10.0\).* -3 of arm"):
         study.tell([arm], [-3.0])
     with pytest.raises(sp.InvalidInput, match=r"are outside bounded:2\.0:10\.0"):
-        study.tell_sums(plan.counts, -3.0 * plan.counts)
-    study.tell_sums(plan.counts, 3.0 * plan.counts)
+        study.tell_totals(study.ids, plan.counts, -3.0 * plan.counts)
+    study.tell_totals(study.ids, plan.counts, 3.0 * plan.counts)
     assert study.trace[0].pulls == plan.total + 1
 
 
@@ -481,7 +485,7 @@ def test_an_interrupted_fold_does_not_count_twice():
 def test_the_trace_has_one_record_a_round():
     study = make_study()
     while (plan := study.ask()) is not None:
-        study.tell_sums(plan.counts, np.zeros(4))  # all alike: only the certificate ends it
+        study.tell_totals(study.ids, plan.counts, np.zeros(4))  # all alike: only the certificate ends it
     trace = study.trace
     assert [row.round for row in trace] == list(range(1, len(trace) + 1))
     assert len(trace) > 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
@@ -42,6 +43,7 @@ class Problem:
         delta: error probability, in (0, 1).
         noise: what is assumed of a reward.
         gap_bound: an upper bound on the largest gap between two arms, in reward units; None: none is declared.
+        arms: what is chosen among, where that is known; `Study(policy)` takes them from here.
 
     Raises:
         InvalidInput: no certificate has a meaning under these.
@@ -52,6 +54,7 @@ class Problem:
     delta: float
     noise: Noise
     gap_bound: float | None = None
+    arms: Arms | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")

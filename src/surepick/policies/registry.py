@@ -18,6 +18,7 @@ from surepick.noise import Noise, failure_probability, parse_noise
 from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.parts import (
+    NAMES_OF_A_KERNEL,
     NETWORK,
     OPTIONS_OF,
     Parts,
@@ -343,7 +344,7 @@ def make_policy(
             "certified-independent (--policy certified-independent)."
         )
     given = {**entry.usual, **options}
-    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None))
+    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms)
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
@@ -369,6 +370,16 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
         options |= {option: getattr(parts["network"], option) for option in NETWORK}
     unsaid = entry.unsaid.items()
     return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in unsaid}}
+
+
+def fitting_policy(options: Mapping[str, Any]) -> str:
+    """The certified policy that these options speak of; those that are None were not given."""
+    given = {option for option, value in options.items() if value is not None}
+    if "misspecification" in given:
+        return "certified-neural"
+    if given & set(NAMES_OF_A_KERNEL):
+        return "certified-kernel"
+    return "certified-linear" if "norm_bound" in given else "certified-independent"
 
 
 def _need_torch(name: str) -> None:

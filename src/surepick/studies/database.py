@@ -30,7 +30,7 @@ from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.registration import code_of
 from surepick.studies.study import Study
-from surepick.studies.subject import check_subject
+from surepick.studies.subject import subject_of
 
 VERSION = 1  # of the configuration's format
 
@@ -65,21 +65,23 @@ class Listed:
     registration: str | None
 
 
-def create_study(url: str, name: str, arms: Arms, policy: Policy[Any], *, minimize: bool = False) -> Study:
+def create_study(
+    url: str, name: str, arms: Arms | Policy[Any], policy: Policy[Any] | None = None, *, minimize: bool = False
+) -> Study:
     """A new study in a database, which is made if it is absent.
 
     Args:
         url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
         name: what the study is called there; no other study may be.
-        arms: what is chosen among.
-        policy: the algorithm, made by `make_policy` or equal to one: only such a one can be built again elsewhere.
+        arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
+            made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
 
     Raises:
         InvalidInput: the address or the name has no meaning, the name is taken, or the policy has no spec.
         StorageError: the database cannot be reached or written, or is not ours.
     """
-    check_subject(arms, policy)
+    arms, policy = subject_of(arms, policy)
     if not storable_text("the name of a study", name).strip():
         raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
     if spec_of(policy) is None:
@@ -140,7 +142,7 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Stud
     if policy is None:
         return _opened(engine, row, lambda: _rebuilt(engine, row))
     arms = _arms(engine, row)
-    check_subject(arms, policy)
+    subject_of(arms, policy)
     handmade = spec_of(policy) is None  # what is stored says all of its settings
     study = _opened(engine, row, lambda: _rebuilt(engine, row) if handmade else (arms, policy))
     _check_same(study, row, policy)

@@ -73,7 +73,7 @@ def checked_time(log: Log) -> float:
             f"the clock says {format_time(now)}, and the latest entry of this study is from {format_time(latest)}: "
             "it was moved back, or another machine's is ahead, and no lease could be judged. Nothing was leased. "
             "Set the clock right; results can be told meanwhile. If it is right now and was wrong then: --trust-clock "
-            "(ask(..., trust_clock=True))."
+            "(lease(..., trust_clock=True))."
         )
     return now
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,7 +42,10 @@ from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code
 from surepick.studies.replay import Build, Replay
-from surepick.studies.subject import check_subject
+from surepick.studies.subject import subject_of
+
+if TYPE_CHECKING:
+    from surepick.studies.closed_loop import Result
 
 
 class _NoPlan(Exception):
@@ -52,27 +55,37 @@ class _NoPlan(Exception):
 class Study:
     """A policy at work on real measurements.
 
-        plan = study.ask()        # what to measure next; None once stopped
-        study.tell(ids, rewards)  # what came, in any order and in any part
+        batch = study.ask()                # what to measure next; None once stopped
+        study.tell(batch, rewards)         # one reward for each of batch.pulls()
+        study.tell(ids, rewards)           # or what came, in any order and in any part
+
+    `run(measure)` does this until the study stops.
 
     Rewards are told in the user's sign and unit; with minimize=True small ones are good. A plan closes when every pull
     that it asked for has been told or abandoned; only then are its results judged, and before that nothing that
     depends on them can be seen.
 
     Args:
-        arms: what is chosen among.
-        policy: the algorithm; for the same number of arms.
+        arms, policy: what is chosen among, and the algorithm for it; or the algorithm alone, if it knows its arms, as
+            those of `make_policy` do.
         minimize: small rewards are good.
         log: where asked and told are kept; in memory by default. A log that is not empty is resumed.
 
     Raises:
-        InvalidInput: the policy is for another number of arms.
+        InvalidInput: the policy is for another number of arms, or does not know its arms.
     """
 
     _code: Callable[[], str | None]
 
-    def __init__(self, arms: Arms, policy: Policy[Any], *, minimize: bool = False, log: Log | None = None) -> None:
-        check_subject(arms, policy)
+    def __init__(
+        self,
+        arms: Arms | Policy[Any],
+        policy: Policy[Any] | None = None,
+        *,
+        minimize: bool = False,
+        log: Log | None = None,
+    ) -> None:
+        arms, policy = subject_of(arms, policy)
         kept = MemoryLog() if log is None else log
         self._begin(kept, arms.ids, policy.problem.noise, minimize, policy.traits.most_rounds, lambda: (arms, policy))
         self._code = lambda: registration_code(arms, policy, minimize=minimize)
@@ -131,44 +144,73 @@ class Study:
 
     # ask
 
-    def ask(
+    def ask(self) -> Batch | None:
+        """What to measure next: the open plan, or a new one, or None once the study has stopped.
+
+        To share a plan among those who measure, take parts of it with `lease`.
+        """
+        planned = self._open()
+        return None if planned is None else self._batch(planned)
+
+    def lease(
         self,
         max_pulls: int | None = None,
         *,
         worker: str | None = None,
-        lease: str | float | None = None,
+        duration: str | float | None = None,
         trust_clock: bool = False,
     ) -> Batch | None:
-        """What to measure next: the open plan, or a new one, or None once the study has stopped.
+        """A part of the open plan for one worker: nobody else is given these pulls before the lease has run out.
 
-        With any argument, a part of the open plan is leased to the worker: nobody else is given these pulls before the
-        lease has run out. A worker who holds a lease is given what is left of it.
+        A worker who holds a lease is given what is left of it.
 
         Args:
             max_pulls: lease at most so many pulls; None: all that are free.
-            worker: who measures; "anyone" if only the other arguments are given.
-            lease: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
+            worker: who measures; None: "anyone".
+            duration: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
             trust_clock: lease although entries of the study are from later than now, because their clock was wrong.
 
         Returns:
-            The plan. A leased one has `.lease` and `.keys()`; its total is 0 while all that is missing is out with
-            others.
+            The batch, with `.lease` and `.keys()`; its total is 0 while all that is missing is out with others. None
+            once the study has stopped.
 
         Raises:
-            InvalidInput: max_pulls is not a positive whole number, the worker's name is empty, or the lease is no
-                duration.
+            InvalidInput: max_pulls is not a positive whole number, the worker's name is empty, or the duration is
+                none.
             OutOfTurn: the clock was moved back, so that no lease could be judged.
         """
-        asked = max_pulls is not None or worker is not None or lease is not None
-        if asked:
-            name, seconds = leasing.terms(max_pulls, worker, lease)
+        name, seconds = leasing.terms(max_pulls, worker, duration)
         while (planned := self._open()) is not None:
-            if not asked:
-                return self._batch(planned)
             part = self._leased(planned, max_pulls, name, seconds, trust_clock)
             if part is not None:
                 return part
         return None
+
+    def run(
+        self,
+        measure: Callable[[list[str]], ArrayLike],
+        *,
+        max_pulls: int | None = None,
+        at_once: int | None = None,
+        progress: bool | None = None,
+    ) -> Result:
+        """Ask, measure and tell until the study stops.
+
+        Args:
+            measure: gets ids, one for each pull, and returns as many rewards in the same order.
+            max_pulls: no batch is begun that would bring the measurements of this call above it; None: no limit.
+            at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
+            progress: show a bar on standard error; None: if that is a terminal.
+
+        Returns:
+            The answer. A study that was interrupted goes on where it was: call `run` again.
+
+        Raises:
+            InvalidInput: `measure` returned another number of rewards, or some that are refused.
+        """
+        from surepick.studies.closed_loop import run_study  # noqa: PLC0415 (that module needs this one)
+
+        return run_study(self, measure, max_pulls=max_pulls, at_once=at_once, progress=progress)
 
     def _open(self) -> Planned | None:
         """The open plan; a new one if there is none; None once stopped."""
@@ -210,7 +252,7 @@ class Study:
 
     def tell(
         self,
-        ids: Sequence[object],
+        ids: Sequence[object] | Batch,
         rewards: ArrayLike,
         keys: Sequence[object] | None = None,
         *,
@@ -221,7 +263,8 @@ class Study:
         """Report single pulls: one row a pull, in any order, any part of the open plan.
 
         Args:
-            ids: n arm ids, each asked by the open plan. More pulls of an asked arm than asked are welcome.
+            ids: n arm ids, each asked by the open plan; more pulls of an asked arm than asked are welcome. Or a batch
+                of `ask` or `lease`: the rewards are then those of `batch.pulls()`, in that order.
             rewards: n finite rewards in the user's sign and unit.
             keys: n names of the results; a key that was told before is not counted again.
             worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease, if
@@ -237,11 +280,13 @@ class Study:
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
                 differ, a key told before with another value. Nothing is recorded then.
         """
+        if isinstance(ids, Batch):
+            ids, keys, worker, plan = self._given(ids, keys, worker, plan)
         return self._tell(self._singles(ids, rewards, keys, worker), worker, plan, failed)
 
     def tell_totals(
         self,
-        ids: Sequence[object],
+        ids: Sequence[object] | Batch,
         pulls: ArrayLike,
         sums: ArrayLike,
         squares: ArrayLike | None = None,
@@ -253,7 +298,8 @@ class Study:
         """Report totals of several pulls, one row each: `tell` for instruments that add up.
 
         Args:
-            ids: n arm ids, each asked by the open plan; an id may occur more than once.
+            ids: n arm ids, each asked by the open plan, if its row has pulls; an id may occur more than once. Or a
+                batch: the rows are then those of all arms of the study, n = K.
             pulls: measurements that each row adds up, shape (n,), whole numbers.
             sums: their total rewards, shape (n,), in the user's sign and unit.
             squares: totals of the squared rewards, shape (n,); None when unknown.
@@ -262,27 +308,14 @@ class Study:
         Raises:
             OutOfTurn, InvalidInput: as in `tell`.
         """
+        if isinstance(ids, Batch):
+            worker, plan = self._owner(ids, worker, plan)
+            ids = self.ids
         arms, names = self._arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
         keyed = canonical_keys(keys, names)
         rows = Results(arms, seen.counts, seen.sums, seen.squares, keyed, source=leasing.source(worker))
         return self._tell(rows.rows(np.flatnonzero(seen.counts)), worker, plan)
-
-    def tell_sums(self, counts: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> Receipt:
-        """Report totals per arm.
-
-        Args:
-            counts: pulls of each arm, shape (K,), non-negative integers.
-            sums: total reward of each arm, shape (K,), in the user's sign and unit.
-            squares: total of the squared rewards, shape (K,); None when unknown.
-
-        Raises:
-            OutOfTurn, InvalidInput: as in `tell`.
-        """
-        seen = border.check_sums(counts, sums, squares, self.noise, self.ids)
-        arms = np.flatnonzero(seen.counts)
-        kept = None if seen.squares is None else seen.squares[arms]
-        return self._tell(Results(arms, seen.counts[arms], seen.sums[arms], kept), None, None)
 
     def tell_prior(
         self,
@@ -527,8 +560,29 @@ class Study:
         labels = canonical_keys(keys, names)
         return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=leasing.source(worker))
 
-    def _arms_of(self, ids: Sequence[object]) -> tuple[IntArray, list[str]]:
+    def _given(
+        self, batch: Batch, keys: Sequence[object] | None, worker: str | None, plan: int | None
+    ) -> tuple[list[str], Sequence[object] | None, str | None, int]:
+        """(ids, keys, worker, number of the plan) of the results of a batch."""
+        worker, number = self._owner(batch, worker, plan)
+        if batch.lease is None:
+            return batch.pulls(), keys, worker, number
+        if keys is not None:
+            raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")
+        given = batch.keys()
+        return [name for name, _ in given], [key for _, key in given], worker, number
+
+    def _owner(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:
+        """(worker, number of the plan) of a batch."""
+        if batch.ids != self.ids:
+            raise InvalidInput("this batch is of another study: its candidates are others.")
+        holder = batch.lease.worker if worker is None and batch.lease is not None else worker
+        return holder, batch.number if plan is None else plan
+
+    def _arms_of(self, ids: Sequence[object]) -> tuple[IntArray, Sequence[str]]:
         """(indices, names) of the arms of these ids."""
+        if ids is self.ids:
+            return np.arange(len(self.ids)), self.ids
         names = leasing.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:

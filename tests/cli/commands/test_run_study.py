@@ -402,7 +402,7 @@ def test_a_round_beyond_the_budget_is_not_begun_whoever_closed_the_last(lab):
 
 def test_it_says_for_whom_it_waits(lab):
     other = open_study(lab.url, "x")
-    plan = other.ask(worker="bob", lease=2.0)
+    plan = other.lease(worker="bob", duration=2.0)
     assert plan.total == 3
     code, _, errors = lab.run()
     assert code == 0
@@ -413,7 +413,7 @@ def test_it_says_for_whom_it_waits(lab):
 def test_two_loops_of_one_name_are_told_so(lab):
     def other_loop_is_faster(name, pulls):
         other = open_study(lab.url, "x")
-        part = other.ask(1, worker="ann/1")
+        part = other.lease(1, worker="ann/1")
         other.tell([name], [0.125], [part.keys()[0][1]], worker="ann/1")
         return Outcome(tuple(rewards(name, pulls)))
 

@@ -684,7 +684,7 @@ def test_results_of_an_open_plan_change_nothing(tmp_path):
     study.tell([first], [1e6], worker="bob")
     assert page_of(study, tmp_path).source == before
     missing = study.missing
-    study.tell_sums(missing, 0.0 * missing)
+    study.tell_totals(study.ids, missing, 0.0 * missing)
     assert page_of(study, tmp_path).source != before
 
 
@@ -714,7 +714,7 @@ def test_equal_studies_give_equal_files(certified, tmp_path):
 def test_the_log_says_what_came_and_from_whom(tmp_path):
     study = finished(most_plans=1)
     study.tell_prior(["0"], [1.0], worker="zoe")
-    plan = study.ask(worker="bob", lease="1h")
+    plan = study.lease(worker="bob", duration="1h")
     keys = plan.keys()
     study.fail([keys[0][0]], [keys[0][1]], worker="bob")
     study.tell([name for name, _ in keys[1:]], [0.5] * (len(keys) - 1), [key for _, key in keys[1:]], worker="bob")

@@ -116,7 +116,7 @@ class Loop:
     def _next(self, worker: str) -> Call | None:
         """What the worker measures next; None while nothing is free. A fair share, so that no slot idles."""
         fair = math.ceil(int(self.study.missing.sum()) / self.slots)
-        plan = self.study.ask(max(1, min(self.batch, fair)), worker=worker, lease=self.lease)
+        plan = self.study.lease(max(1, min(self.batch, fair)), worker=worker, duration=self.lease)
         if plan is None or plan.total == 0:
             return None
         names, keys = zip(*self.command.share(plan.keys()), strict=True)

@@ -64,9 +64,9 @@ def finished(url: str):
 def unfinished(url: str):
     """Leases, a failure, late and prior results, repeated keys, abandoned pulls, and an open plan that is half told."""
     study = sp.create_study(url, "unfinished", ARMS, make_policy("certified-independent"), minimize=True)
-    keys = study.ask(worker="w", lease="1h").keys()
+    keys = study.lease(worker="w", duration="1h").keys()
     study.fail([keys[0][0]], [keys[0][1]], worker="w")
-    again = study.ask(worker="v", max_pulls=1, lease="1h").keys()
+    again = study.lease(worker="v", max_pulls=1, duration="1h").keys()
     rows = [*keys[1:], *again]
     study.tell([name for name, _ in rows], [0.1 * place for place in range(len(rows))], [key for _, key in rows])
     study.tell([keys[0][0]], [7.0], [keys[0][1]], worker="w")
@@ -78,7 +78,7 @@ def unfinished(url: str):
     most = int(np.argmax(plan.counts))
     study.tell_totals([ARMS.ids[most]], [plan.counts[most] - 1], [0.4 * (plan.counts[most] - 1)])
     tell_plan(study)
-    study.ask(worker="w", max_pulls=2, lease="2d")
+    study.lease(worker="w", max_pulls=2, duration="2d")
     study.tell([study.ask().ids[0]], [0.0], ["half"])
     return study
 
@@ -286,7 +286,7 @@ def test_an_older_database_is_refused_then_migrated_then_opened(database_url, ne
     assert "note" in rows_of(database_url)["lease"][0]
     study = sp.open_study(database_url, "unfinished")
     assert study.trace == before
-    assert study.ask(worker="u", max_pulls=1).lease is not None
+    assert study.lease(worker="u", max_pulls=1).lease is not None
     assert finish(study).verdict == "certified"
     assert len(sp.open_study(database_url, "unfinished").trace) > len(before)
     assert migrate_studies(database_url) == (newest, newest)

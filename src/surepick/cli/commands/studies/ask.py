@@ -51,7 +51,7 @@ def ask(
         keep_rewards(study, out)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
-        plan = study.ask(max_pulls, worker=worker or ANYONE, lease=lease, trust_clock=trust_clock)
+        plan = study.lease(max_pulls, worker=worker or ANYONE, duration=lease, trust_clock=trust_clock)
     else:
         plan = study.free_part()
     if plan is not None and max_pulls is not None and plan.total > max_pulls:

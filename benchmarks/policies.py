@@ -127,7 +127,7 @@ def certified_table(chosen: argparse.Namespace, words: Sequence[str]) -> None:
         seeds = range(chosen.first, chosen.first + max(1, round(chosen.seeds * row.share)))
         try:
             line = measured(row, chosen.policy, seeds)
-        except sp.DatasetMissing as missing:
+        except sp.errors.DatasetMissing as missing:
             line = f" skipped: {missing}"
         print(f"{label:22s}{line}", flush=True)
 
@@ -199,7 +199,7 @@ def crossed_barrel(folder: Path) -> sp.environments.Environment:
     """A recorded table: 600 designs of a barrel, three measurements of each."""
     path = folder / "pvlab" / "Crossed_barrel_dataset.csv"
     if not path.exists():
-        raise sp.DatasetMissing(f"{path} is not there; give its folder with --data.")
+        raise sp.errors.DatasetMissing(f"{path} is not there; give its folder with --data.")
     return sp.environments.table(
         path, "n,theta,r,t", "toughness", "n,theta,r,t", noise=sp.SubGaussian(19.0), standardize=True, intercept=True
     )
@@ -375,7 +375,7 @@ def whole_table(chosen: argparse.Namespace, words: Sequence[str]) -> None:
         try:
             for number, line in enumerate(all_lines(place, names, seeds, chosen)):
                 print(line if number else f"{label}: {line}", flush=True)
-        except sp.DatasetMissing as missing:
+        except sp.errors.DatasetMissing as missing:
             print(f"{label}: skipped: {str(missing).splitlines()[0]}", flush=True)
 
 

@@ -1,11 +1,13 @@
 """Importing is cheap: no heavy package comes along, and the public names are what they say."""
 
+import ast
 import importlib.metadata
 import inspect
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,11 +46,14 @@ def loaded_by(code: str) -> set[str]:
 
 
 def packages(modules: set[str]) -> set[str]:
-    """The third-party packages among them, surepick and numpy (a dependency of scipy.linalg) left out."""
-    return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - {"surepick", "numpy"}
+    """The third-party packages among them, but for lazy_loader and numpy (a dependency of scipy.linalg)."""
+    own = {"surepick", "numpy", "lazy_loader"}
+    return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - own
 
 
-LIGHT_NAMES = [name for name in sp.__all__ if name not in sp.NEED_EXTRAS]
+NEED_EXTRAS = {"create_study", "list_studies", "open_study", "write_report"}
+PARTS = ("bench", "embeddings", "environments", "theory")
+LIGHT_NAMES = [name for name in sp.__all__ if name not in NEED_EXTRAS]
 
 
 def test_importing_surepick_loads_numpy_and_scipy_linalg_only():
@@ -57,10 +62,24 @@ def test_importing_surepick_loads_numpy_and_scipy_linalg_only():
     assert packages(modules) == set()
 
 
-def test_every_public_name_has_a_home():
-    at_home = {name for names in sp.HOMES.values() for name in names}
-    assert {*at_home, "environments"} == set(LIGHT_NAMES)
+def test_the_stub_says_what_is_public():
+    stub = ast.parse(Path(sp.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    (said,) = (node.value for node in stub.body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(said) == sp.__all__
+    assert len(sp.__all__) <= 53
     assert sp.forecast.__module__ == "surepick.forecasts.forecast"
+
+
+def test_a_name_whose_package_is_absent_says_how_to_install_it():
+    script = "import sys; sys.modules['sqlalchemy'] = None; import surepick; surepick.open_study"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert 'InvalidInput: open_study needs sqlalchemy, which is absent: pip install "surepick[studies]".' in done.stderr
+
+
+def test_the_version_is_said_in_one_place():
+    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {sp.__version__}\n" in citation
+    assert importlib.metadata.version("surepick") == sp.__version__
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
@@ -170,7 +189,7 @@ def test_every_public_method_is_documented(thing, member):
     assert inspect.getdoc(getattr(thing, member))
 
 
-@pytest.mark.parametrize("part", sp.PARTS)
+@pytest.mark.parametrize("part", PARTS)
 def test_the_parts_are_there_at_once_and_documented(part):
     assert f"surepick.{part}" in loaded_by(f"import surepick\nassert surepick.{part}.__all__")
     for name in getattr(sp, part).__all__:

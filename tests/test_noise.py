@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.noise import largest_scale, scales
+from surepick.noise import Noise, largest_scale, scales
 
 positive = st.floats(min_value=1e-300, max_value=1e300)
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -52,7 +52,7 @@ def test_one_number_serves_all_arms_and_one_per_arm_is_checked():
     )
 )
 def test_the_text_gives_an_equal_noise(noise):
-    assert isinstance(noise, sp.Noise)
+    assert isinstance(noise, Noise)
     assert sp.parse_noise(noise.spec) == noise
 
 

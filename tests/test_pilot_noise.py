@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import surepick as sp
-from surepick.noise import failure_probability
+from surepick.noise import Noise, failure_probability
 from surepick.policies.certificate import noise_assumption
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -138,7 +138,7 @@ def test_records_without_meaning_are_refused(sigma, repeats):
 @given(positive, st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True), st.integers(1, 10**9))
 def test_the_text_gives_an_equal_noise(sigma, failure, repeats):
     noise = sp.PilotGaussian(sigma, failure, repeats)
-    assert isinstance(noise, sp.Noise)
+    assert isinstance(noise, Noise)
     assert noise.support is None
     assert sp.parse_noise(noise.spec) == noise
 

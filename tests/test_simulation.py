@@ -8,6 +8,7 @@ import pytest
 
 import surepick as sp
 from surepick.environments.rewards import NormalRewards
+from surepick.simulation import Run
 
 FEATURES = np.eye(4)
 MEANS = np.array([0.0, 1.0, 0.95, 0.2])
@@ -23,7 +24,7 @@ def make_policy(name="action-elimination", epsilon=0.2, **options):
     return sp.make_policy(name, environment().arms, epsilon=epsilon, delta=0.05, noise="subgaussian:0.3", **options)
 
 
-def timeless(run: sp.Run) -> sp.Run:
+def timeless(run: Run) -> Run:
     return replace(run, seconds=0.0)
 
 

@@ -202,7 +202,7 @@ def test_a_failure_is_kept_and_the_others_go_on(tmp_path):
 
 
 def test_a_missing_data_set_is_no_failure_of_a_policy(tmp_path):
-    with pytest.raises(sp.DatasetMissing, match="t10k-images"):
+    with pytest.raises(sp.errors.DatasetMissing, match="t10k-images"):
         run_experiments(
             restricted([experiment("mnist")], ["rage"]), out=tmp_path / "r.parquet", runs=1, jobs=1, data=tmp_path
         )
@@ -361,17 +361,17 @@ def test_numbers_out_of_range(jobs, first_seed, words, tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_missing_data_are_said_by_worker_processes_too(jobs, tmp_path):
-    with pytest.raises(sp.DatasetMissing, match="t10k-images"):
+    with pytest.raises(sp.errors.DatasetMissing, match="t10k-images"):
         run_experiments(
             restricted([experiment("mnist")], ["rage"]), out=tmp_path / "r.parquet", runs=2, jobs=jobs, data=tmp_path
         )
 
 
 def test_errors_survive_the_way_from_a_worker():
-    missing = pickle.loads(pickle.dumps(sp.DatasetMissing("No file.", recipe="Ask for it.")))
+    missing = pickle.loads(pickle.dumps(sp.errors.DatasetMissing("No file.", recipe="Ask for it.")))
     assert (str(missing), missing.recipe) == ("No file. Ask for it.", "Ask for it.")
     design = sp.solve_design([[1.0, 0.0], [0.0, 1.0]])
-    short = pickle.loads(pickle.dumps(sp.NotConverged("too few steps", best=design, gap=0.5)))
+    short = pickle.loads(pickle.dumps(sp.errors.NotConverged("too few steps", best=design, gap=0.5)))
     assert (str(short), short.best, short.gap) == ("too few steps", design, 0.5)
 
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 import surepick as sp
 from surepick.core import arms as arms_module
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.design import IndependentArms
+from surepick.core.design import Allocation, IndependentArms
 from surepick.core.json import from_json, to_json
 from surepick.core.step import RoundRecord
 from surepick.policies.baselines.action_elimination import MeansState
@@ -45,7 +45,7 @@ RECORDS = [
     ANSWER,
     sp.Certificate("x", 0, 0.1, 0.05, 0, "not-yet", "", ()),
     sp.Design([0.25, 0.75], 4.0, 3.99, 2),
-    sp.Allocation([1, 3], 4, 4.5),
+    Allocation([1, 3], 4, 4.5),
     sp.Embedding([[1.0, 2.0]], 0.5),
     IndependentArms(4),
     sp.Arms([[1.0, -0.0], [2.0, 1e-310]], ["a", "b"], columns=["x", "y"], preparation=("standardize",)),

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import surepick as sp
 import surepick.bench
 from surepick.cli.app import app
+from surepick.simulation import Run
 
 ROOT = Path(__file__).parents[2]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -139,7 +140,7 @@ def test_the_small_example_prints_what_the_document_shows():
     assert output(program).splitlines() == shown.splitlines()
 
 
-def breads(name: str = "certified-linear", *, sigma: float = 1.0, **options: float) -> list[sp.Run]:
+def breads(name: str = "certified-linear", *, sigma: float = 1.0, **options: float) -> list[Run]:
     """Two hundred runs of the small example; the truth has noise of scale 1."""
     flours, rests = np.repeat(np.eye(3), 3, axis=0), np.tile(np.eye(3), (3, 1))
     means = np.add.outer([5.0, 5.6, 6.4], [0.0, 0.9, 1.2]).ravel()
@@ -149,7 +150,7 @@ def breads(name: str = "certified-linear", *, sigma: float = 1.0, **options: flo
     return [sp.simulate(policy, world, seed=seed) for seed in range(200)]
 
 
-def alarmed(runs: list[sp.Run]) -> int:
+def alarmed(runs: list[Run]) -> int:
     """How many of them say "heuristic"."""
     return sum(run.verdict == "heuristic" for run in runs)
 

@@ -245,7 +245,7 @@ def test_a_loss_that_is_not_finite_breaks_the_contract(trainer):
     features, seen = task()
     huge = Observations(seen.counts, seen.sums * 1e200)
     with pytest.raises(
-        sp.ContractError, match=r"the network's loss is (inf|nan) after \d+ steps: its scores mean nothing"
+        sp.errors.ContractError, match=r"the network's loss is (inf|nan) after \d+ steps: its scores mean nothing"
     ):
         train(make(features), huge, trainer=trainer)
 

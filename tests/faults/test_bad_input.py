@@ -90,7 +90,14 @@ def run(command, write):
 def test_the_parents_of_the_errors():
     assert issubclass(sp.InvalidInput, ValueError)
     assert issubclass(sp.OutOfTurn, RuntimeError)
-    for kind in (sp.InvalidInput, sp.OutOfTurn, sp.ContractError, sp.NotConverged, sp.StorageError, sp.DatasetMissing):
+    for kind in (
+        sp.InvalidInput,
+        sp.OutOfTurn,
+        sp.errors.ContractError,
+        sp.errors.NotConverged,
+        sp.StorageError,
+        sp.errors.DatasetMissing,
+    ):
         assert issubclass(kind, sp.SurepickError)
 
 

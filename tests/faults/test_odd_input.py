@@ -17,7 +17,7 @@ import surepick as sp
 import surepick.cli
 from surepick.text import LONGEST, one_line, printable, quoted, shortened
 
-ERRORS = (sp.InvalidInput, sp.OutOfTurn, sp.ContractError, sp.StorageError, sp.SurepickError)
+ERRORS = (sp.InvalidInput, sp.OutOfTurn, sp.errors.ContractError, sp.StorageError, sp.SurepickError)
 EVIL = "\x1b[31mred\n\x07\u202e\x9bevil"  # ESC, a newline, a bell, right-to-left override, another CSI
 SEEN = printable(EVIL)
 
@@ -76,7 +76,7 @@ def test_an_error_comes_through_a_pickle_as_it_was(kind):
 
 
 def test_errors_that_carry_more_come_through_a_pickle():
-    missing = sp.DatasetMissing(f"There is no {LONG}.", recipe="Get it there.")
+    missing = sp.errors.DatasetMissing(f"There is no {LONG}.", recipe="Get it there.")
     again = pickle.loads(pickle.dumps(missing))
     assert (str(again), again.recipe) == (str(missing), "Get it there.")
     assert str(missing).endswith("Get it there.")

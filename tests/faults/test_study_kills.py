@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from study_storms import Storm, run_storm
 from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, run_supervisor, start_alone, subject
 
-import surepick as sp
+from surepick.core.json import to_json
 from surepick.studies.database import create_study, list_studies, open_study
 from surepick.studies.logs.sql import schema as tables
 
@@ -58,7 +58,7 @@ def left_behind(order: Order) -> dict:
 
             plans = rows([plan.number, plan.plan], tables.plan, plan.number)
             decisions = rows(decided, tables.decision, decision.plan)
-        return {"certificate": sp.to_json(study.certificate()), "plans": plans, "decisions": decisions}
+        return {"certificate": to_json(study.certificate()), "plans": plans, "decisions": decisions}
     finally:
         study.log._engine.dispose()
 

@@ -10,6 +10,7 @@ from study_storms import Storm, num_own, row_of, run_storm, told_by
 from study_workers import subject
 
 import surepick as sp
+from surepick.core.json import to_json
 from surepick.studies.database import create_study, open_study, resume_study
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.log import SqlLog
@@ -64,7 +65,7 @@ def check_judgement(storm: Storm) -> None:
     assert ids == [arm] * first, "the storm was to tell all other arms as often as asked, or more"
     simple.tell(ids, [0.25] * first)
     assert len(durable.trace) == len(simple.trace) == 1
-    assert sp.to_json(durable.certificate()) == sp.to_json(simple.certificate())
+    assert to_json(durable.certificate()) == to_json(simple.certificate())
 
 
 def test_eight_processes_tell_at_once(database_url, tmp_path):

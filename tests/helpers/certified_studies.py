@@ -13,6 +13,7 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
+from surepick.noise import Noise
 from surepick.policies.base import stopped
 from surepick.policies.certified.candidate_test import CandidateTest
 from surepick.policies.certified.conclusion import CertifiedState
@@ -38,7 +39,7 @@ class Instance:
     epsilon: float = EPSILON
     options: tuple[tuple[str, object], ...] = ()
 
-    def policy(self, delta: float, noise: sp.Noise | None = None, **options: object) -> CertifiedElimination:
+    def policy(self, delta: float, noise: Noise | None = None, **options: object) -> CertifiedElimination:
         """The policy, told the true noise unless another one is given."""
         world = self.environment
         noise = world.noise if noise is None else noise
@@ -46,7 +47,7 @@ class Instance:
         return sp.make_policy(self.name, world.arms, epsilon=self.epsilon, delta=delta, noise=noise, **options)
 
 
-def without_features(means, noise: sp.Noise, epsilon: float = EPSILON) -> Instance:
+def without_features(means, noise: Noise, epsilon: float = EPSILON) -> Instance:
     arms = sp.Arms(ids=range(len(means)))
     return Instance("certified-independent", sp.environments.Environment(arms=arms, means=means, noise=noise), epsilon)
 
@@ -122,7 +123,7 @@ def wrong_answers(instance: Instance, policy: CertifiedElimination, trials: int,
 # --- one candidate, and thousands of rivals that err independently of each other
 
 
-def known_candidate(noise: sp.Noise, gap: float, rivals: int = RIVALS) -> sp.environments.Environment:
+def known_candidate(noise: Noise, gap: float, rivals: int = RIVALS) -> sp.environments.Environment:
     """Arm 0 has mean 0, known exactly; every other arm is better by `gap`, with noise of its own.
 
     So the processes of arm 0 against the others are independent, and each is a trial of Ville's inequality.
@@ -138,7 +139,7 @@ def settled_wrongly(
     *,
     epsilon: float,
     delta: float,
-    noise: sp.Noise | None = None,
+    noise: Noise | None = None,
     batches: int = 100,
     pulls: Callable[[CertifiedState], np.ndarray] | None = None,
     lost: float = 0.0,
@@ -268,7 +269,7 @@ class HiddenBest(Instance):
 
     gamma: float = 0.0
 
-    def policy(self, delta: float, noise: sp.Noise | None = None, **options: object) -> CertifiedElimination:
+    def policy(self, delta: float, noise: Noise | None = None, **options: object) -> CertifiedElimination:
         problem = sp.Problem(len(HIDING), self.epsilon, delta, self.environment.noise)
         embedding = GivenVectors(HIDING, self.gamma, norm_bound=1.0)
         return CertifiedElimination(problem, embedding, dim=2, reserve=0.0)

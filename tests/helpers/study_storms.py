@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from study_workers import ENVIRONMENT, PLACE, Order, Worker, rewards_of, subject, watch
 
 import surepick as sp
+from surepick.core.json import to_json
 from surepick.studies.database import create_study, resume_study
 from surepick.studies.logs.base import Decision, Planned, Results
 from surepick.studies.logs.sql.log import SqlLog
@@ -140,8 +141,8 @@ def judge_and_design(storm: Storm, process: int, barrier: Any) -> dict[str, Any]
     SqlLog.add_decision, SqlLog.add_plan = decide_together, plan_together
     study = resume_study(storm.url, storm.study)
     seen["leader"] = study.recommend()
-    seen["asked"] = sp.to_json(study.ask())
-    seen["certificate"] = sp.to_json(study.certificate())
+    seen["asked"] = to_json(study.ask())
+    seen["certificate"] = to_json(study.certificate())
     return seen
 
 

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.simulation import Run
 
 
-def play(name: str, environment: sp.environments.Environment, seed: int, **options) -> sp.Run:
+def play(name: str, environment: sp.environments.Environment, seed: int, **options) -> Run:
     settings = {"epsilon": 0.1, "delta": 0.05, "noise": environment.noise} | sp.paper_settings(name) | options
     return sp.simulate(sp.make_policy(name, environment.arms, **settings), environment, seed=seed)
 
 
-def measured(label: str, runs: Iterable[sp.Run]) -> tuple[list[sp.Run], float]:
+def measured(label: str, runs: Iterable[Run]) -> tuple[list[Run], float]:
     """The runs and their mean oracle pulls, printed; each says that it is heuristic and ends with a good arm."""
     done = list(runs)
     pulls = [run.oracle_pulls for run in done]
@@ -38,7 +39,7 @@ def clusters(num_arms: int, *, dim: int = 25, reward: str = "linear", seed: int 
     return sp.environments.two_clusters(num_arms=num_arms, dim=dim, reward=reward, seed=seed)
 
 
-def check_clusters(label: str, runs: Iterable[sp.Run], golden: float) -> None:
+def check_clusters(label: str, runs: Iterable[Run], golden: float) -> None:
     done, pulls = measured(label, runs)
     assert abs(pulls - golden) <= 15
     assert all(run.success for run in done)
@@ -120,7 +121,7 @@ def test_the_norm_reward_of_arms_drawn_anew(dim, options):
 # --- MNIST: about 3e4 pulls, d_1 about 190, 98 % right
 
 
-def check_mnist(label: str, runs: Iterable[sp.Run]) -> None:
+def check_mnist(label: str, runs: Iterable[Run]) -> None:
     done, pulls = measured(label, runs)
     assert 2.6e4 <= pulls <= 3.1e4
     assert all(180 <= run.rounds[0].dim <= 200 for run in done)

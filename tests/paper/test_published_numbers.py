@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.simulation import Run
 
 GOLDEN = {
     "linear-embedding": {250: 2694, 1000: 3223},
@@ -23,7 +24,7 @@ ASSUMED = {
 }
 
 
-def runs_of(name: str, num_arms: int, seeds: range) -> list[sp.Run]:
+def runs_of(name: str, num_arms: int, seeds: range) -> list[Run]:
     noise, options, _ = ASSUMED[name]
     runs = []
     for seed in seeds:

@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.design import IndependentArms
-from surepick.designs import independent_design
+from surepick.designs import design_value, independent_design
 from surepick.policies.dimension import (
     bias,
     cheapest_dimension,
@@ -58,7 +58,7 @@ def test_the_effective_dimension_is_the_first_that_reaches_epsilon(seed):
     if any(reached):
         assert effective_dimension(family, epsilon, slack=slack) == reached.index(True) + 1
     else:
-        with pytest.raises(sp.ContractError, match="no dimension of this embedding"):
+        with pytest.raises(sp.errors.ContractError, match="no dimension of this embedding"):
             effective_dimension(family, epsilon, slack=slack)
 
 
@@ -105,7 +105,7 @@ def test_the_cheapest_dimension_can_lie_beyond_the_first_that_is_allowed():
 
 
 def test_no_dimension_leaves_room():
-    with pytest.raises(sp.ContractError, match="at every dimension the bias"):
+    with pytest.raises(sp.errors.ContractError, match="at every dimension the bias"):
         cheapest_dimension(Family(np.random.default_rng(0).normal(size=(4, 2)), [1.0, 0.3]), np.arange(4), 0.5)
 
 
@@ -115,7 +115,7 @@ def test_the_independent_design_is_the_solution_on_the_identity(active):
     assert closed.value == pytest.approx(solved.value) == pytest.approx(2 * len(active) * (len(active) > 1))
     assert closed.lower_bound == closed.value
     assert closed.weights.sum() == pytest.approx(1.0)
-    assert sp.design_value(np.eye(5), closed.weights, active) == pytest.approx(closed.value)
+    assert design_value(np.eye(5), closed.weights, active) == pytest.approx(closed.value)
     assert embedding_design(IndependentArms(5), np.array(active)) == closed
 
 

@@ -422,7 +422,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_formed(monkeypatc
 def test_gradients_that_are_not_finite_break_the_contract():
     """Weights may still become too large for features of order 1."""
     arms = make(normal_rows(4, 3), precision="float32")
-    with pytest.raises(sp.ContractError, match=r"a gradient of the network is not finite.*inputs='normalized'"):
+    with pytest.raises(sp.errors.ContractError, match=r"a gradient of the network is not finite.*inputs='normalized'"):
         arms.spectrum(1e25 * arms.start)
 
 

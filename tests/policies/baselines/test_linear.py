@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 import surepick as sp
 from surepick.core.observations import Observations
+from surepick.designs import design_value
 from surepick.estimators import regularised_least_squares, self_normalised_radius
 from surepick.policies.base import stopped
 from surepick.policies.baselines.adahedge import Learner, hedged, nearest_contradiction, taught, tracked
@@ -55,7 +56,7 @@ def test_the_self_normalised_radius_is_the_formula():
 
 def test_features_beside_which_the_regularisation_is_lost_are_refused():
     seen = Observations(np.array([10, 0]), np.zeros(2))
-    with pytest.raises(sp.ContractError, match="Divide the features"):
+    with pytest.raises(sp.errors.ContractError, match="Divide the features"):
         regularised_least_squares(np.array([[1e9, 0.0], [0.0, 1.0]]), seen, regularization=1.0)
 
 
@@ -182,7 +183,7 @@ def test_the_static_counts_depend_on_the_number_of_pulls_alone():
     for left, right in zip(one, other, strict=False):
         assert np.array_equal(left.seen.counts, right.seen.counts)
     weights = one[-1].seen.counts / one[-1].pulls
-    assert sp.design_value(features, weights) <= 1.1 * sp.solve_design(features).value
+    assert design_value(features, weights) <= 1.1 * sp.solve_design(features).value
 
 
 def test_phases_get_more_exact_and_drop_arms():

@@ -26,14 +26,14 @@ def test_weights_of_epochs_never_exceed_one():
 
 def test_an_epoch_is_opened_once():
     epochs = opened((), 3, 5)
-    with pytest.raises(sp.ContractError, match="arm 3 has an epoch already"):
+    with pytest.raises(sp.errors.ContractError, match="arm 3 has an epoch already"):
         opened(epochs, 3, 5)
 
 
 def test_weights_beyond_one_are_refused(monkeypatch):
     epochs = opened((), 0, 5)
     monkeypatch.setattr("surepick.policies.certified.candidate_test.next_weight", lambda _: 0.6)
-    with pytest.raises(sp.ContractError, match="exceed 1"):
+    with pytest.raises(sp.errors.ContractError, match="exceed 1"):
         opened(epochs, 1, 5)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.design import Design, IndependentArms
+from surepick.designs import design_value
 from surepick.policies.base import stopped
 from surepick.policies.certificate import certificate_of
 from surepick.policies.dimension import bias, worst_gap
@@ -106,12 +107,12 @@ def test_the_size_of_a_round():
 
 @pytest.mark.parametrize("excess", [0.0, 0.1])
 def test_a_bias_that_leaves_no_room_is_a_contract_error(excess):
-    with pytest.raises(sp.ContractError, match=r"by 0\.\d+, and this round must resolve 0\.5"):
+    with pytest.raises(sp.errors.ContractError, match=r"by 0\.\d+, and this round must resolve 0\.5"):
         round_size(settings(gap_bound=2.0), 1, value=1.0, bias=0.5 + excess, num_active=5)
 
 
 def test_a_fixed_dimension_without_room_is_refused_before_the_first_pull():
-    with pytest.raises(sp.ContractError, match="no number of pulls would help"):
+    with pytest.raises(sp.errors.ContractError, match="no number of pulls would help"):
         adaptive(dim=1)
 
 
@@ -224,7 +225,7 @@ def test_rounds_stop_when_one_arm_is_left():
 
 def open_first(chosen, features, weights, total):
     embedded, active = sp.Embedding(features, 0.0), np.arange(len(features))
-    value = sp.design_value(features, weights, active)
+    value = design_value(features, weights, active)
     state = EliminationState(1, active, None, sp.Observations.nothing(len(features)), 0, 0, None, "")
     design = Design(weights, value, value, features.shape[1])
     return open_round(chosen, state, embedded=embedded, design=design, total=total)
@@ -245,7 +246,7 @@ def test_the_support_floor_keeps_the_rounding_promise(total):
     features = rng.normal(size=(5, 3))
     weights = rng.dirichlet(np.ones(5))
     plan = open_first(settings(), features, weights, total)
-    realised = plan.allocation.sum() * sp.design_value(features, plan.allocation)
+    realised = plan.allocation.sum() * design_value(features, plan.allocation)
     assert realised <= 1.1 * plan.design_value * (1 + 1e-12)
     assert plan.allocation.sum() >= total
     assert plan.allocation.sum() <= max(total, math.ceil(5 * 1.1 / 0.1))

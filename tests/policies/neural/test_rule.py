@@ -122,10 +122,10 @@ def test_misspecification_counts_for_derived_alone():
 def test_misspecification_that_leaves_no_room_breaks_the_contract(gamma):
     """b_1 = 4.0976 gamma reaches t_1 = .1 at gamma = .0244; later thresholds are smaller."""
     with pytest.raises(
-        sp.ContractError, match=r"can move a difference of two arms by .*, and round 1 must resolve 0.1"
+        sp.errors.ContractError, match=r"can move a difference of two arms by .*, and round 1 must resolve 0.1"
     ):
         rule(constants="derived", misspecification=gamma).pulls(1, dim=7, value=4.0)
-    with pytest.raises(sp.ContractError, match=r"round 4 must resolve 0\.0453"):
+    with pytest.raises(sp.errors.ContractError, match=r"round 4 must resolve 0\.0453"):
         rule(constants="derived", misspecification=0.0243).pulls(4, dim=7, value=4.0)
     assert rule(constants="derived", misspecification=0.0243).pulls(1, dim=7, value=4.0) > 10**7
 
@@ -133,7 +133,7 @@ def test_misspecification_that_leaves_no_room_breaks_the_contract(gamma):
 @pytest.mark.parametrize("constants", CONSTANTS)
 def test_at_least_one_pull_and_not_more_than_anybody_has(constants):
     assert rule(constants=constants).pulls(1, dim=1, value=0.0) == (71 if constants == "box" else 1)
-    with pytest.raises(sp.ContractError, match="this round would need"):
+    with pytest.raises(sp.errors.ContractError, match="this round would need"):
         rule(constants=constants).pulls(1, dim=10**16, value=1e16)
 
 

@@ -1,0 +1,82 @@
+from . import bench, embeddings, environments, errors, theory
+from .certificates.document import write_certificate
+from .certificates.signature import sign_certificate
+from .certificates.verify import verify_certificate
+from .core.arms import Arms
+from .core.certificate import Certificate
+from .core.design import Design, Embedding
+from .core.observations import Observations
+from .core.plan import Plan
+from .core.step import Step
+from .designs import allocate, round_design, solve_design
+from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
+from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
+from .forecasts import forecast
+from .noise import Bernoulli, Bounded, PilotGaussian, SubGaussian, parse_noise, pilot_noise
+from .policies.base import Claim, Policy, Problem, Traits
+from .policies.registry import make_policy, paper_settings, policy_names
+from .reports.study.page import write_report
+from .simulation import simulate
+from .studies.batch import Batch
+from .studies.closed_loop import Result, find_best
+from .studies.database import create_study, list_studies, open_study
+from .studies.study import Study
+from .tables import read_arms
+from .tuning.kernel import choose_kernel
+
+__version__: str
+
+__all__ = [
+    "Arms",
+    "Batch",
+    "Bernoulli",
+    "Bounded",
+    "Certificate",
+    "Claim",
+    "Design",
+    "Embedding",
+    "GaussianKernel",
+    "IndependentEmbedding",
+    "InvalidInput",
+    "KernelEmbedding",
+    "LinearEmbedding",
+    "MercerEmbedding",
+    "Observations",
+    "OutOfTurn",
+    "PilotGaussian",
+    "Plan",
+    "Policy",
+    "Problem",
+    "Result",
+    "Step",
+    "StorageError",
+    "Study",
+    "SubGaussian",
+    "SurepickError",
+    "Traits",
+    "allocate",
+    "bench",
+    "choose_kernel",
+    "create_study",
+    "embeddings",
+    "environments",
+    "errors",
+    "find_best",
+    "forecast",
+    "list_studies",
+    "make_policy",
+    "open_study",
+    "paper_settings",
+    "parse_noise",
+    "pilot_noise",
+    "policy_names",
+    "read_arms",
+    "round_design",
+    "sign_certificate",
+    "simulate",
+    "solve_design",
+    "theory",
+    "verify_certificate",
+    "write_certificate",
+    "write_report",
+]

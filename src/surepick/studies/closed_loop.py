@@ -154,7 +154,7 @@ def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]
     total = int(missing.sum())
     step, ends = most or max(total, 1), np.cumsum(missing)
     for start in range(0, total, step):
-        counts: IntArray = np.diff(np.clip(ends, start, start + step), prepend=start)
+        counts: IntArray = np.diff(np.clip(ends, start, start + step), prepend=start).astype(np.int64)
         yield Batch.of(batch, batch.ids, batch.number, counts=counts)
 
 

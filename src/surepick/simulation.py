@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any
 
 from surepick.core.arrays import record
@@ -34,6 +35,7 @@ class Run:
         rounds: the trace, one record a round.
         certificate: the answer as the user would see it.
         seconds: wall-clock time.
+        study: the simulated study, for its report and its certificate's file.
     """
 
     best_arm: str
@@ -46,6 +48,7 @@ class Run:
     rounds: tuple[RoundRecord, ...]
     certificate: Certificate
     seconds: float
+    study: Study = field(compare=False, repr=False)
 
 
 def simulate(
@@ -97,6 +100,7 @@ def simulate(
         rounds=study.trace,
         certificate=answer,
         seconds=time.perf_counter() - started,
+        study=study,
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,7 @@ from surepick.core.notes import LOG
 from surepick.text import printable
 
 if TYPE_CHECKING:
-    from surepick.core.plan import Plan
-    from surepick.studies.study import Study
+    pass
 
 DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
@@ -141,30 +139,3 @@ def noted() -> Iterator[None]:
     finally:
         LOG.removeHandler(announcements)
         LOG.setLevel(usual)
-
-
-@contextmanager
-def round_bars() -> Iterator[Callable[[Plan, Study], None]]:
-    """A callback for `simulate` that draws one bar on standard error; silent where that is not a terminal.
-
-    The bar measures the looks of a round, or all pulls where the plan predicts how many are still to come.
-    """
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 (`--help` draws none)
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as progress:
-        bar = progress.add_task("round 1", total=None, note="")
-
-        def show(plan: Plan, study: Study) -> None:
-            trace, candidates = study.trace, study.arms.num_arms
-            left = len(trace[-1].active) if trace else candidates
-            spent = trace[-1].total_pulls if trace else 0
-            total, completed = float(plan.looks), plan.look - 1
-            known = f"{left:,} of {candidates:,} candidates left, {spent:,} measurements"
-            if plan.predicted_pulls is not None:
-                total, completed = spent + plan.predicted_pulls, spent
-                known = f"{left:,} of {candidates:,} possible, {spent:,} of about {total:,.0f} measured"
-            progress.update(bar, description=f"round {plan.round}", total=total, completed=completed, note=known)
-
-        yield show

@@ -16,7 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL
-from surepick.policies.registry import make_policy, policy_options
+from surepick.policies.registry import fitting_policy, make_policy, policy_options
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
 NEURAL = "certified-neural"
@@ -116,7 +116,7 @@ class PolicyOptions:
                     "several."
                 )
         settings = {option: value for option, (value,) in values.items()}
-        name = (self.policy or "").strip() or _fitting(settings)
+        name = (self.policy or "").strip() or fitting_policy(settings)
         known = policy_options(name)
         if seed is not None and "seed" in known:
             settings["seed"] = seed
@@ -190,15 +190,6 @@ def declared_noise(text: str, why: str) -> Noise:
             f"(normal noise of standard deviation SIGMA). {why}"
         )
     return parse_noise(text)
-
-
-def _fitting(settings: dict[str, Any]) -> str:
-    """The policy that the settings speak of."""
-    if "misspecification" in settings:
-        return NEURAL
-    if any(option in settings for option in NAMES_OF_A_KERNEL):
-        return KERNEL
-    return LINEAR if "norm_bound" in settings else WITHOUT_FEATURES
 
 
 def _implied(values: Values) -> tuple[str, ...]:

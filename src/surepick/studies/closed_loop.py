@@ -113,7 +113,7 @@ def run_study(
                 )
             study.tell(part, rewards)
 
-    with round_bars(sys.stderr.isatty() if progress is None else progress) as show:
+    with round_bars(progress) as show:
         return until_stopped(study, carry_out, max_pulls=max_pulls, on_batch=show)
 
 
@@ -159,15 +159,15 @@ def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]
 
 
 @contextmanager
-def round_bars(shown: bool = True) -> Iterator[Callable[[Batch, Study], None]]:
+def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Study], None]]:
     """One bar on standard error, which tells the round, who is left, and how much of the work is in.
 
     The bar measures the looks of a round, or, where the plan predicts how many pulls are still to come, all pulls.
 
     Args:
-        shown: draw it; if not, the callback does nothing.
+        shown: draw it; if not, the callback does nothing. None: if standard error is a terminal.
     """
-    if not shown:
+    if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _batch, _study: None
         return
     from rich.console import Console  # noqa: PLC0415 (slow to load, and seldom needed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from surepick.cli import options
 from surepick.cli.format_certificate import print_answer, print_truth, run_json
-from surepick.cli.output import end_by, print_json, round_bars, say
+from surepick.cli.output import end_by, print_json, say
 from surepick.cli.policy_options import PolicyOptions
 from surepick.environments import digits
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import spec_of
 from surepick.policies.dimension import uniform_pulls
 from surepick.simulation import simulate
+from surepick.studies.closed_loop import round_bars
 
 NORM_BOUND = "2"
 

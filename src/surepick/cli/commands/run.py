@@ -13,10 +13,9 @@ from surepick.certificates.document import write_certificate
 from surepick.cli import options
 from surepick.cli.commands.report import check_page
 from surepick.cli.format_certificate import print_answer, print_registration, print_truth, run_json
-from surepick.cli.output import end_by, note, print_json, round_bars, say
+from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
-from surepick.core.plan import Plan
 from surepick.core.validation import whole_number
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
@@ -24,7 +23,7 @@ from surepick.linalg.blas_threads import one_thread
 from surepick.noise import PilotGaussian, SubGaussian, scales
 from surepick.policies.base import spec_of
 from surepick.simulation import Run, simulate
-from surepick.studies import Study
+from surepick.studies.closed_loop import round_bars
 from surepick.studies.registration import registration_code
 from surepick.tuning.noise_pilot import NoisePilot, take_pilot
 
@@ -73,21 +72,14 @@ def run(
         max_pulls -= pilot.pulls
     chosen = policy.chosen(environment.arms, environment.noise, goal)
     note(*chosen.traits.caveats, *_doubts(environment))
-    rehearsed = Study(environment.arms, chosen, minimize=environment.minimize)
     with one_thread(), round_bars() as show:
-
-        def follow(plan: Plan, study: Study) -> None:
-            nonlocal rehearsed
-            rehearsed = study
-            show(plan, study)
-
-        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=follow)
+        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
         if certificate is not None:
-            write_certificate(rehearsed, certificate)
+            write_certificate(finished.study, certificate)
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
 
-            write_report(rehearsed, report)
+            write_report(finished.study, report)
     if pilot is not None:
         finished = _with_pilot(finished, pilot)
     code = registration_code(environment.arms, chosen, minimize=environment.minimize)

@@ -72,16 +72,11 @@ def begin(url: str, name: str):
     return study
 
 
-def value_of(said) -> float | None:
-    """What that version called the value of a plan, or of a row of the trace."""
-    return said.design_value if said.predicted_pulls is None else said.predicted_pulls
-
-
 def go_on(study) -> dict:
     """What is asked and concluded from here on, and the certificate."""
     plans = []
     while len(plans) < MOST_PLANS and (plan := study.ask()) is not None:
-        plans.append({"round": plan.round, "counts": plan.counts.tolist(), "value": value_of(plan), "dim": plan.dim})
+        plans.append({"round": plan.round, "counts": plan.counts.tolist(), "value": plan.value, "dim": plan.dim})
         tell_rest(study)
     trace = [
         {"active": row.active.tolist(), "leader": row.leader, "gap": row.certified_gap, "pulls": row.total_pulls}
@@ -90,7 +85,7 @@ def go_on(study) -> dict:
     certificate = json.loads(to_json(study.certificate()))
     for entry, row in zip(certificate["rounds"], study.trace, strict=True):
         del entry["design_value"], entry["predicted_pulls"]
-        entry["value"] = value_of(row)
+        entry["value"] = row.value
     return {"plans": plans, "trace": trace, "certificate": certificate}
 
 

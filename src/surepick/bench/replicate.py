@@ -147,7 +147,7 @@ def _rounds(named: dict[str, Any], epsilon: float, environment: Environment, run
         yield Round(
             **named,
             **{name: getattr(row, name) for name in AS_IN_TRACE},
-            value=row.design_value if row.predicted_pulls is None else row.predicted_pulls,
+            value=row.value,
             active=len(row.active),
             only_good=bool(good[row.active].all()),
             best_active=environment.best in row.active,

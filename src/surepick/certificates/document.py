@@ -314,7 +314,7 @@ def _look_entry(
         "looks": plan.looks,
         "candidate": None if plan.candidate is None else ids[plan.candidate],
         "dim": plan.dim,
-        "value": _value(plan),
+        "value": plain_number(plan.value),
         "lower_bound": plain_number(plan.lower_bound),
         "misspecification": float(plan.misspecification),
         "asked": sparse(plan.counts),
@@ -334,16 +334,11 @@ def _row_entry(row: RoundRecord, arms: Arms) -> dict[str, Any]:
     return {
         "round": row.round,
         "dim": row.dim,
-        "value": _value(row),
+        "value": plain_number(row.value),
         "lower_bound": plain_number(row.lower_bound),
         "misspecification": float(row.misspecification),
         **_outcome(row, arms),
     }
-
-
-def _value(said: Plan | RoundRecord) -> float | None:
-    """The number that the document calls value."""
-    return plain_number(said.design_value if said.predicted_pulls is None else said.predicted_pulls)
 
 
 def _outcome(row: RoundRecord, arms: Arms) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
         if number is not None and not (isinstance(number, float) and math.isfinite(number) and number >= 0.0):
             yield f"its {name} is {number!r}"
             return
-    value = _value(plan)
+    value = plan.value
     if value is not None and plan.lower_bound is not None and plan.lower_bound > value * (1.0 + TOLERANCE):
         yield f"its lower bound {plan.lower_bound!r} is above its value {value!r}"
     if plan.round != state.round:
@@ -141,14 +141,9 @@ def _unlikely_value(plan: Plan, embedding: Any, seen: Observations) -> str:
     )
 
 
-def _value(plan: Plan) -> float | None:
-    """The number that the plan's lower bound is about."""
-    return plan.design_value if plan.predicted_pulls is None else plan.predicted_pulls
-
-
 def _brackets(stored: Plan, again: Plan) -> str:
     """Whether both brackets can hold the value of one best design; "" if so, or if the plans solve other problems."""
-    value, found = _value(stored), _value(again)
+    value, found = stored.value, again.value
     if value is None or stored.lower_bound is None or found is None or again.lower_bound is None:
         return ""
     if (stored.dim, stored.candidate, stored.round) != (again.dim, again.candidate, again.round):

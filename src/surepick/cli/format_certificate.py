@@ -29,8 +29,7 @@ def certificate_json(answer: Certificate) -> dict[str, Any]:
     shown = (
         "round",
         "dim",
-        "design_value",
-        "predicted_pulls",
+        "value",
         "lower_bound",
         "misspecification",
         "pulls",

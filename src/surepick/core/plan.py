@@ -49,6 +49,11 @@ class Plan:
         """Pulls, all arms together."""
         return int(self.counts.sum())
 
+    @property
+    def value(self) -> float | None:
+        """The design value, or the prediction where pulls are predicted: what `lower_bound` is a lower bound of."""
+        return self.design_value if self.predicted_pulls is None else self.predicted_pulls
+
     @staticmethod
     def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
         """The fields of a plan that an earlier version stored."""

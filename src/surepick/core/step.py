@@ -45,6 +45,11 @@ class RoundRecord:
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
 
+    @property
+    def value(self) -> float | None:
+        """The design value, or the prediction where pulls are predicted: what `lower_bound` is a lower bound of."""
+        return self.design_value if self.predicted_pulls is None else self.predicted_pulls
+
     @staticmethod
     def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
         """The fields of a row that an earlier version stored; `with_values_of` then says what its value was."""

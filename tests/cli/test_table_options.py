@@ -71,7 +71,7 @@ def test_the_options_reach_the_table(book, command, options, dropped):
     shown, notes = surepick(command, book, *READING, *options)
     assert f"{dropped} of " in notes
     assert "note: " in notes
-    assert "rows are left out, because a cell is missing" in notes
+    assert "rows, because they miss a cell" in notes
     if command == "tune":
         printed = shlex.split(shown.strip().splitlines()[-1])
         if printed[0] == "surepick":
@@ -85,7 +85,7 @@ def test_a_study_is_created_told_and_verified_from_spreadsheets(tmp_path):
     url = f"sqlite:///{tmp_path}/lab.db"
     arms = write_xlsx(tmp_path / "arms.xlsx", {"A": [["sku", "x"], ["=a", 1], ["-b", 2], [None, 3]]})
     _, notes = surepick("create", url, "p", "--arms", arms, "--id", "sku", "--drop-missing", *NOISE)
-    assert "1 of 3 rows are left out" in notes
+    assert "we leave out 1 of 3 rows" in notes
     surepick("ask", url, "p", "--out", tmp_path / "todo.csv")
     header, *rows = [line.split(",") for line in (tmp_path / "todo.csv").read_text().splitlines()]
     assert {row[0] for row in rows} == {"'=a", "'-b"}
@@ -107,12 +107,12 @@ def test_percentages_and_semicolons_reach_tell(tmp_path, refused):
     assert "look like percentages" in refused("tell", url, "p", told)
     shown, notes = surepick("tell", url, "p", told, "--percent")
     assert "1 result counted" in shown
-    assert "separated by semicolons and has decimal commas" in notes
+    assert "we read semicolons between the cells and commas as decimal points" in notes
     told.write_text("id,reward\na,n/a\n b ,1\n,3\n")
     assert "1 of 3 rows miss a cell (row 4: the id (id) is empty)" in refused("tell", url, "p", told)
     shown, notes = surepick("tell", url, "p", told, "--drop-missing")
     assert "1 result counted" in shown
-    assert "2 of 3 rows are left out" in notes
+    assert "we leave out 2 of 3 rows" in notes
 
 
 def test_an_id_with_spaces_that_a_study_has_is_still_found(tmp_path):

@@ -12,7 +12,7 @@ from surepick.tables import TableWarning, read_arms
 
 def test_percentages_are_said_to_be_percentages(write):
     path = write("sku,x\na,1.3%\nb,2 %\n")
-    words = r"2 of 2 cells of column 'x' are no numbers \(row 2: '1\.3%', row 3: '2 %'\); these look like percentages; "
+    words = r"2 of 2 cells are not numbers \(row 2: '1\.3%', row 3: '2 %'\)\. They look like percentages: "
     with pytest.raises(InvalidInput, match=words + r"write 0\.013 for 1\.3%, or give --percent"):
         read_arms(path, "sku")
 
@@ -38,7 +38,7 @@ def test_percentages_beside_plain_numbers_are_refused(write):
 
 
 def test_percent_without_a_percentage_is_refused(write):
-    with pytest.raises(InvalidInput, match="no cell ends in %, so nothing would be divided"):
+    with pytest.raises(InvalidInput, match="no cell ends in %"):
         read_arms(write("sku,x\na,1.3\n"), "sku", percent=True)
 
 
@@ -57,14 +57,14 @@ def test_missing_cells_are_one_message_whatever_stands_there(write):
 
 
 def test_rows_that_miss_a_cell_are_left_out_and_counted(write):
-    words = r"4 of 5 rows are left out, because a cell is missing (row 3: 'x' is 'n/a', row 4: 'x' is empty,"
+    words = r"we leave out 4 of 5 rows, because they miss a cell (row 3: 'x' is 'n/a', row 4: 'x' is empty,"
     arms = noted(lambda: read_arms(write(GAPS), "sku", drop_missing=True), words)
     assert arms.ids == ("a",)
     np.testing.assert_array_equal(arms.features, [[1, 2]])
 
 
 def test_only_columns_that_are_used_can_miss_a_cell(write):
-    arms = noted(lambda: read_arms(write(GAPS), "sku", "y", drop_missing=True), "2 of 5 rows are left out")
+    arms = noted(lambda: read_arms(write(GAPS), "sku", "y", drop_missing=True), "we leave out 2 of 5 rows")
     assert arms.ids == ("a", "b", "c")
     assert noted(lambda: read_arms(write(GAPS), None, "sku")).num_arms == 5
 
@@ -78,7 +78,7 @@ def test_rows_of_a_parquet_file_are_left_out_too(tmp_path):
     from surepick.tables import write_table
 
     write_table(tmp_path / "t.parquet", {"sku": ["a", "b", None], "x": [1.0, None, 3.0]})
-    arms = noted(lambda: read_arms(tmp_path / "t.parquet", "sku", drop_missing=True), "2 of 3 rows are left out")
+    arms = noted(lambda: read_arms(tmp_path / "t.parquet", "sku", drop_missing=True), "we leave out 2 of 3 rows")
     assert (arms.ids, arms.features.tolist()) == (("a",), [[1.0]])
 
 

@@ -29,14 +29,14 @@ def calamine():
 @pytest.mark.parametrize("name", ["arms.tsv", "arms.csv"])
 def test_tabs_are_recognised_and_said(write, name):
     path = write("sku\tx\ty\na,1\t1.5\t2\nb\t-3\t4\n", name)
-    table = noted(lambda: read_table(path), "is separated by tabs; it is read so")
+    table = noted(lambda: read_table(path), "we read tabs between the cells")
     assert table.text("sku") == ("a,1", "b")
     np.testing.assert_array_equal(table.numbers("x"), [1.5, -3.0])
 
 
 def test_semicolons_with_decimal_commas_are_recognised_and_said(write):
     path = write("sku;x;y\r\n0,7;1,5;2\r\n0,8;-3,25e1;,5\r\n")
-    table = noted(lambda: read_table(path), "is separated by semicolons and has decimal commas")
+    table = noted(lambda: read_table(path), "we read semicolons between the cells and commas as decimal points")
     assert table.text("sku") == ("0,7", "0,8")
     np.testing.assert_array_equal(table.numbers("x"), [1.5, -32.5])
     arms = noted(lambda: read_arms(path, "sku"), "semicolons")
@@ -45,7 +45,7 @@ def test_semicolons_with_decimal_commas_are_recognised_and_said(write):
 
 
 def test_semicolons_with_decimal_points_are_read_too(write):
-    table = noted(lambda: read_table(write("x;y\n1.5;2\n")), "is separated by semicolons; it is read so")
+    table = noted(lambda: read_table(write("x;y\n1.5;2\n")), "we read semicolons between the cells")
     np.testing.assert_array_equal(table.numbers("x"), [1.5])
 
 
@@ -89,18 +89,18 @@ def test_a_ragged_row_of_another_separator_is_named(write, separator, word):
 
 def test_comments_above_the_header_are_skipped_and_the_lines_keep_their_numbers(write):
     path = write("# made by instrument 7, firmware 2\n\n#\tstart 09:00\nsku,x\na,1\n\nb,oops\nc,2\n")
-    table = noted(lambda: read_table(path), "2 comment lines (#) are skipped above the header")
+    table = noted(lambda: read_table(path), "we skip 2 comment lines (#) above the header")
     assert tuple(table.columns) == ("sku", "x")
     with pytest.raises(InvalidInput, match="row 7: 'oops'"):
         table.numbers("x")
 
 
 def test_a_comment_that_a_spreadsheet_has_filled_up_is_skipped(write):
-    table = noted(lambda: read_table(write("# made by hand,,\nsku,x,y\na,1,2\n")), "one comment line (#) is skipped")
+    table = noted(lambda: read_table(write("# made by hand,,\nsku,x,y\na,1,2\n")), "we skip 1 comment line (#)")
     assert tuple(table.columns) == ("sku", "x", "y")
 
 
-@pytest.mark.parametrize(("above", "words"), [("", ()), ("# made by hand, in May\n", ("one comment line",))])
+@pytest.mark.parametrize(("above", "words"), [("", ()), ("# made by hand, in May\n", ("we skip 1 comment line",))])
 def test_a_header_that_begins_with_a_hash_is_a_header(write, above, words):
     table = noted(lambda: read_table(write(above + "#sku,x\na,1\nb,2\n")), *words)
     assert table.text("#sku") == ("a", "b")
@@ -109,7 +109,7 @@ def test_a_header_that_begins_with_a_hash_is_a_header(write, above, words):
 def test_a_file_of_comments_is_refused(write):
     with (
         pytest.warns(TableWarning, match="2 comment lines"),
-        pytest.raises(InvalidInput, match="is empty but for comments"),
+        pytest.raises(InvalidInput, match="holds only comments"),
     ):
         read_table(write("# a\n# b\n"))
 
@@ -174,7 +174,7 @@ def test_a_spreadsheet_is_read(tmp_path, kind):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_the_first_sheet_is_read_or_the_one_that_is_named(tmp_path, kind):
     path = WRITERS[kind](tmp_path / f"arms{kind}", {"One": SHEET, "Two": [["sku"], ["q"]]})
-    words = "has 2 sheets ('One', 'Two'); the first is read"
+    words = "has 2 sheets ('One', 'Two'); we read the first"
     assert noted(lambda: read_table(path), words).text("sku") == ("a", "b")
     assert noted(lambda: read_table(path, sheet="Two")).text("sku") == ("q",)
     with pytest.raises(InvalidInput, match="has no sheet 'Three'; it has 'One', 'Two'"):
@@ -182,7 +182,7 @@ def test_the_first_sheet_is_read_or_the_one_that_is_named(tmp_path, kind):
 
 
 def test_a_sheet_of_a_file_without_sheets_is_refused(write):
-    with pytest.raises(InvalidInput, match=r"has no sheets \('One' is asked for\)"):
+    with pytest.raises(InvalidInput, match=r"has no sheets, so we cannot read 'One'"):
         read_table(write("a\n1\n"), sheet="One")
 
 
@@ -190,7 +190,7 @@ def test_a_sheet_of_a_file_without_sheets_is_refused(write):
 def test_a_sheet_may_begin_anywhere_and_have_comments_and_gaps(tmp_path):
     rows = [[None, "# made by hand"], [], [None, "sku", None, "x"], [None, "a", None, 1], [], [None, 7, None, True]]
     path = write_xlsx(tmp_path / "arms.xlsx", {"One": rows})
-    table = noted(lambda: read_table(path), "one comment line (#) is skipped")
+    table = noted(lambda: read_table(path), "we skip 1 comment line (#)")
     assert {name: table.text(name) for name in table.columns} == {"sku": ("a", "7"), "x": ("1", "True")}
     assert table.line_of(1) == 6
 
@@ -200,7 +200,7 @@ def test_an_error_in_a_cell_and_an_empty_one_are_missing(tmp_path):
     path = write_xlsx(tmp_path / "arms.xlsx", {"One": [["sku", "x"], ["a", 1], ["b", None], ["c", "#DIV/0!"]]})
     with pytest.raises(InvalidInput, match=r"2 of 3 rows miss a cell \(row 3: 'x' is empty, row 4: 'x' is"):
         read_arms(path, "sku")
-    arms = noted(lambda: read_arms(path, "sku", drop_missing=True), "2 of 3 rows are left out")
+    arms = noted(lambda: read_arms(path, "sku", drop_missing=True), "we leave out 2 of 3 rows")
     assert arms.ids == ("a",)
 
 

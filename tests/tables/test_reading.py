@@ -22,6 +22,7 @@ from surepick.tables import (
 )
 from surepick.tables import arms as arms_module
 from surepick.tables import parquet as parquet_module
+from surepick.tables import table as table_module
 
 
 @pytest.fixture
@@ -156,6 +157,21 @@ def test_a_number_that_json_cannot_carry_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be written as JSON"):
         write_json_lines(tmp_path / "log.jsonl", [{"a": float("nan")}])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_half_a_character_is_refused_before_anything_is_written(tmp_path, name):
+    with pytest.raises(InvalidInput, match="half of a character"):
+        write_table(tmp_path / name, {"id": ["a", "\ud800"]})
+    assert not list(tmp_path.iterdir())
+
+
+def test_cells_are_parsed_once(write, monkeypatch):
+    parsed = []
+    real = table_module.as_number
+    monkeypatch.setattr(table_module, "as_number", lambda text, **more: parsed.append(text) or real(text, **more))
+    read_arms(write("sku,x,y\na,1,2\nb,3,4\n"), "sku")
+    assert sorted(filter(str.isdigit, parsed)) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize(("line", "words"), [("{", "line 2: not JSON"), ("[1]", "line 2: a JSON object is needed")])
@@ -398,6 +414,11 @@ def test_a_composite_parquet_id_lends_its_numbers(parquet):
         ({"sku": ["a", "b"], "x": [None, None]}, {"id": "sku"}, "2 of 2 arms have NaN or infinite features"),
         ({"sku": ["a", "a"], "x": [1.0, 2.0]}, {"id": "sku"}, "1 ids are repeated"),
         ({"sku": ["a", None], "x": [1.0, 2.0]}, {"id": "sku"}, r"row 2: the id \(sku\) is empty"),
+        (
+            {"x": [1.0, 2.0], "w": ["p", "q"], "sku": ["a", None]},
+            {"id": "sku", "features": "x"},
+            r"1 of 2 rows miss a cell \(row 2: the id \(sku\) is empty\)",
+        ),
         ({"x": [1.0, 2.0]}, {"features": "y"}, "no column 'y'; it has 'x'"),
         ({"x": [1.0, 2.0]}, {"id": "sku"}, "no column 'sku'; it has 'x'"),
         ({"x": ["1", "oops", "2"]}, {}, r"'x' is not numeric: 1 of 3 cells"),

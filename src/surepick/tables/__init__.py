@@ -4,7 +4,7 @@ path -read_table-> Table -grouped_arms-> Grouped(arms, arm_of_row)        read_a
 """
 
 from surepick.tables.arms import Grouped, grouped_arms, read_arms
-from surepick.tables.arrow import read_columns
+from surepick.tables.parquet import read_columns
 from surepick.tables.reading import ReadOptions, read_json_lines, read_table
 from surepick.tables.selection import Names, column_names, row_ids
 from surepick.tables.table import Table, TableWarning

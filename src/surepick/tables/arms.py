@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Unpack
 
@@ -15,13 +14,11 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import ReadOptions, kind_of, read_table
-from surepick.tables.selection import Names, Selection, column_names, feature_columns, row_ids, selected, warn_of_case
+from surepick.tables.selection import Names, column_names, complete_rows, feature_columns, row_ids, warn_of_case
 from surepick.tables.table import Table
 
 SINGLE_ABOVE = 4_000_000
 LIST = re.compile(r"(\[-?[0-9][-+0-9eE., ]*\])?")  # as Python writes a list of numbers, or a missing one
-NO_SPREAD = "it has no standard deviation to divide by"
-NO_NEWS = "it repeats the intercept, or adds nothing"
 
 
 @record
@@ -80,12 +77,11 @@ def read_arms(
     """
     path = Path(path)
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
-        with closing(ParquetSource.open(path)) as source:
+        with ParquetSource.open(path) as source:
             return _parquet_arms(source, id, features, standardize=standardize, intercept=intercept)
-    chosen = selected(read_table(path, **reading), id, features)
-    if id is not None or not chosen.table.parameters:
-        checked_ids(row_ids(chosen.table, id), chosen.table.num_rows)
-    return _grouped(chosen, standardize=standardize, intercept=intercept).arms
+    table = read_table(path, **reading)
+    repeats = id is None and bool(table.parameters)
+    return _grouped(table, id, features, repeats=repeats, standardize=standardize, intercept=intercept).arms
 
 
 def _parquet_arms(
@@ -96,53 +92,32 @@ def _parquet_arms(
     standardize: bool,
     intercept: bool,
 ) -> Arms:
-    header = source.header()
+    """The arms of a Parquet file, whose numbers go from the file into the array of the arms."""
+    header = Table(source.name, dict.fromkeys(source.names, ()))
     id_columns = () if id is None else column_names(header, id)
-    named = None if features is None else column_names(header, features)
-    table = source.outline(whole=id_columns, named=named)
+    table = source.outline(id_columns, None if features is None else column_names(header, features))
     ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
     warn_of_case(table.source, ids or ())
-    names, places, known = _laid_out(source, table, feature_columns(table, id_columns, features))
-    shape = (source.num_rows, len(names) + intercept)
-    single = all(map(source.in_single, places)) and not known and not standardize
-    matrix = np.empty(shape, np.float32 if single and shape[0] * shape[1] > SINGLE_ABOVE else np.float64)
-    source.read_numbers(matrix, places)
-    for column, values in known.values():
-        matrix[:, column] = values
-    if standardize:
-        _refuse_constant(_views(matrix, names), NO_SPREAD)
-        for column in range(len(names)):
-            matrix[:, column] = _scaled(matrix[:, column])
-    if intercept:
-        _check_intercept(_views(matrix, names))
-        matrix[:, -1] = 1.0
-        names = (*names, "intercept")
-    matrix.flags.writeable = False
-    preparation = ("standardize",) * standardize + ("intercept",) * intercept
-    return Arms(matrix, ids, columns=names, preparation=preparation)
-
-
-def _views(matrix: FloatArray, names: Sequence[str]) -> dict[str, FloatArray]:
-    return {name: matrix[:, column] for column, name in enumerate(names)}
-
-
-def _laid_out(
-    source: ParquetSource, table: Table, chosen: dict[str, bool]
-) -> tuple[tuple[str, ...], dict[str, slice], dict[str, tuple[int, FloatArray]]]:
-    """The names of the features; where columns still to be read go; and the features that the table already holds."""
     names: list[str] = []
     places: dict[str, slice] = {}
-    known: dict[str, tuple[int, FloatArray]] = {}
-    for name, numeric in chosen.items():
-        if len(table.column(name)):
-            for part, values in _encoded(table, name, numeric).items():
-                known[part] = (len(names), values)
-                names.append(part)
+    known: dict[int, FloatArray] = {}
+    for name, numeric in feature_columns(table, id_columns, features).items():
+        first = len(names)
+        if name in source.numbers:
+            names += source.parts(name)
+            places[name] = slice(first, len(names))
         else:
-            parts = source.parts(name)
-            places[name] = slice(len(names), len(names) + len(parts))
-            names.extend(parts)
-    return tuple(names), places, known
+            encoded = _encoded(table, name, numeric)
+            known |= dict(enumerate(encoded.values(), start=first))
+            names += encoded
+    width = len(names) + intercept
+    in_single = source.in_single(places) and not known and not standardize
+    large = source.num_rows * width > SINGLE_ABOVE
+    matrix = np.empty((source.num_rows, width), np.float32 if in_single and large else np.float64)
+    source.read_numbers(matrix, places)
+    for column, values in known.items():
+        matrix[:, column] = values
+    return _prepared(matrix, names, ids, standardize=standardize, intercept=intercept)
 
 
 def grouped_arms(
@@ -164,43 +139,45 @@ def grouped_arms(
     Raises:
         InvalidInput: as in `read_arms`, and rows of one id differ in a feature.
     """
-    chosen = selected(table, id, features, exclude=exclude, needed=needed)
-    return _grouped(chosen, standardize=standardize, intercept=intercept)
+    return _grouped(table, id, features, exclude, needed, repeats=True, standardize=standardize, intercept=intercept)
 
 
-def _grouped(chosen: Selection, *, standardize: bool, intercept: bool) -> Grouped:
-    table = chosen.table
-    names = row_ids(table, chosen.ids or None)
+def _grouped(
+    table: Table,
+    id: Names | None,  # noqa: A002 (as in read_arms)
+    features: Names | None,
+    exclude: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    *,
+    repeats: bool,
+    **prepared: bool,
+) -> Grouped:
+    """As `grouped_arms`; without `repeats` an id must not be repeated."""
+    id_columns = () if id is None and not table.parameters else column_names(table, id or table.parameters)
+    numeric = feature_columns(table, id_columns, features, exclude)
+    table = complete_rows(table, id_columns, [*(name for name, is_number in numeric.items() if is_number), *needed])
+    names = row_ids(table, id_columns or None)
+    if not repeats:
+        checked_ids(names, table.num_rows)
     index: dict[str, int] = {}
     arm_of_row = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
-    warn_of_case(table.source, index if chosen.ids else ())
+    warn_of_case(table.source, index if id_columns else ())
     _, first = np.unique(arm_of_row, return_index=True)
-
     columns: dict[str, FloatArray] = {}
-    for name, numeric in chosen.features.items():
-        columns.update(_encoded(table, name, numeric))
-    _refuse_differing(table.source, columns, names, arm_of_row)
-    prepared = {name: values[first] for name, values in columns.items()}
-    if standardize:
-        prepared = _standardized(prepared)
-    if intercept:
-        prepared = _with_intercept(prepared, len(index))
-    matrix = np.column_stack(list(prepared.values())) if prepared else np.empty((len(index), 0))
-    preparation = ("standardize",) * standardize + ("intercept",) * intercept
-    return Grouped(Arms(matrix, list(index), columns=tuple(prepared), preparation=preparation), arm_of_row, table)
-
-
-def _refuse_differing(source: str, columns: dict[str, FloatArray], names: Sequence[str], arm_of_row: IntArray) -> None:
-    _, first = np.unique(arm_of_row, return_index=True)
-    for name, values in columns.items():
-        differs = np.flatnonzero((values != values[first][arm_of_row]) & np.isfinite(values))
+    for name, is_number in numeric.items():
+        columns |= _encoded(table, name, is_number)
+    matrix = np.empty((len(index), len(columns) + prepared["intercept"]))
+    for column, (name, values) in enumerate(columns.items()):
+        matrix[:, column] = values[first]
+        differs = np.flatnonzero((values != matrix[arm_of_row, column]) & np.isfinite(values))
         if differs.size:
-            arm = arm_of_row[differs[0]]
+            row = differs[0]
             raise InvalidInput(
-                f"{source}: rows of id {names[differs[0]]!r} differ in the feature {name!r} "
-                f"({values[first[arm]]:g} and {values[differs[0]]:g}); an arm has one feature vector. "
+                f"{table.source}: rows of id {names[row]!r} differ in the feature {name!r} "
+                f"({matrix[arm_of_row[row], column]:g} and {values[row]:g}); an arm has one feature vector. "
                 "Make the column part of the id, or leave it out of the features."
             )
+    return Grouped(_prepared(matrix, list(columns), list(index), **prepared), arm_of_row, table)
 
 
 def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
@@ -210,42 +187,45 @@ def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
     cells = np.array([cell.strip() for cell in table.text(name)])
     if any(cells.tolist()) and all(map(LIST.fullmatch, cells.tolist())):
         raise InvalidInput(
-            f"{table.source}: column {name!r} holds lists of numbers; these become features only when a Parquet file "
-            "is read without percent and drop_missing. Write a column for each number."
+            f"{table.source}: column {name!r} holds lists of numbers. We read lists as features only from a Parquet "
+            "file, without percent and drop_missing. Write a column for each number."
         )
     return {f"{name}={value}": (cells == value).astype(np.float64) for value in np.unique(cells).tolist()}
 
 
-def _refuse_constant(columns: dict[str, FloatArray], why: str) -> None:
-    for name, values in columns.items():
-        if np.all(values == values[0]):
+def _prepared(
+    matrix: FloatArray, names: list[str], ids: Sequence[str] | None, *, standardize: bool, intercept: bool
+) -> Arms:
+    """Arms with the features of an array, shape (K, D) or, with an intercept, (K, D + 1), which they keep."""
+    if standardize:
+        _refuse_constant(matrix, names, "it has no standard deviation to divide by")
+        for column in range(len(names)):
+            matrix[:, column] = _scaled(matrix[:, column])
+    if intercept:
+        _refuse_constant(matrix, names, "it repeats the intercept, or adds nothing")
+        if "intercept" in names:
+            raise InvalidInput("a feature column is already named 'intercept'; rename it, or do not add an intercept.")
+        matrix[:, -1] = 1.0
+        names = [*names, "intercept"]
+    matrix.flags.writeable = False
+    return Arms(matrix, ids, columns=names, preparation=["standardize"] * standardize + ["intercept"] * intercept)
+
+
+def _refuse_constant(matrix: FloatArray, names: Sequence[str], why: str) -> None:
+    for column, name in enumerate(names):
+        if np.all(matrix[:, column] == matrix[0, column]):
             raise InvalidInput(
-                f"the feature column {name!r} is constant ({values[0]:g} for every arm): {why}. "
+                f"the feature column {name!r} is constant ({matrix[0, column]:g} for every arm): {why}. "
                 "Leave it out of the features."
             )
 
 
-def _standardized(columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    _refuse_constant(columns, NO_SPREAD)
-    return {name: _scaled(values) for name, values in columns.items()}
-
-
 def _scaled(values: FloatArray) -> FloatArray:
+    """Values with mean 0 and standard deviation 1, shape (K,); those that are not finite as they are."""
     if not np.all(np.isfinite(values)):
-        return values  # refused by Arms, which can name the rows
+        return values  # Arms refuses them, and can name the rows
     shifted = values - values[0]  # exact for close values, so that a tiny spread is not rounded away
     unit = shifted / np.max(np.abs(shifted))
     centred = unit - unit.mean()
     scaled: FloatArray = centred / centred.std()
     return scaled
-
-
-def _with_intercept(columns: dict[str, FloatArray], num_arms: int) -> dict[str, FloatArray]:
-    _check_intercept(columns)
-    return columns | {"intercept": np.ones(num_arms)}
-
-
-def _check_intercept(columns: dict[str, FloatArray]) -> None:
-    _refuse_constant(columns, NO_NEWS)
-    if "intercept" in columns:
-        raise InvalidInput("a feature column is already named 'intercept'; rename it, or do not ask for an intercept.")

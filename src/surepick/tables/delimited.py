@@ -6,16 +6,15 @@ import csv
 import io
 import itertools
 import re
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.tables.escapes import unescaped
-from surepick.tables.table import TableWarning, as_number
+from surepick.tables.table import as_number, warn, warn_of_comments
 
-SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
+Rows = list[tuple[int, list[str]]]  # (line number, cells) of every line that is not blank
+SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon"}
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*%?\s*")
 
 
@@ -29,39 +28,35 @@ class Delimited:
         decimal: what stands in the numbers, "." or ",".
     """
 
-    rows: list[tuple[int, list[str]]]
+    rows: Rows
     separator: str
     decimal: str
 
 
 def read_delimited(path: Path, text: str) -> Delimited:
-    """The rows of a text with a header, and how it was written, which is found from its first two rows.
-
-    Comment lines (# ...) above the header are skipped. What is not plain CSV is said in a `TableWarning`.
+    """The rows of a text with a header, and how it was written, which its first two rows show.
 
     Raises:
         InvalidInput: a quote is not closed, or there are only comments.
+
+    Warns:
+        TableWarning: we skip comment lines (# ...) above the header, or the separators are not commas.
     """
-    text, skipped = _below_comments(text)
-    if skipped.comments:
-        lines = "one comment line (#) is" if skipped.comments == 1 else f"{skipped.comments} comment lines (#) are"
-        warnings.warn(f"{path}: {lines} skipped above the header.", TableWarning, stacklevel=2)
+    text, above = _below_comments(path, text)
     separator = _separator(text)
-    rows = delimited_rows(path, text, separator, above=skipped.lines)
+    rows = delimited_rows(path, text, separator, above=above)
     if not rows:
-        raise InvalidInput(f"{path} is empty but for comments; a table needs a header and at least one row.")
+        raise InvalidInput(f"{path} holds only comments; a table needs a header and at least one row.")
     cells = itertools.chain.from_iterable(row for _, row in rows[1:])
     decimal = "," if separator != "," and any(map(DECIMAL_COMMA.fullmatch, cells)) else "."
     if separator != ",":
-        commas = " and has decimal commas" * (decimal == ",")
-        warnings.warn(
-            f"{path} is separated by {SEPARATORS[separator]}{commas}; it is read so.", TableWarning, stacklevel=2
-        )
+        commas = " and commas as decimal points" * (decimal == ",")
+        warn(f"{path}: we read {SEPARATORS[separator]}s between the cells{commas}.")
     return Delimited(rows, separator, decimal)
 
 
-def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 0) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of every line that is not blank.
+def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 0) -> Rows:
+    """The rows of a text.
 
     Args:
         above: lines of the file that stand above the text.
@@ -73,45 +68,27 @@ def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 
     try:
         rows = [(above + reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        name = SEPARATORS[separator].removesuffix("s")
-        raise InvalidInput(f"{path}, line {above + reader.line_num}: not {name}-separated text: {error}.") from error
+        name, line = SEPARATORS[separator], above + reader.line_num
+        raise InvalidInput(f"{path}, line {line}: not {name}-separated text: {error}.") from error
     return [(line, list(map(unescaped, row))) for line, row in rows] if "'" in text else rows
 
 
-@record
-class _Skipped:
-    """What stands above the header: how many lines, and how many of them are comments."""
-
-    lines: int
-    comments: int
-
-
-def _below_comments(text: str) -> tuple[str, _Skipped]:
-    """The text from its header on, and what was skipped. "#sku,x" above "a,1" is a header, and no comment."""
-    starts, comments, at = [0], 0, 0
-    last = 0  # start of the last comment
-    for line, after in _lines(text):
-        if line.lstrip().startswith("#"):
-            comments, last = comments + 1, at
-        elif line.strip():
+def _below_comments(path: Path, text: str) -> tuple[str, int]:
+    """The text from its header on, and the lines above it. "#sku,x" above "a,1" is a header, and no comment."""
+    start, above = 0, 0
+    comments: list[tuple[int, int]] = []  # where each starts, and the lines above it
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        line = text[start:end].strip()
+        if line.startswith("#"):
+            comments.append((start, above))
+        elif line:
             break
-        at = after
-        starts.append(at)
-    if not comments:
-        return text, _Skipped(0, 0)
-    if starts[-2] == last and _is_header(text[last:]):
-        at, comments = last, comments - 1
-        starts.pop()
-    return (text[at:], _Skipped(len(starts) - 1, comments)) if comments else (text, _Skipped(0, 0))
-
-
-def _lines(text: str) -> Iterator[tuple[str, int]]:
-    """(line, where the next one starts)."""
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at) + 1 or len(text)
-        yield text[at:end], end
-        at = end
+        start, above = end, above + 1
+    if comments and comments[-1][1] == above - 1 and _is_header(text[comments[-1][0] :]):
+        start, above = comments.pop()
+    warn_of_comments(path, len(comments))
+    return text[start:], above
 
 
 def _is_header(text: str) -> bool:
@@ -127,7 +104,7 @@ def _is_header(text: str) -> bool:
 def _first_rows(text: str, separator: str) -> list[list[str]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
-        return list(itertools.islice((row for row in reader if row), 2))
+        return list(itertools.islice(filter(None, reader), 2))
     except csv.Error:
         return []
 

@@ -1,26 +1,67 @@
-"""Parquet files column by column: numbers go batch by batch into an array that is there, and are never held twice."""
+"""Parquet and Arrow files, through pyarrow: whole, or column by column.
+
+A `ParquetSource` writes numbers batch by batch into an array that is there, so that they are never held twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.files import check_regular
 from surepick.errors import InvalidInput
-from surepick.tables.arrow import check_distinct, pyarrow_parquet
-from surepick.tables.content import readable
-from surepick.tables.reading import cells_as_column
-from surepick.tables.table import Column, Table
+from surepick.tables.content import file_bytes, readable
+from surepick.tables.table import Column, Table, cells_as_column, check_distinct
 
 BATCH_ENTRIES = 1_000_000
-COLUMNS_AT_ONCE = 16  # a page and a dictionary of each is in memory while they are read
-NUMBERS = np.zeros(0)
-NO_TEXT: tuple[str, ...] = ()
+COLUMNS_AT_ONCE = 16  # a page and a dictionary of each is in memory while we read them
+
+
+def pyarrow_parquet() -> Any:
+    """The package pyarrow with its Parquet module loaded.
+
+    Raises:
+        InvalidInput: it is absent; the message gives the pip command.
+    """
+    try:
+        import pyarrow.parquet  # noqa: PLC0415 (heavy, and an extra)
+    except ImportError as error:
+        raise InvalidInput(
+            'Parquet and Arrow files need pyarrow, which is absent: pip install "surepick[tables]".'
+        ) from error
+    return pyarrow
+
+
+def read_columns(path: str | Path, kind: Literal["Parquet", "Arrow"] = "Parquet") -> dict[str, list[Any]]:
+    """The columns of a Parquet or an Arrow file (Feather, IPC file or stream) as they were written.
+
+    Returns:
+        name -> cells, a missing one None.
+
+    Raises:
+        InvalidInput: the file is missing or not of that kind, two columns have one name, or pyarrow is absent.
+    """
+    arrow = pyarrow_parquet()
+    content = file_bytes(Path(path))
+    if content.startswith(b"FEA1"):
+        raise InvalidInput(f"{path} is a Feather file of version 1, which we do not read; write it in version 2.")
+    with readable(path, kind):
+        if kind == "Parquet":
+            found = arrow.parquet.read_table(io.BytesIO(content))
+        else:
+            opened = arrow.ipc.open_file if content.startswith(b"ARROW1") else arrow.ipc.open_stream
+            found = opened(content).read_all()
+        found.validate(full=True)  # damaged offsets and texts point anywhere
+        check_distinct(path, found.column_names)
+        columns: dict[str, list[Any]] = found.to_pydict()
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +71,16 @@ class ParquetSource:
     Args:
         name: its path, for messages.
         file: the reader of pyarrow.
+        numbers: columns of numbers and of lists of numbers -> their type, one of pyarrow's.
     """
 
     name: str
     file: Any
+    numbers: dict[str, Any]
 
     @staticmethod
-    def open(path: Path) -> ParquetSource:
+    @contextmanager
+    def open(path: Path) -> Iterator[ParquetSource]:
         """The file, of which only the schema is read.
 
         Raises:
@@ -45,71 +89,77 @@ class ParquetSource:
         arrow = pyarrow_parquet()
         check_regular(path)
         with readable(path, "Parquet"):
-            source = ParquetSource(str(path), arrow.parquet.ParquetFile(path, memory_map=True))
-            names, rows = source.names, source.num_rows
-            groups = sum(source.file.metadata.row_group(group).num_rows for group in range(source.file.num_row_groups))
-        if groups != rows:
-            raise source.damaged(f"its header counts {rows} rows, and its parts hold {groups}")
-        if rows == 0 or not names:
-            raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
-        check_distinct(path, names)
-        return source
-
-    def close(self) -> None:
-        self.file.close()
-
-    def damaged(self, why: str) -> InvalidInput:
-        """What is raised where the parts of the file contradict each other."""
-        return InvalidInput(f"{self.name} is not a readable Parquet file: {why}. Obtain or write it again.")
+            file = arrow.parquet.ParquetFile(path, memory_map=True)
+        try:
+            with readable(path, "Parquet"):
+                numbers = {one.name: one.type for one in file.schema_arrow if _holds_numbers(arrow.types, one.type)}
+                source = ParquetSource(str(path), file, numbers)
+                names = source.names
+                groups = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+                if groups != source.num_rows:
+                    raise ValueError(f"its header counts {source.num_rows} rows, and its parts hold {groups}")
+            if source.num_rows == 0 or not names:
+                raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
+            check_distinct(path, names)
+            yield source
+        finally:
+            file.close()
 
     @property
     def names(self) -> list[str]:
+        """The names of all columns."""
         return list(self.file.schema_arrow.names)
 
     @property
     def num_rows(self) -> int:
+        """The rows that the header of the file counts."""
         return int(self.file.metadata.num_rows)
 
-    def header(self) -> Table:
-        """A table that knows the names of the columns and none of their cells."""
-        return Table(self.name, dict.fromkeys(self.names, NO_TEXT))
-
-    def outline(self, *, whole: Sequence[str], named: Sequence[str] | None) -> Table:
-        """A table of what must be known before the numbers are read: texts, and the columns that are asked for.
+    def outline(self, whole: Collection[str], named: Collection[str] | None) -> Table:
+        """A table of what we must know before we read numbers: which columns hold some, and all other cells.
 
         Args:
-            whole: columns that are read whatever they hold (the ids).
-            named: other columns in which one is interested; None: all but those of lists.
+            whole: columns that we read whatever they hold (the ids).
+            named: other columns that are asked for; None: all but those of lists.
 
         Returns:
-            Columns of numbers without their cells, an array of length 0; so are lists of numbers that are named.
+            The columns that are asked for; those of numbers are NaN, and take no memory.
         """
-        columns: dict[str, Any] = {}
+        columns: dict[str, Column] = {}
         for name in self.names:
-            of_numbers = self._holds_numbers(name)
-            if name in whole or (not of_numbers and not self._is_list(name) and (named is None or name in named)):
-                columns[name] = self._cells(name)
-            elif of_numbers or (named is not None and name in named):
-                columns[name] = NUMBERS
-            else:
-                columns[name] = NO_TEXT
+            if name in whole or (name in named if named is not None else not self._in_lists(name)):
+                unread = name in self.numbers and name not in whole
+                columns[name] = np.broadcast_to(np.nan, self.num_rows) if unread else self._cells(name)
         return Table(self.name, columns)
+
+    def _in_lists(self, name: str) -> bool:
+        return name in self.numbers and self.numbers[name].num_fields > 0
 
     def _cells(self, name: str) -> Column:
         with readable(self.name, "Parquet"):
             cells = self.file.read(columns=[name])[name].to_pylist()
-        if len(cells) != self.num_rows:
-            raise self.damaged(f"column {name!r} has {len(cells)} cells for {self.num_rows} rows")
+            if len(cells) != self.num_rows:
+                raise ValueError(f"column {name!r} has {len(cells)} cells for {self.num_rows} rows")
         return cells_as_column(cells)
 
-    def parts(self, name: str) -> tuple[str, ...]:
-        """The names of the numbers in a column: its own, or "name[0]", "name[1]", ... for lists of equal length."""
-        return tuple(f"{name}[{place}]" for place in range(self._length(name))) if self._is_list(name) else (name,)
+    def parts(self, name: str) -> list[str]:
+        """The names of the numbers in a column: its own, or "name[0]", "name[1]", ... for lists of equal length.
 
-    def in_single(self, name: str) -> bool:
-        """The numbers of the column fit in float32."""
-        kind = self._kind(name)
-        return str(kind.value_type if self._is_list(name) else kind) in {"float", "halffloat"}
+        Raises:
+            InvalidInput: the file is damaged, or the first list is empty.
+        """
+        if not self._in_lists(name):
+            return [name]
+        with readable(self.name, "Parquet"):
+            first = next(self.file.iter_batches(batch_size=1, columns=[name])).column(name)[0].as_py()
+        if not first:
+            raise InvalidInput(f"{self.name}, row 1: no numbers in the column {name!r}; give lists of equal length.")
+        return [f"{name}[{place}]" for place in range(len(first))]
+
+    def in_single(self, names: Iterable[str]) -> bool:
+        """float32 holds the numbers of these columns."""
+        items = [getattr(self.numbers[name], "value_type", self.numbers[name]) for name in names]
+        return all(str(item) in {"float", "halffloat"} for item in items)
 
     def read_numbers(self, into: FloatArray, places: Mapping[str, slice]) -> None:
         """Write columns of numbers into an array, some at a time, batch by batch; a missing number becomes NaN.
@@ -119,27 +169,24 @@ class ParquetSource:
             places: name -> the columns of the array that its parts take.
 
         Raises:
-            InvalidInput: the file is damaged, or lists differ in length (the row is named).
+            InvalidInput: the file is damaged, or lists differ in length (the message names the row).
         """
         names = list(places)
         with readable(self.name, "Parquet"):
             for start in range(0, len(names), COLUMNS_AT_ONCE):
-                self._read_some(into, {name: places[name] for name in names[start : start + COLUMNS_AT_ONCE]})
+                some, top = names[start : start + COLUMNS_AT_ONCE], 0
+                width = sum(places[name].stop - places[name].start for name in some)
+                for batch in self.file.iter_batches(batch_size=max(1, BATCH_ENTRIES // width), columns=some):
+                    for name in some:
+                        self._write(into[top : top + len(batch), places[name]], name, batch.column(name), top)
+                    top += len(batch)
+                if top != len(into):  # nobody has written to what is left
+                    raise ValueError(f"{top} rows were found where its header counts {len(into)}")
 
-    def _read_some(self, into: FloatArray, places: Mapping[str, slice]) -> None:
-        width, top = sum(place.stop - place.start for place in places.values()), 0
-        for batch in self.file.iter_batches(batch_size=max(1, BATCH_ENTRIES // width), columns=list(places)):
-            for name, place in places.items():
-                block = into[top : top + len(batch), place]
-                if self._is_list(name):
-                    self._write_lists(block, name, batch.column(name), top)
-                else:
-                    block[:, 0] = batch.column(name).to_numpy(zero_copy_only=False)
-            top += len(batch)
-        if top != len(into):  # what is left was never written to
-            raise self.damaged(f"{top} rows were found where its header counts {len(into)}")
-
-    def _write_lists(self, block: FloatArray, name: str, column: Any, top: int) -> None:
+    def _write(self, block: FloatArray, name: str, column: Any, top: int) -> None:
+        if not self._in_lists(name):
+            block[:, 0] = column.to_numpy(zero_copy_only=False)
+            return
         there = np.asarray(column.is_valid())
         lengths = np.asarray(column.value_lengths().fill_null(block.shape[1]))
         wrong = np.flatnonzero(lengths != block.shape[1])
@@ -151,23 +198,9 @@ class ParquetSource:
         block[there] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, block.shape[1])
         block[~there] = np.nan
 
-    def _kind(self, name: str) -> Any:
-        return self.file.schema_arrow.field(name).type
 
-    def _is_list(self, name: str) -> bool:
-        types, kind = pyarrow_parquet().types, self._kind(name)
-        return bool(
-            (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-            and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type))
-        )
-
-    def _holds_numbers(self, name: str) -> bool:
-        types, kind = pyarrow_parquet().types, self._kind(name)
-        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
-
-    def _length(self, name: str) -> int:
-        with readable(self.name, "Parquet"):
-            first = next(self.file.iter_batches(batch_size=1, columns=[name])).column(name)[0].as_py()
-        if not first:
-            raise InvalidInput(f"{self.name}, row 1: no numbers in the column {name!r}; give lists of equal length.")
-        return len(first)
+def _holds_numbers(types: Any, kind: Any) -> bool:
+    """A column of this type of pyarrow holds numbers, lists of numbers, or nothing."""
+    in_lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    item = kind.value_type if in_lists else kind
+    return bool(types.is_integer(item) or types.is_floating(item) or types.is_null(kind))

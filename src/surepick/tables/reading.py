@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
 
+from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
-from surepick.tables.arrow import check_distinct, read_arrow_columns, read_columns
 from surepick.tables.content import file_text
-from surepick.tables.delimited import SEPARATORS, delimited_rows, read_delimited
-from surepick.tables.spreadsheet import read_sheet, sheet_columns
-from surepick.tables.table import Column, Table, header_hint
+from surepick.tables.delimited import SEPARATORS, Rows, delimited_rows, read_delimited
+from surepick.tables.parquet import read_columns
+from surepick.tables.spreadsheet import read_sheet, sheet_column
+from surepick.tables.table import Column, Table, cells_as_column, check_distinct, header_hint
 
 SHEETS = (".xlsx", ".xlsm", ".ods")
 ARROW = (".feather", ".arrow", ".ipc")
-
-EXACT_INTEGERS = 2**53
+RECORDS = (
+    'a table is an array of records, [{"id": "a", "x": 1}, ...], or one record a line in a file that ends in .jsonl'
+)
 
 
 class ReadOptions(TypedDict, total=False):
-    """How a table is read, for whatever reads one; each is explained at `read_table`."""
+    """How we read a table; `read_table` explains each."""
 
     sheet: str | None
     percent: bool
@@ -61,139 +63,102 @@ def read_table(
     path = Path(path)
     kind = kind_of(path)
     if sheet is not None and kind not in SHEETS:
-        raise InvalidInput(f"{path} has no sheets ({sheet!r} is asked for); .xlsx and .ods files have.")
+        raise InvalidInput(f"{path} has no sheets, so we cannot read {sheet!r}; only .xlsx and .ods files have sheets.")
     table = replace(_read(path, kind, sheet), percent=percent, drop_missing=drop_missing)
-    if percent and not any(_has_percentages(cells) for cells in table.columns.values()):
+    texts = (cells for cells in table.columns.values() if isinstance(cells, tuple))
+    if percent and not any(cell.rstrip().endswith("%") for cells in texts for cell in cells):
         raise InvalidInput(
-            f"{path}: percentages are asked for, and no cell ends in %, so nothing would be divided by 100. Leave the "
-            "option away; a spreadsheet's own percentages are read as 0.013 without it."
+            f"{path}: no cell ends in %, so --percent (in Python: percent=True) has nothing to divide by 100. Leave it "
+            "out; what a spreadsheet shows as 1.3% we read as 0.013 anyway."
         )
     return table
 
 
 def kind_of(path: Path) -> str:
-    """The ending that decides how a file is read, in small letters: ".csv" for arms.CSV.gz; "" for a folder."""
-    try:
-        if path.is_dir():
-            return ""
-    except (OSError, ValueError):  # said in words where the file is read
-        pass
+    """The ending that decides how we read a file, in small letters: ".csv" for arms.CSV.gz; "" for a folder."""
+    if is_folder(path):
+        return ""
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return name.suffix.lower() or ".csv"
 
 
 def _read(path: Path, kind: str, sheet: str | None) -> Table:
+    if not kind:
+        return _read_olympus(path)
     if kind in SHEETS:
-        return _read_spreadsheet(path, sheet)
+        rows = read_sheet(path, sheet)
+        return _from_rows(path, rows[0][1], rows[1:], column=sheet_column, has_header=True)
     if kind in ARROW or kind == ".parquet":
-        return _checked(path, read_columns(path) if kind == ".parquet" else read_arrow_columns(path))
+        return _from_columns(path, read_columns(path, "Arrow" if kind in ARROW else "Parquet"))
     if kind in (".json", ".jsonl"):
-        return _records_as_table(path, read_json_lines(path) if kind == ".jsonl" else _read_json_array(path))
-    return _read_text(path) if kind else _read_olympus(path)
-
-
-def _has_percentages(cells: Column) -> bool:
-    return isinstance(cells, tuple) and any(cell.rstrip().endswith("%") for cell in cells)
-
-
-def _read_text(path: Path) -> Table:
+        return _from_records(path, read_json_lines(path) if kind == ".jsonl" else _read_json_array(path))
     found = read_delimited(path, file_text(path))
-    (_, header), cells = found.rows[0], found.rows[1:]
-    names = tuple(name.strip() for name in header)
-    if not cells:
-        raise _no_rows(path, names)
-    table = _from_rows(path, names, cells, separator=found.separator)
-    return replace(table, decimal=found.decimal)
-
-
-def _no_rows(path: Path, names: Sequence[str]) -> InvalidInput:
-    hint = header_hint(names)
-    return InvalidInput(
-        f"{path} has a header ({', '.join(names)}) and no rows; there is nothing to choose among.{' ' * bool(hint)}"
-        f"{hint}"
-    )
-
-
-def _named(path: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, of which every one has one and no two the same."""
-    whole = tuple(name or f"column {position}" for position, name in enumerate(names, start=1))
-    hint = header_hint(names)
-    if hint and len(set(whole)) < len(whole):
-        raise InvalidInput(f"{path} has columns of one name. {hint}")
-    check_distinct(path, list(whole))
-    return whole
+    header = [name.strip() for name in found.rows[0][1]]
+    mark = SEPARATORS[found.separator]
+    return _from_rows(path, header, found.rows[1:], mark=mark, decimal=found.decimal, has_header=True)
 
 
 def _from_rows(
-    path: Path, names: tuple[str, ...], rows: list[tuple[int, list[str]]], separator: str = ",", **declared: Any
+    path: Path,
+    header: Sequence[str],
+    rows: Rows,
+    *,
+    mark: str = "comma",
+    column: Callable[[tuple[Any, ...]], Column] = tuple,
+    **declared: Any,
 ) -> Table:
-    names = _named(path, names)
+    hint = header_hint(header)
+    if not rows:
+        raise InvalidInput(f"{path} has a header ({', '.join(header)}) and no rows below it. {hint}".rstrip())
+    names = [name or f"column {place}" for place, name in enumerate(header, start=1)]
+    if hint and len(set(names)) < len(names):
+        raise InvalidInput(f"{path} has columns of one name. {hint}")
+    check_distinct(path, names)
     for line, row in rows:
         if len(row) != len(names):
-            mark = SEPARATORS[separator].removesuffix("s")
             raise InvalidInput(
                 f"{path}, line {line}: {len(row)} cells where {len(names)} columns were expected. "
                 f"Fill missing cells, and quote cells that contain a {mark}."
             )
-    cells = zip(*(row for _, row in rows), strict=True)
+    columns = zip(names, zip(*(row for _, row in rows), strict=True), strict=True)
     lines = np.array([line for line, _ in rows], dtype=np.int64)
-    return Table(str(path), dict(zip(names, cells, strict=True)), first_row=rows[0][0], lines=lines, **declared)
-
-
-def _read_spreadsheet(path: Path, name: str | None) -> Table:
-    sheet = read_sheet(path, name)
-    if not sheet.rows:
-        raise _no_rows(path, sheet.header)
-    table = _checked(path, sheet_columns(sheet, _named(path, sheet.header)))
-    return replace(table, first_row=sheet.lines[0], lines=np.array(sheet.lines, dtype=np.int64))
+    return Table(str(path), {name: column(cells) for name, cells in columns}, lines=lines, **declared)
 
 
 def _read_olympus(folder: Path) -> Table:
-    config_path = folder / "config.json"
-    if not config_path.is_file() or not (folder / "data.csv").is_file():
+    config_path, data = folder / "config.json", folder / "data.csv"
+    if not config_path.is_file() or not data.is_file():
         raise InvalidInput(f"{folder} is a folder without data.csv and config.json; give a file or an Olympus folder.")
     try:
         config = _json(file_text(config_path), str(config_path))
         parameters = tuple(str(column["name"]) for column in config["parameters"])
         measurements = tuple(str(column["name"]) for column in config["measurements"])
-        goal = config["default_goal"]
-        minimize = {"minimize": True, "maximize": False}[goal]
+        minimize = {"minimize": True, "maximize": False}[config["default_goal"]]
     except (KeyError, TypeError) as error:
         raise InvalidInput(
             f"{config_path} is not an Olympus configuration ({type(error).__name__}: {error}). "
             "It must name the parameters, the measurements, and default_goal (minimize or maximize)."
         ) from error
-    return _from_rows(
-        folder / "data.csv",
-        parameters + measurements,
-        delimited_rows(folder / "data.csv", file_text(folder / "data.csv")),
-        parameters=parameters,
-        measurements=measurements,
-        minimize=minimize,
-    )
+    declared: dict[str, Any] = {"parameters": parameters, "measurements": measurements, "minimize": minimize}
+    return _from_rows(data, parameters + measurements, delimited_rows(data, file_text(data)), **declared)
 
 
-def cells_as_column(values: Sequence[Any]) -> Column:
-    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
-    if all(value is None or _is_number(value) for value in values):
-        return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    return tuple("" if value is None else str(value) for value in values)
-
-
-def _is_number(value: object) -> bool:
-    """Whether a float holds it exactly: a key or an id of 17 digits is the text that stands there."""
-    return isinstance(value, float) or (
-        isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_INTEGERS
-    )
-
-
-def _checked(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:
-    if not columns or not len(next(iter(columns.values()))):
+def _from_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> Table:
+    if not any(map(len, columns.values())):
         raise InvalidInput(f"{path} has no rows; there is nothing to choose among.")
     return Table(str(path), {name: cells_as_column(values) for name, values in columns.items()})
 
 
-def _json(text: str, where: str) -> Any:
+def _from_records(path: Path, rows: list[dict[str, Any]]) -> Table:
+    for number, row in enumerate(rows, start=1):
+        if row.keys() != rows[0].keys():
+            raise InvalidInput(
+                f"{path}, object {number}: keys {sorted(row)} differ from the first's {sorted(rows[0])}."
+            )
+    return _from_columns(path, {name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _json(text: str, where: str, hint: str = "") -> Any:
     """A JSON value.
 
     Raises:
@@ -202,14 +167,14 @@ def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where}: not JSON: {error}.") from error
+        raise InvalidInput(f"{where}: not JSON: {error}.{hint}") from error
 
 
 def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
     """The objects of a file with one JSON object a line.
 
     Raises:
-        InvalidInput: the file is missing or empty, or a line is not a JSON object (it is named).
+        InvalidInput: the file is missing or empty, or a line is not a JSON object (the message names it).
     """
     objects = []
     for number, line in enumerate(file_text(Path(path)).split("\n"), start=1):
@@ -223,25 +188,9 @@ def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _read_json_array(path: Path) -> list[dict[str, Any]]:
-    needed = (
-        'a table is an array of records, [{"id": "a", "x": 1}, ...], or one record a line in a file that ends in .jsonl'
-    )
-    try:
-        value = _json(file_text(path), str(path))
-    except InvalidInput as error:
-        raise InvalidInput(f"{error} In JSON, {needed}.") from error
+    value = _json(file_text(path), str(path), f" In JSON, {RECORDS}.")
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         return value
-    held = "one object" if isinstance(value, dict) else "a single value"
-    if isinstance(value, list):
-        held = "an array of something else than records" if value else "an empty array"
-    raise InvalidInput(f"{path} holds {held}; {needed}.")
-
-
-def _records_as_table(path: Path, rows: list[dict[str, Any]]) -> Table:
-    for number, row in enumerate(rows, start=1):
-        if row.keys() != rows[0].keys():
-            raise InvalidInput(
-                f"{path}, object {number}: keys {sorted(row)} differ from the first's {sorted(rows[0])}."
-            )
-    return _checked(path, {name: [row[name] for row in rows] for name in rows[0]})
+    kinds: dict[type, str] = {dict: "one object", list: "an array of something else than records"}
+    held = kinds.get(type(value), "a single value") if value != [] else "an empty array"
+    raise InvalidInput(f"{path} holds {held}; {RECORDS}.")

@@ -6,8 +6,11 @@ A cell keeps the text of the file until somebody asks for numbers, so that an id
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +19,23 @@ from surepick.errors import InvalidInput
 
 Column = tuple[str, ...] | FloatArray
 MISSING = frozenset({"", "n/a", "na", "nan", "none", "null", "-", "--", "?", "#n/a", "#value!", "#ref!", "#div/0!"})
+EXACT_INTEGERS = 2**53
 PERCENTAGE = re.compile(r"[^%]*\d[^%]*%")
 
 
 class TableWarning(UserWarning):
-    """A table was read in a way that its owner should know of."""
+    """We read a table in a way that its owner should know of."""
+
+
+def warn(sentence: str) -> None:
+    """A `TableWarning`, of the caller of the function that warns."""
+    warnings.warn(sentence, TableWarning, stacklevel=3)
+
+
+def warn_of_comments(path: Path, comments: int) -> None:
+    """A `TableWarning` of the comment lines above the header, if there are any."""
+    if comments:
+        warn(f"{path}: we skip {comments} comment line{'s' * (comments > 1)} (#) above the header.")
 
 
 @record
@@ -30,19 +45,18 @@ class Table:
     Args:
         source: where it came from, for messages.
         columns: name -> cells; text as written, or float64 numbers (Parquet, Arrow, JSON, spreadsheets).
-        first_row: number of the first row of cells in the file, for messages; more than 1 where a line of the file
-            names the columns.
+        has_header: a line of the file names the columns.
         parameters, measurements: what an Olympus folder declares of its columns; empty for other tables.
         minimize: whether small measurements are good, None when the table does not say.
-        lines: number of each row in the file, for messages; None: they follow upon the first.
+        lines: number of each row in the file, shape (rows,), for messages; None: 1, 2, ...
         decimal: "," where the numbers have decimal commas.
         percent: a cell like 1.3% is the number 0.013; else it is no number.
-        drop_missing: rows that miss a cell which is needed are left out; else they are refused.
+        drop_missing: we leave out rows that miss a cell which is needed; else we refuse them.
     """
 
     source: str
     columns: dict[str, Column]
-    first_row: int = 1
+    has_header: bool = False
     parameters: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
     minimize: bool | None = None
@@ -50,6 +64,7 @@ class Table:
     decimal: str = "."
     percent: bool = False
     drop_missing: bool = False
+    _parsed: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def num_rows(self) -> int:
@@ -57,63 +72,59 @@ class Table:
 
     def line_of(self, row: int) -> int:
         """The number of a row in the file."""
-        return self.first_row + row if self.lines is None else int(self.lines[row])
+        return row + 1 if self.lines is None else int(self.lines[row])
 
     def column(self, name: str) -> Column:
         """The cells of a column.
 
         Raises:
-            InvalidInput: there is none of that name; the known ones are listed.
+            InvalidInput: no column has that name; the message lists the known ones.
         """
         if name not in self.columns:
-            known = ", ".join(repr(column) for column in self.columns)
-            hint = header_hint(tuple(self.columns)) if self.first_row > 1 else ""
-            raise InvalidInput(
-                f"{self.source} has no column {name!r}; it has {known}. {hint or 'Names must match exactly.'}"
-            )
+            known = ", ".join(map(repr, self.columns))
+            hint = (self.has_header and header_hint(self.columns)) or "Names must match exactly."
+            raise InvalidInput(f"{self.source} has no column {name!r}; it has {known}. {hint}")
         return self.columns[name]
 
     def text(self, name: str) -> tuple[str, ...]:
-        """The cells of a column as text, exactly as written where the file is text; "" for a missing number."""
+        """The cells of a column as text, exactly as written where the file is text; "" for a missing number.
+
+        Raises:
+            InvalidInput: as `column`.
+        """
         cells = self.column(name)
         return cells if isinstance(cells, tuple) else tuple(number_text(cell) for cell in cells.tolist())
 
-    def number(self, text: str) -> float | None:
-        """The number that a cell of this table means; None if it means none."""
-        return as_number(text, decimal=self.decimal, percent=self.percent)
+    def numbers(self, name: str) -> FloatArray:
+        """The cells of a column as float64, shape (rows,).
 
-    def bad_rows(self, name: str) -> list[int]:
-        """Indices of the cells that are not numbers (NaN and infinity are)."""
+        Raises:
+            InvalidInput: as `column`; a cell is not a number, or it is not clear which number it is (the message names
+                the first rows).
+        """
+        bad = self.bad_rows(name)
+        if bad:
+            raise self._not_numeric(name, bad)
+        self._refuse_two_notations(name)
+        return np.array(self._as_parsed(name), dtype=np.float64)
+
+    def bad_rows(self, name: str, *, percent: bool = False) -> list[int]:
+        """Indices of the cells that are not numbers (NaN and infinity are); with `percent` percentages are, too."""
+        cells, either = self.column(name), percent or self.percent
+        if not isinstance(cells, tuple):
+            return []
+        unknown = self._without_number(name)
+        return [row for row in unknown if as_number(cells[row], decimal=self.decimal, percent=either) is None]
+
+    def missing_rows(self, name: str) -> list[int]:
+        """Indices of the cells that hold no value: empty, NaN, or a word for it such as n/a."""
         cells = self.column(name)
-        return [row for row, cell in enumerate(cells) if self.number(cell) is None] if isinstance(cells, tuple) else []
+        return [row for row in self._without_number(name) if not isinstance(cells, tuple) or is_missing(cells[row])]
 
     def are_percentages(self, name: str, rows: Sequence[int]) -> bool:
         """The cells of these rows look like 1.3%, but for empty ones."""
         filled = [cell for cell in map(self.text(name).__getitem__, rows) if cell.strip()]
         return bool(filled) and all(map(PERCENTAGE.fullmatch, filled))
-
-    def missing_rows(self, name: str) -> list[int]:
-        """Indices of the cells that hold no value: empty, NaN, or a word for it such as n/a."""
-        cells = self.column(name)
-        if not isinstance(cells, tuple):
-            return [int(row) for row in np.flatnonzero(np.isnan(cells))]
-        return [row for row, cell in enumerate(cells) if not cell[:1].isdigit() and cell.strip().lower() in MISSING]
-
-    def numbers(self, name: str) -> FloatArray:
-        """The cells of a column as float64.
-
-        Raises:
-            InvalidInput: a cell is not a number, or it is not clear which number it is; the first rows are named.
-        """
-        cells = self.column(name)
-        if not isinstance(cells, tuple):
-            return np.array(cells, dtype=np.float64)
-        found = [self.number(cell) for cell in cells]
-        bad = [row for row, number in enumerate(found) if number is None]
-        if bad:
-            raise self._not_numeric(name, bad)
-        self._refuse_two_notations(name, cells)
-        return np.array(found, dtype=np.float64)
 
     def without(self, rows: Sequence[int]) -> Table:
         """The table without some of its rows."""
@@ -122,27 +133,42 @@ class Table:
             name: tuple(cells[row] for row in left) if isinstance(cells, tuple) else cells[left]
             for name, cells in self.columns.items()
         }
-        lines = np.array([self.line_of(row) for row in left], dtype=np.int64)
-        return replace(self, columns=columns, lines=lines)
+        return replace(self, columns=columns, lines=np.array([self.line_of(row) for row in left], dtype=np.int64))
+
+    def _as_parsed(self, name: str) -> FloatArray:
+        """The numbers of a column, shape (rows,), NaN where a cell is none; parsed once."""
+        cells = self.column(name)
+        if not isinstance(cells, tuple):
+            return cells
+        if name not in self._parsed:
+            found = (as_number(cell, decimal=self.decimal, percent=self.percent) for cell in cells)
+            self._parsed[name] = np.array([np.nan if number is None else number for number in found], dtype=np.float64)
+        return self._parsed[name]
+
+    def _without_number(self, name: str) -> list[int]:
+        rows: list[int] = np.flatnonzero(np.isnan(self._as_parsed(name))).tolist()
+        return rows
 
     def _named_cells(self, name: str, rows: Sequence[int]) -> str:
         text = self.text(name)
         return ", ".join(f"row {self.line_of(row)}: {text[row]!r}" for row in rows[:3])
 
     def _not_numeric(self, name: str, bad: list[int]) -> InvalidInput:
-        shown = self._named_cells(name, bad)
-        if self.are_percentages(name, bad):
-            return InvalidInput(
-                f"{self.source}: {len(bad)} of {self.num_rows} cells of column {name!r} are no numbers ({shown}); "
-                "these look like percentages; write 0.013 for 1.3%, or give --percent (in Python: percent=True)."
-            )
-        return InvalidInput(
+        wrong = (
             f"{self.source}: column {name!r} is not numeric: {len(bad)} of {self.num_rows} cells are not numbers "
-            f"({shown}). Correct or drop these rows, or choose another column."
+            f"({self._named_cells(name, bad)})."
         )
+        if self.are_percentages(name, bad):
+            cure = "They look like percentages: write 0.013 for 1.3%, or give --percent (in Python: percent=True)."
+        else:
+            cure = "Correct or drop these rows, or choose another column."
+        return InvalidInput(f"{wrong} {cure}")
 
-    def _refuse_two_notations(self, name: str, cells: Sequence[str]) -> None:
+    def _refuse_two_notations(self, name: str) -> None:
         """1.234 beside 1,5 is one and a bit, or more than a thousand; 1.3 beside 1.3% is 1.3, or 0.013."""
+        cells = self.columns[name]
+        if not isinstance(cells, tuple):
+            return
         points = [row for row, cell in enumerate(cells) if "." in cell] if self.decimal == "," else []
         if points:
             raise InvalidInput(
@@ -154,9 +180,13 @@ class Table:
         if 0 < len(plain) < len(cells):
             raise InvalidInput(
                 f"{self.source}: column {name!r} has percentages and {len(plain)} numbers without a percent sign "
-                f"({self._named_cells(name, plain)}): is 1.3 the same as 1.3% there? Write the sign everywhere, or "
-                "nowhere."
+                f"({self._named_cells(name, plain)}): does 1.3 mean 1.3% there? Write the sign everywhere, or nowhere."
             )
+
+
+def is_missing(cell: str) -> bool:
+    """The text holds no value: it is empty, or a word for that such as n/a."""
+    return cell.strip().lower() in MISSING
 
 
 def as_number(text: str, *, decimal: str = ".", percent: bool = False) -> float | None:
@@ -165,16 +195,34 @@ def as_number(text: str, *, decimal: str = ".", percent: bool = False) -> float 
         return None if "_" in text else float(text)
     except ValueError:
         body = text.strip()
-    if decimal == "," and "," in body and "." not in body:
-        return as_number(body.replace(",", "."), percent=percent)
-    if not (percent and body.endswith("%")):
-        return None
-    body = body[:-1].rstrip()
-    number = as_number(body)
+    if decimal == "," and "." not in body:
+        body = body.replace(",", ".")
+    is_share = percent and body.endswith("%")
+    body = body[:-1].rstrip() if is_share else body
     try:
-        return None if number is None else float(f"{body}e-2")  # the nearest to 0.013, which 1.3 / 100 need not be
-    except ValueError:  # the number has an exponent, or is no number
-        return None if number is None else number / 100
+        number = None if "_" in body else float(body)
+    except ValueError:
+        return None
+    if not is_share or number is None:
+        return number
+    try:
+        return float(f"{body}e-2")  # the nearest to 0.013, which 1.3 / 100 need not be
+    except ValueError:  # the number has an exponent, or is not finite
+        return number / 100
+
+
+def cells_as_column(values: Sequence[Any]) -> Column:
+    """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
+    if all(value is None or _is_number(value) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    return tuple("" if value is None else str(value) for value in values)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a float holds it exactly: a key or an id of 17 digits is the text that stands there."""
+    if isinstance(value, bool | float):
+        return isinstance(value, float)
+    return isinstance(value, int) and abs(value) <= EXACT_INTEGERS
 
 
 def number_text(value: float) -> str:
@@ -184,9 +232,20 @@ def number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2.0**53 else repr(value)
 
 
-def header_hint(names: Sequence[str]) -> str:
-    """What to say of the names of columns that look like a row of cells; "" if they do not."""
+def header_hint(names: Iterable[str]) -> str:
+    """What to say of names of columns that look like a row of cells; "" if they do not."""
     numbers = [name for name in names if as_number(name) is not None]
     if not numbers:
         return ""
     return f"The first line looks like data ({numbers[0]!r} is a number): name the columns in a line above it."
+
+
+def check_distinct(path: str | Path, names: Sequence[str]) -> None:
+    """Refuse columns of one name.
+
+    Raises:
+        InvalidInput: two are equal.
+    """
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if repeated:
+        raise InvalidInput(f"{path} has more than one column named {repeated[0]!r}; give each its own name.")

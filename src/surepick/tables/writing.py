@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
-from surepick.tables.arrow import pyarrow_parquet
 from surepick.tables.escapes import escaped
+from surepick.tables.parquet import pyarrow_parquet
 
 QUOTED = re.compile(r'[,"\r\n]')
 
@@ -32,7 +33,7 @@ def write_table(
             the cells, so that a column without any has none.
 
     Raises:
-        InvalidInput: columns of different lengths, a text that no CSV file can hold (half of a character, or a zero
+        InvalidInput: columns of different lengths, a text that no file can hold (half of a character; in CSV a zero
             byte), or pyarrow is needed and absent.
     """
     path = Path(path)
@@ -41,24 +42,35 @@ def write_table(
         raise InvalidInput(f"the columns have different lengths: {lengths}; a table needs equal ones.")
     plain = {name: getattr(values, "tolist", lambda values=values: list(values))() for name, values in columns.items()}
     rows = zip(*plain.values(), strict=True)
-    if path.suffix == ".parquet":
-        arrow = pyarrow_parquet()
-        sink = io.BytesIO()
-        arrow.parquet.write_table(arrow.table(plain, schema=_schema(arrow, plain, kinds)), sink)
-        write_whole(path, sink.getvalue())
-    elif path.suffix == ".jsonl":
+    if path.suffix == ".jsonl":
         write_json_lines(path, (dict(zip(plain, row, strict=True)) for row in rows))
-    else:
-        write_whole(path, _csv(path, [tuple(plain), *rows]))
+        return
+    with _storable(path):
+        content = _parquet(plain, kinds) if path.suffix == ".parquet" else _csv(path, [tuple(plain), *rows])
+    write_whole(path, content)
+
+
+@contextmanager
+def _storable(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise InvalidInput(f"{path} cannot be written: a text holds {half!r}, half of a character.") from error
+
+
+def _parquet(columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] | None) -> bytes:
+    arrow, schema, sink = pyarrow_parquet(), None, io.BytesIO()
+    if kinds is not None:
+        types = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_(), str: arrow.string()}
+        schema = arrow.schema([(name, types[kinds[name]]) for name in columns])
+    arrow.parquet.write_table(arrow.table(columns, schema=schema), sink)
+    return sink.getvalue()
 
 
 def _csv(path: Path, rows: Iterable[Sequence[object]]) -> bytes:
-    try:
-        content = "".join(map(_line, rows)).encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"{path} cannot be written: a text holds {error.object[error.start]!r}, half of a character."
-        ) from error
+    """Rows as lines; one of a single empty cell is quoted, since a blank line is no row."""
+    content = "".join((",".join(map(_cell, row)) or '""') + "\n" for row in rows).encode()
     if b"\0" in content:
         raise InvalidInput(f"{path} cannot be written: a text holds a zero byte, which CSV has no place for.")
     return content
@@ -71,26 +83,16 @@ def _cell(value: object) -> str:
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text
 
 
-def _line(row: Sequence[object]) -> str:
-    """A row; one of a single empty cell is quoted, since a blank line is no row."""
-    return (",".join(map(_cell, row)) or '""') + "\n"
-
-
-def _schema(arrow: Any, columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] | None) -> Any:
-    if kinds is None:
-        return None
-    types = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_(), str: arrow.string()}
-    return arrow.schema([(name, types[kinds[name]]) for name in columns])
-
-
 def write_json_lines(path: str | Path, objects: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line, whole or not at all (by rename).
 
     Raises:
-        InvalidInput: an object holds a number that JSON cannot carry (NaN, infinity).
+        InvalidInput: an object holds a number that JSON cannot carry (NaN, infinity), or half of a character.
     """
     try:
         lines = [json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n" for value in objects]
     except ValueError as error:
         raise InvalidInput(f"{path}: a value cannot be written as JSON: {error}.") from error
-    write_whole(path, "".join(lines).encode())
+    with _storable(path):
+        content = "".join(lines).encode()
+    write_whole(path, content)

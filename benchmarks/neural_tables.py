@@ -200,15 +200,15 @@ def main() -> None:
             )
             for name, claim, options in rows(environment):
                 policy = made(name, environment, **options)
-                told = [study(policy, environment, seed) for seed in range(chosen.first, chosen.first + chosen.runs)]
-                pulls = np.array([one.pulls for one in told])
-                beyond = sum(found > options.get("misspecification", 0.0) for one in told for found in one.misfits)
+                studies = [study(policy, environment, seed) for seed in range(chosen.first, chosen.first + chosen.runs)]
+                pulls = np.array([one.pulls for one in studies])
+                beyond = sum(found > options.get("misspecification", 0.0) for one in studies for found in one.misfits)
                 print(
                     f"  {name:22s} {pulls.mean():>9,.0f} +-{pulls.std() / np.sqrt(len(pulls)):>6,.0f}   right "
-                    f"{sum(one.right for one in told)}/{len(told)}   certified "
-                    f"{sum(one.verdict == 'certified' for one in told)}/{len(told)}   through "
-                    f"{sum(one.through for one in told)}/{sum(one.batches for one in told)}   beyond {beyond}   "
-                    f"{np.mean([one.seconds for one in told]):6.1f} s   {claim}",
+                    f"{sum(one.right for one in studies)}/{len(studies)}   certified "
+                    f"{sum(one.verdict == 'certified' for one in studies)}/{len(studies)}   through "
+                    f"{sum(one.through for one in studies)}/{sum(one.batches for one in studies)}   beyond {beyond}   "
+                    f"{np.mean([one.seconds for one in studies]):6.1f} s   {claim}",
                     flush=True,
                 )
 

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/policies.py [--seeds 100] [--first 300000] [--only sphere,soare] [--mnist DIR]
     OMP_NUM_THREADS=1 python benchmarks/policies.py --all [--seeds 3] [--policies rage,lucb] [--data DIR] ...
 
-Epsilon .1, delta .05. "pulls" is what a user pays: the mean over fresh seeds until the own stop (MNIST: a fifth
+Epsilon .1, delta .05. "pulls" are those that a user pays: the mean over fresh seeds until the own stop (MNIST: a fifth
 of the seeds). "must" is the most that the mean may be. The references are surepick.theory's:
 
     reference = 2 sigma^2 rho* log(1/(2.4 delta))        rho* for accuracy max(gap, epsilon)
@@ -74,16 +74,10 @@ def rows(mnist: str) -> dict[str, Row]:
     }
 
 
-def first_embedding(policy) -> Embedding | IndependentArms:
-    """The embedding of the policy's first batch."""
-    return policy.embedded(policy.ask(policy.init()).dim)
-
-
 def references(embedded, environment, epsilon: float = EPSILON) -> tuple[float, float]:
     """(reference, pac), in pulls."""
     sigma = largest_scale(environment.noise)
-    rho = hardness(embedded, environment.means, epsilon)
-    asked = reference_pulls(rho.value, sigma=sigma, delta=DELTA)
+    asked = reference_pulls(hardness(embedded, environment.means, epsilon).value, sigma=sigma, delta=DELTA)
     found = pac_complexity(embedded, environment.means, epsilon, sigma=sigma)
     return asked, found.value * math.log(1.0 / DELTA)
 
@@ -104,7 +98,8 @@ def measured(row: Row, name: str, seeds: range) -> str:
         wrong += not run.success
         uncertified += run.verdict != "certified"
         if len(known) < 20:
-            known.append(references(first_embedding(policy), environment))
+            first_batch = policy.embedded(policy.ask(policy.init()).dim)
+            known.append(references(first_batch, environment))
     asked, pac = np.mean(known, axis=0)
     mean, error = np.mean(pulls), np.std(pulls) / math.sqrt(len(pulls))
     some = np.array(pulls[: len(known)]).mean()
@@ -141,7 +136,7 @@ def named(label: str, words: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """An environment, and what a policy is told of it.
+    """An environment, and the settings that policies get for it.
 
     Args:
         make: seed -> environment.
@@ -227,7 +222,7 @@ def kernel_of(place: Place, environment: sp.environments.Environment) -> tuple[f
 
 
 def options_of(name: str, place: Place, kernel: tuple[float, float]) -> dict[str, Any]:
-    """What the policy must be told, and nothing else."""
+    """The settings that the policy needs, and nothing else."""
     known = policy_options(name)
     options: dict[str, Any] = {}
     if "gap_bound" in known and place.gap_bound is not None:
@@ -392,8 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mnist", default=MNIST)
     parser.add_argument("--data", default="", help="with --all: the folder of the other data sets")
     chosen = parser.parse_args(arguments)
-    if chosen.seeds is None:
-        chosen.seeds = 3 if chosen.all else 100
+    chosen.seeds = chosen.seeds or (3 if chosen.all else 100)
     words = [word for word in chosen.only.split(",") if word]
     if not chosen.all:
         certified_table(chosen, words)

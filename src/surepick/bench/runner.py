@@ -95,23 +95,26 @@ def run_experiments(
     with _alone(place):
         kept = dict(finished(place))
         _refuse_unknown(place, kept, wanted)
-        done = {task.key for task in wanted if task.key in kept and not kept[task.key].replicate["failure"]}
-        if len(done) == len(wanted):
+        if not _left(wanted, kept):
             return Results.of(kept.values())
-        for task in wanted:
-            if task.key not in done and (part := place.read_part(task.digest, task.seed, task.key)) is not None:
+        for task in _left(wanted, kept):
+            if (part := place.read_part(task.digest, task.seed, task.key)) is not None:
                 kept[task.key] = part
-                done |= {task.key} if not part.replicate["failure"] else set()
+        left = _left(wanted, kept)
         report = on_result or (lambda _done, _all, _row: None)
-        report(len(done), len(wanted), {})
-        for task, played in _played([task for task in wanted if task.key not in done], jobs, str(data)):
+        report(len(wanted) - len(left), len(wanted), {})
+        for done, (task, played) in enumerate(_played(left, jobs, str(data)), start=len(wanted) - len(left) + 1):
             place.write_part(task.digest, task.seed, played)
             kept[task.key] = played
-            done.add(task.key)
-            report(len(done), len(wanted), played.replicate)
+            report(done, len(wanted), played.replicate)
         results = place.write(kept.values())
         place.remove_parts((task.digest, task.seed) for task in wanted)
         return results
+
+
+def _left(wanted: Sequence[Task], kept: dict[str, Played]) -> list[Task]:
+    """The replicates that are missing or failed."""
+    return [task for task in wanted if task.key not in kept or kept[task.key].replicate["failure"]]
 
 
 def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tuple[Task, Played]]:
@@ -145,9 +148,8 @@ def _one(task: Task, data: str, network: bool, parent: int) -> tuple[Task, Playe
     if os.getppid() == parent:
         _end_with(parent)
     if network and importlib.util.find_spec("torch") is not None:
-        importlib.import_module(
-            "surepick.embeddings.neural.network"
-        )  # first of all: a worker that grows later is replaced
+        # first of all: a worker that grows later is replaced
+        importlib.import_module("surepick.embeddings.neural.network")
     return task, play(task.cell, task.seed, data)
 
 

@@ -123,16 +123,17 @@ class CellSummary:
 
 def summarize(results: Results) -> tuple[CellSummary, ...]:
     """Every cell of the results, in the order of the file."""
-    cells: dict[tuple[Any, ...], list[Played]] = {}
+    cells: dict[tuple[str, str, str, float, str], list[Played]] = {}
     for played in results.played:
         row = played.replicate
         digest = row["key"].rpartition("/")[2]  # so that equal labels do not mix different settings
         name = (row["experiment"], row["environment"], row["policy"], row["delta"], digest)
         cells.setdefault(name, []).append(played)
-    return tuple(sorted((_cell(*name[:-1], several) for name, several in cells.items()), key=_place))
+    found = [_cell(*name[:4], several) for name, several in cells.items()]
+    return tuple(sorted(found, key=_position))
 
 
-def _place(cell: CellSummary) -> tuple[Any, ...]:
+def _position(cell: CellSummary) -> tuple[Any, ...]:
     """Where a cell stands: as its experiment lists it, else by name."""
     name = (cell.environment, cell.policy, cell.delta)
     if cell.experiment not in experiment_names():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -100,7 +100,7 @@ def _workers(address: str) -> Iterator[None]:
     except ImportError as error:
         raise InvalidInput('--dask needs Dask, which is absent: pip install "surepick[dask]".') from error
     try:
-        client = Client(address, timeout=5)
+        client: Any = Client(address, timeout=5)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InvalidInput(f"there is no Dask scheduler at {address}: {error}.") from error
     with client, parallel_config(backend="dask"):

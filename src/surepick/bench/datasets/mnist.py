@@ -59,10 +59,10 @@ def _read(directory: Path, name: str) -> NDArray[np.uint8]:
     path = data_file(directory, name, RECIPE)
     content = path.read_bytes()
     if path.suffix == ".gz":
-        found = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        if found != MD5[name]:
+        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        if digest != MD5[name]:
             raise InvalidInput(
-                f"{path} has md5 {found}, not {MD5[name]}: it is damaged or another file, and results would not be "
+                f"{path} has md5 {digest}, not {MD5[name]}: it is damaged or another file, and results would not be "
                 f"comparable. {RECIPE}"
             )
         content = gzip.decompress(content)

@@ -52,7 +52,7 @@ def packages(modules: set[str]) -> set[str]:
 
 
 NEED_EXTRAS = {"create_study", "list_studies", "open_study", "write_report"}
-PARTS = ("bench", "embeddings", "environments", "theory")
+PARTS = ("bench", "embeddings", "environments", "testing", "theory")
 LIGHT_NAMES = [name for name in sp.__all__ if name not in NEED_EXTRAS]
 
 

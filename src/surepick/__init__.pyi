@@ -1,4 +1,4 @@
-from . import bench, embeddings, environments, errors, theory
+from . import bench, embeddings, environments, errors, testing, theory
 from .certificates.document import write_certificate
 from .certificates.signature import sign_certificate
 from .certificates.verify import verify_certificate
@@ -75,6 +75,7 @@ __all__ = [
     "sign_certificate",
     "simulate",
     "solve_design",
+    "testing",
     "theory",
     "verify_certificate",
     "write_certificate",

@@ -36,6 +36,7 @@ def copy(tmp_path_factory) -> Path:
     files = NEW_FILE.findall(PAGE)
     assert [name for name, _ in files] == [
         "src/surepick/policies/uniform_sampling.py",
+        "check.py",
         "src/surepick/environments/wave.py",
         "wave.json",
     ]
@@ -69,8 +70,9 @@ def carried_out(command: str, folder: Path, *, stdin: str = "") -> subprocess.Co
 
 def test_every_command_of_the_page(copy):
     commands = COMMANDS.findall(PAGE)
-    assert [command.split()[0] for command in commands] == ["python", "surepick", "surepick"]
-    conformance, run, figures = (carried_out(command, copy) for command in commands)
+    assert [command.split()[0] for command in commands] == ["python", "python", "surepick", "surepick"]
+    check, conformance, run, figures = (carried_out(command, copy) for command in commands)
+    assert (check.returncode, check.stdout, check.stderr) == (0, "", "")
     assert conformance.returncode == 0, conformance.stdout
     assert int(re.search(r"(\d+) passed", conformance.stdout)[1]) >= 13
     assert run.returncode == 0, run.stderr
@@ -106,7 +108,7 @@ def test_a_report_says_nothing_of_features_that_the_policy_does_not_use(copy):
 
 
 def test_the_new_files_pass_the_linter(copy):
-    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.endswith(".py")]
+    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.startswith("src/")]
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--no-cache", *names],
         cwd=copy,

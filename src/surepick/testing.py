@@ -305,10 +305,11 @@ def a_study_comes_to_the_same(tested: PolicyUnderTest) -> None:
     study = Study(Arms(FEATURES), policy)
     for turn in tested.turns[:20]:
         batch = study.ask()
-        _must(batch is not None and np.array_equal(batch.counts, turn.plan.counts), "In a study it asks otherwise.")
+        if batch is None or not np.array_equal(batch.counts, turn.plan.counts):
+            raise ProtocolBroken("In a study it asks for something else.")
         half = turn.plan.counts // 2
         for counts in (turn.plan.counts - half, half):
-            study.tell_sums(counts, counts * MEANS, counts * MEANS**2)
+            study.tell_totals(batch, counts, counts * MEANS, counts * MEANS**2)
         here, there = certificate_of(policy, turn.step.state), study.certificate()
         _must(
             (here.arm, here.pulls, here.verdict) == (there.arm, there.pulls, there.verdict),
@@ -484,7 +485,7 @@ def its_certificate_is_verified(tested: PolicyUnderTest) -> None:
     study = Study(arms, policy)
     for turn in tested.turns[:4]:
         study.ask()
-        study.tell_sums(turn.seen.counts, turn.seen.sums, turn.seen.squares)
+        study.tell_totals(study.ids, turn.seen.counts, turn.seen.sums, turn.seen.squares)
     document = json.loads(json.dumps(certificate_document(study)))
     found = verify_certificate(document, policy=None if document["policy"] else policy)
     _must(found.holds, f"Its certificate is not verified: {found}")

@@ -12,7 +12,7 @@ from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
 from .forecasts import forecast
-from .noise import Bernoulli, Bounded, PilotGaussian, SubGaussian, parse_noise, pilot_noise
+from .noise import Bernoulli, Bounded, PilotGaussian, SubGaussian, parse_noise
 from .policies.base import Claim, Policy, Problem, Traits
 from .policies.registry import make_policy, paper_settings, policy_names
 from .reports.study.page import write_report
@@ -23,6 +23,7 @@ from .studies.database import create_study, list_studies, open_study
 from .studies.study import Study
 from .tables import read_arms
 from .tuning.kernel import choose_kernel
+from .tuning.noise_pilot import pilot_noise
 
 __version__: str
 

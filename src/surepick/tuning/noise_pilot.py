@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
-from surepick.core.validation import as_number
+from surepick.core.validation import probability
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
-from surepick.noise import PilotGaussian, pilot_noise
+from surepick.noise import TOO_SMALL, PilotGaussian
 
 SHARE_OF_DELTA = 0.1
 
@@ -31,6 +33,87 @@ class NoisePilot:
     candidates: int
 
 
+def pilot_noise(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike, *, failure: float) -> PilotGaussian:
+    """Normal noise whose standard deviation is bounded by the spread of repeated measurements.
+
+        sigma = sqrt(SS / chi2_quantile(failure, nu)),  SS = sum_i (squares_i - sums_i^2 / n_i),  nu = sum_i (n_i - 1)
+
+    over the arms i with n_i >= 2 pulls. If every measurement is normal around the mean of its arm with one standard
+    deviation s, SS / s^2 is chi-square with nu degrees of freedom whatever the means are (Cochran's theorem), so
+    sigma < s, which is SS / s^2 < chi2_quantile(failure, nu), has probability exactly `failure`. SS is also independent
+    of the means of the pilot. Which arms are measured how often must be fixed beforehand, and a study must not use
+    these measurements again; then it errs with probability at most `failure` more than if s were known.
+
+    Args:
+        counts: n, shape (K,), pulls of each arm in the pilot, whole numbers; arms with 0 or 1 add nothing.
+        sums: sum of the rewards of each arm, shape (K,), in reward units.
+        squares: sum of their squares, shape (K,). Subtract a constant from all rewards of an arm beforehand (its
+            first one, say) if they are large against their spread: no bound changes, and fewer digits are lost.
+        failure: probability with which the bound may be too small, in (0, 1); a tenth of delta is a good choice.
+
+    Returns:
+        The noise, with failure and nu. SS is taken with the most that rounding can have hidden, so that lost digits
+        make the bound larger, never smaller.
+
+    Raises:
+        InvalidInput: shapes differ, a number has no meaning, no arm was measured twice, no spread is left beyond
+            rounding, or squares are smaller than the sums allow.
+
+    Source: ours; the distribution of SS is Cochran's theorem.
+    """
+    from scipy.special import gammaincinv  # noqa: PLC0415 - loaded on first use
+
+    chance = probability("failure", failure, TOO_SMALL)
+    pulls, totals, raw = _checked_columns(counts, sums, squares)
+    repeats = int(pulls.sum()) - len(pulls)
+    if repeats < 1:
+        raise InvalidInput(
+            "no arm of the pilot was measured twice. The spread of a measurement shows in repeats of the same arm "
+            "only. Measure some arms twice or more."
+        )
+    with np.errstate(over="ignore"):
+        within = raw - totals / pulls * totals
+    rounding = 2.0 * np.finfo(np.float64).eps * (pulls + 1.0) * raw
+    if np.any(within < -rounding):
+        raise InvalidInput(
+            "an arm's squares are smaller than its sums allow: the sum of the squares of n rewards is at least their "
+            "sum squared / n. Give the sums of the squared rewards."
+        )
+    spread = math.fsum(np.maximum(within, 0.0))
+    if spread <= math.fsum(rounding):
+        raise InvalidInput(
+            f"the repeats of the pilot ({repeats} degrees of freedom) are all equal, or equal to within rounding, so "
+            "they bound no standard deviation: they are rounded, copies of one record, or far from 0 with a small "
+            "spread. Measure afresh with more digits, subtract a constant from all rewards first, or declare "
+            "subgaussian:SIGMA."
+        )
+    quantile = 2.0 * float(gammaincinv(repeats / 2.0, chance))
+    if quantile < np.finfo(np.float64).tiny:
+        raise InvalidInput(
+            f"with {repeats} degrees of freedom no finite bound fails with probability {chance:g} only. Measure more "
+            "repeats, or accept a larger failure probability."
+        )
+    return PilotGaussian(math.sqrt(spread + math.fsum(rounding)) / math.sqrt(quantile), chance, repeats)
+
+
+def _checked_columns(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike) -> tuple[IntArray, FloatArray, FloatArray]:
+    """(counts, sums, squares) of the arms that were pulled at least twice."""
+    try:
+        given = [np.asarray(column, dtype=np.float64) for column in (counts, sums, squares)]
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidInput(f"counts, sums and squares of a pilot are three lists of numbers: {error}.") from error
+    pulls, totals, raw = given
+    if pulls.ndim != 1 or totals.shape != pulls.shape or raw.shape != pulls.shape:
+        raise InvalidInput(
+            f"counts, sums and squares have shapes {pulls.shape}, {totals.shape}, {raw.shape}; give one number per arm "
+            "in each."
+        )
+    if not all(np.all(np.isfinite(column)) for column in given) or np.any(pulls < 0) or np.any(pulls % 1 != 0):
+        raise InvalidInput("counts must be whole numbers, 0 or more, and all sums and squares finite.")
+    repeated = pulls > 1
+    return pulls[repeated].astype(np.int64), totals[repeated], raw[repeated]
+
+
 def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int) -> NoisePilot:
     """Measure candidates chosen at random, two times each or more, and bound the noise from their spread.
 
@@ -44,10 +127,7 @@ def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int)
         InvalidInput: delta is no probability, no candidate has two recorded measurements, or the repeats show no
             spread.
     """
-    if not 0 < as_number("delta", delta) < 1:
-        raise InvalidInput(
-            f"delta is {delta!r}; it must lie strictly between 0 and 1: the probability of a wrong answer."
-        )
+    probability("delta", delta, "the probability of a wrong answer.")
     counts = spread_pulls(_repeatable(environment), pulls, environment.num_arms, stream(seed, "pilot"))
     sums, squares = _centred(environment, counts, stream(seed, "pilot", "rewards"))
     noise = pilot_noise(counts, sums, squares, failure=SHARE_OF_DELTA * delta)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from surepick.bench.paper_experiments import LINEAR_ARMS, LINEAR_DIMS, NORM_DIMS
 from surepick.core.arrays import record
 
 Name = tuple[str, str, str]  # experiment, environment, policy
@@ -48,7 +49,6 @@ class Published:
 
 
 ENDS: Mapping[int, int] = MappingProxyType({0: 0, 3: 1})  # of a range over four numbers of arms
-LINEAR_ARMS = (250, 500, 750, 1000)
 ON_LINEAR: Mapping[str, tuple[str, tuple[float | None, ...]]] = MappingProxyType(
     {
         "linear-embedding": ("2,800-3,200", (2_694, 2_955, 3_111, 3_223)),
@@ -62,7 +62,6 @@ RAGE_ON_LINEAR = (9_548, 10_944, 12_066, 12_856)  # D = 25
 OWN_ON_LINEAR: Mapping[str, tuple[float, ...]] = MappingProxyType(
     {"linear-embedding": (2_934, 3_185, 3_346, 3_463), "rage": (2.7e6, 3.4e6, 3.7e6, 3.9e6)}
 )
-NORM_DIMS = (10, 20, 30)
 ON_NORM: Mapping[str, tuple[str, tuple[float, ...]]] = MappingProxyType(
     {
         "linear-embedding": ("2,500", (2_602, 2_432, 2_614)),
@@ -72,8 +71,6 @@ ON_NORM: Mapping[str, tuple[str, tuple[float, ...]]] = MappingProxyType(
         "neural-embedding": ("280", (276, 276, 276)),
     }
 )
-
-
 NEURAL_ON_YAHOO: Mapping[str, Any] = MappingProxyType(
     {"expected": 1.1e4, "by_median": True, "rounds": ((72.70, 0.86), (167.57, 1.0))}
 )
@@ -81,7 +78,7 @@ NEURAL_ON_YAHOO: Mapping[str, Any] = MappingProxyType(
 
 def _on_linear() -> Iterator[tuple[Name, Published]]:
     for column, num_arms in enumerate(LINEAR_ARMS):
-        for dim in (20, 25):
+        for dim in LINEAR_DIMS:
             place = f"K={num_arms}, D={dim}"
             for policy, (figure, pulls) in ON_LINEAR.items():
                 own_stop = OWN_ON_LINEAR.get(policy, (None,) * 4)[column]

@@ -108,19 +108,13 @@ def linear_hardness(
     x* is still the arm of the largest mean; an arm whose linear part is as large counts with epsilon.
 
     Args:
-        embedded: psi = psi_d, shape (K, d).
-        means: h, shape (K,), in reward units.
+        embedded, means, tolerance: as `hardness`.
         epsilon: in reward units, 0 or more. At 0 an arm whose linear part is not below that of x* makes the value
             infinite.
         theta: theta_d, shape (d,); None: least squares of the means on psi_d, all arms alike. That is not the theta_d
             for which an embedding declares its misspecification, and not the one of smallest largest error.
-        tolerance: relative gap of the design.
 
-    Returns:
-        Hardness: value in 1 / reward unit^2.
-
-    Raises:
-        InvalidInput: as `hardness`, or theta is not d finite numbers.
+    Returns, Raises: as `hardness`; InvalidInput also where theta is not d finite numbers.
 
     Source: section 3, definition of rho-tilde*_d(epsilon).
     Cost: one design of K - 1 differences, and one factorisation for theta.

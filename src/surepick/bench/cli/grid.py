@@ -17,9 +17,7 @@ from surepick.cli import options
 from surepick.cli.output import print_json, say
 from surepick.errors import InvalidInput
 
-WARNING = (
-    "THIS SEARCH USES THE TRUTH: it judges constants by whether the answers are right. Nobody who needs the answer can."
-)
+WARNING = "THIS SEARCH USES THE TRUTH: it judges constants by whether the answers are right, which no user can know."
 MOST_ROWS = 20
 
 

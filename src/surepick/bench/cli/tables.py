@@ -25,8 +25,8 @@ TEXTS = ("environment", "policy", "constants")
 LEGEND = (
     "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
     "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
-    "(95 %): exact intervals. stopped: own stops, where a budget ended\nsome runs, which count as not right; the "
-    "numbers beside are of the others. -: no run."
+    "(95 %): exact intervals. stopped: runs that ended at their own\nstop, if a budget ended others; those count as "
+    "not right and are not in the numbers beside. -: no run."
 )
 NEEDS_THE_TRUTH = (
     *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from surepick.simulation import Run
 
 MOST_ROWS = 20
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
-Column = Callable[[int], str]  # position of a round in the trace -> its cell
 
 
 def certificate_json(answer: Certificate) -> dict[str, Any]:
@@ -58,14 +57,13 @@ def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     """The table of rounds; of very many rounds a selection, the first and the last among them."""
     if not rounds:
         return
-    predicts = policy.traits.certifies == "candidate"
-    columns = _predicting_columns(rounds, policy) if predicts else _designed_columns(rounds, policy.problem.noise)
     shown = spaced(len(rounds), MOST_ROWS)
-    rows = [[cell(position) for cell in columns.values()] for position in shown]
-    print_table(tuple(columns), rows, title=f"{policy.problem.num_arms:,} candidates, round by round")
+    rows = [_cells(rounds, position, policy) for position in shown]
+    title = f"{policy.problem.num_arms:,} candidates, round by round"
+    print_table(tuple(rows[0]), [tuple(row.values()) for row in rows], title=title)
     if len(shown) < len(rounds):
         say((f"({len(shown)} of {len(rounds)} rounds shown)", "dim"))
-    if predicts:
+    if _predicts(policy):
         say(
             f"still possible: the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}; "
             "to come: a rough prediction"
@@ -79,40 +77,25 @@ def spaced(total: int, most: int) -> list[int]:
     return sorted({round(step * (total - 1) / (most - 1)) for step in range(most)})
 
 
-def _designed_columns(rounds: Sequence[RoundRecord], noise: Noise) -> dict[str, Column]:
-    """Header -> cells, for rounds that rule candidates out for good."""
-
-    def excess(at: int) -> str:
-        value, bound = rounds[at].design_value, rounds[at].lower_bound
-        return "" if not value or not bound else f"{value / bound - 1:.2%}"
-
-    design: dict[str, Column] = {
-        "dims": lambda at: str(rounds[at].dim),
-        "design": lambda at: _number(rounds[at].design_value, ""),
-        "gap": excess,
-    }
-    return {
-        "round": lambda at: str(rounds[at].round),
-        **(design if any(row.dim for row in rounds) else {}),
-        "measured": lambda at: f"{rounds[at].pulls:,}",
-        "total": lambda at: f"{rounds[at].total_pulls:,}",
-        "left": lambda at: f"{len(rounds[at].active):,}",
-        "off by at most": lambda at: _number(informative(rounds[at].certified_gap, noise), "?"),
-    }
+def _predicts(policy: Policy[Any]) -> bool:
+    """Whether its rounds predict how many pulls certifying a candidate still takes; others rule candidates out."""
+    return policy.traits.certifies == "candidate"
 
 
-def _predicting_columns(rounds: Sequence[RoundRecord], policy: Policy[Any]) -> dict[str, Column]:
-    """Header -> cells, for rounds that each predict what certifying a candidate will still take."""
-    compressed = any(row.dim < policy.problem.num_arms for row in rounds)
-    dims: dict[str, Column] = {"dims": lambda at: str(rounds[at].dim)}
-    return {
-        "round": lambda at: str(rounds[at].round),
-        **(dims if compressed else {}),
-        "measured": lambda at: f"{rounds[at].pulls:,}",
-        "total": lambda at: f"{rounds[at].total_pulls:,}",
-        "still possible": lambda at: f"{len(rounds[at].active):,}",
-        "to come": lambda at: _to_come(rounds, at),
-    }
+def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[str, str]:
+    """Header -> cell of one round."""
+    row, num_arms = rounds[at], policy.problem.num_arms
+    cells = {"round": str(row.round)}
+    if any(each.dim < num_arms if _predicts(policy) else each.dim for each in rounds):
+        cells["dims"] = str(row.dim)
+        if not _predicts(policy):
+            value, bound = row.design_value, row.lower_bound
+            cells |= {"design": _number(value, ""), "gap": f"{value / bound - 1:.2%}" if value and bound else ""}
+    cells |= {"measured": f"{row.pulls:,}", "total": f"{row.total_pulls:,}"}
+    if _predicts(policy):
+        return cells | {"still possible": f"{len(row.active):,}", "to come": _to_come(rounds, at)}
+    gap = informative(row.certified_gap, policy.problem.noise)
+    return cells | {"left": f"{len(row.active):,}", "off by at most": _number(gap, "?")}
 
 
 def _number(value: float | None, otherwise: str) -> str:

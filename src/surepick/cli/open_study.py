@@ -8,7 +8,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from surepick.cli.output import note
 from surepick.errors import InvalidInput
@@ -45,15 +45,15 @@ def given_url(url: str) -> str:
 
 UrlArgument = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="URL",
         help=f"The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; - for the one in {VARIABLE}.",
         show_default=False,
         callback=given_url,
     ),
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The study.", show_default=False)]
-WorkerOption = Annotated[str | None, typer.Option("--worker", help="The name of the one who measures, e.g. lab-2.")]
+NameArgument = Annotated[str, Argument(metavar="NAME", help="The study.", show_default=False)]
+WorkerOption = Annotated[str | None, Option("--worker", help="The name of the one who measures, e.g. lab-2.")]
 
 
 def opened(url: str, name: str) -> Study:

@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from surepick.tables.reading import ReadOptions
@@ -23,23 +23,23 @@ class Format(StrEnum):
     json = "json"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer on standard output.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Decides every random choice; same seed, same answer.")]
+FormatOption = Annotated[Format, Option("--format", help="How to print the answer on standard output.")]
+SeedOption = Annotated[int, Option("--seed", min=0, help="Decides every random choice; same seed, same answer.")]
 TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A CSV, Excel, Parquet, Arrow or JSON file, or an Olympus folder.")
+    str, Argument(metavar="TABLE", help="A CSV, Excel, Parquet, Arrow or JSON file, or an Olympus folder.")
 ]
 IdOption = Annotated[
     str | None,
-    typer.Option("--id", help='Column(s) that name a candidate, e.g. "sku" or "n,theta,r,t"; none: the row number.'),
+    Option("--id", help='Column(s) that name a candidate, e.g. "sku" or "n,theta,r,t"; none: the row number.'),
 ]
 FeaturesOption = Annotated[
-    str | None, typer.Option("--features", help='Feature columns, e.g. "a,b"; none: every other numeric column.')
+    str | None, Option("--features", help='Feature columns, e.g. "a,b"; none: every other numeric column.')
 ]
-RewardOption = Annotated[str | None, typer.Option("--reward", help="The column of the measurements.")]
-MinimizeOption = Annotated[bool, typer.Option("--minimize", help="Small measurements are good.")]
+RewardOption = Annotated[str | None, Option("--reward", help="The column of the measurements.")]
+MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
 NoiseOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--noise",
         help="Needed. The noise of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or "
         "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats).",
@@ -47,17 +47,17 @@ NoiseOption = Annotated[
 ]
 PilotOrNoiseOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--noise",
         help="Needed. The noise of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, "
         "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats), or pilot: "
         "normal with one unknown standard deviation, bounded from 40 measurements (pilot:100: from 100).",
     ),
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", help="Number of processes; -1: one per processor.")]
+JobsOption = Annotated[int, Option("--jobs", help="Number of processes; -1: one per processor.")]
 DATA = "../shared/data"
 DataOption = Annotated[
-    Path, typer.Option("--data", envvar="SUREPICK_DATA", help="The folder of data sets; MNIST's files in its mnist/.")
+    Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of data sets; MNIST's files in its mnist/.")
 ]
 
 
@@ -65,10 +65,8 @@ DataOption = Annotated[
 class Goal:
     """How good the answer must be, and how sure."""
 
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", help="The answer may be this much worse than the best, in reward units.")
-    ] = 0.1
-    delta: Annotated[float, typer.Option("--delta", help="The probability with which the answer may be wrong.")] = 0.05
+    epsilon: Annotated[float, Option(help="The answer may be this much worse than the best, in reward units.")] = 0.1
+    delta: Annotated[float, Option(help="The probability with which the answer may be wrong.")] = 0.05
 
     def __str__(self) -> str:
         return f"within {self.epsilon:g} of the best, wrong with probability at most {self.delta:g}"
@@ -78,13 +76,9 @@ class Goal:
 class Reading:
     """How to read a table."""
 
-    sheet: Annotated[
-        str | None, typer.Option("--sheet", help="The sheet of an .xlsx or .ods file; none: the first.")
-    ] = None
-    percent: Annotated[bool, typer.Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows that miss a needed cell, and say how many.")
-    ] = False
+    sheet: Annotated[str | None, Option(help="The sheet of an .xlsx or .ods file; none: the first.")] = None
+    percent: Annotated[bool, Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
+    drop_missing: Annotated[bool, Option("--drop-missing", help="Leave out rows that miss a needed cell.")] = False
 
     @property
     def options(self) -> ReadOptions:

@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich.text
 import typer
@@ -15,9 +15,6 @@ from rich.console import Console
 
 from surepick.core.notes import LOG
 from surepick.text import printable
-
-if TYPE_CHECKING:
-    pass
 
 DONE, FAILURE, BAD_INPUT, NOT_CERTIFIED = 0, 1, 2, 3
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
@@ -125,16 +122,8 @@ def noted() -> Iterator[None]:
     LOG.setLevel(logging.INFO)
     try:
         with warnings.catch_warnings():
-            shown = warnings.showwarning
             warnings.simplefilter("always", UserWarning)
-
-            def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-                if issubclass(category, UserWarning):
-                    note(str(message))
-                else:
-                    shown(message, category, *where, **more)
-
-            warnings.showwarning = show
+            warnings.showwarning = lambda message, *_: note(str(message))
             yield
     finally:
         LOG.removeHandler(announcements)

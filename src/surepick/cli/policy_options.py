@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from surepick.cli.options import Goal
 from surepick.core.arms import Arms
@@ -16,7 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL
-from surepick.policies.registry import fitting_policy, make_policy, policy_options
+from surepick.policies.registry import fitting_policy, make_policy, policy_names, policy_options
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
 NEURAL = "certified-neural"
@@ -31,71 +31,39 @@ Values = dict[str, list[Any]]  # option -> the values that were given, one or se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOptions:
-    """The policy and its settings. `surepick forecast` compares several values of the first six; others take one."""
+    """The policy and its settings. `surepick forecast` compares lists with commas; others take one value."""
 
     policy: Annotated[
         str | None,
-        typer.Option(
-            "--policy",
-            help="certified-independent, certified-linear, certified-kernel, linear-embedding, fixed-linear, "
-            "kernel-embedding, fixed-kernel, unknown-misspecification, rage, action-elimination, means-neural-rule, "
-            "and with torch installed certified-neural and neural-embedding; to compare with: xy-static, xy-adaptive, "
-            "lucb, and with a norm bound lingape and lingame. None: certified-linear if a norm bound is given, "
-            "certified-kernel if a kernel is given as well, else certified-independent, which ignores the features. "
-            'forecast compares several, "a,b"; none: all of these three that the options allow.',
+        Option(
+            help=f"{', '.join(policy_names())}. None: certified-linear if a norm bound is given, certified-kernel if a "
+            "kernel is given as well, else certified-independent, which ignores the features."
         ),
     ] = None
     norm_bound: Annotated[
-        str | None,
-        typer.Option(
-            "--norm-bound",
-            metavar="NUMBER",
-            help='The largest norm that the coefficients of a linear reward can have; forecast: one or several, "1,2".',
-        ),
+        str | None, Option(metavar="NUMBER", help="The largest possible norm of a linear reward's coefficients.")
     ] = None
     norm_estimate: Annotated[
         str | None,
-        typer.Option(
-            "--norm-estimate",
-            metavar="NUMBER",
-            help="In place of --norm-bound: an estimated norm (surepick tune); an answer that uses it is heuristic.",
-        ),
+        Option(metavar="NUMBER", help="An estimated norm in its place (surepick tune); an answer is heuristic then."),
     ] = None
-    gamma: Annotated[
-        str | None,
-        typer.Option(
-            "--gamma",
-            metavar="NUMBER",
-            help='Of the Gaussian kernel exp(-GAMMA ||x - z||^2); forecast: one or several, "0.01,0.1,1".',
-        ),
-    ] = None
-    kernel: Annotated[
-        str | None,
-        typer.Option("--kernel", help='Another kernel, e.g. "matern:2.5:1"; forecast: one or several.'),
-    ] = None
+    gamma: Annotated[str | None, Option(metavar="NUMBER", help="Of the Gaussian kernel exp(-NUMBER ||x - z||^2).")] = (
+        None
+    )
+    kernel: Annotated[str | None, Option(help='Another kernel, e.g. "matern:2.5:1".')] = None
     expansion: Annotated[
         str | None,
-        typer.Option(
-            "--expansion",
+        Option(
             help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
-            '"fourier:geometric:RATIO", or one for each feature column joined by "*"; forecast: one or several.',
+            '"fourier:geometric:RATIO", or one for each feature column joined by "*".'
         ),
     ] = None
     misspecification: Annotated[
-        float | None,
-        typer.Option(
-            "--misspecification",
-            help="For certified-neural: how far the means can be from every embedding that the network may learn.",
-        ),
+        float | None, Option(help="For certified-neural: how far an embedding can be off, in reward units.")
     ] = None
-    gap_bound: Annotated[
-        float | None, typer.Option("--gap-bound", help="The largest possible difference of two mean rewards, if known.")
-    ] = None
+    gap_bound: Annotated[float | None, Option(help="The largest possible difference of two mean rewards.")] = None
     option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", metavar="NAME=VALUE", help="Any other option of the policy, e.g. largest_batch=200; repeatable."
-        ),
+        list[str] | None, Option(metavar="NAME=VALUE", help="Another option of the policy; repeatable.")
     ] = None
 
     def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
@@ -196,12 +164,11 @@ def _implied(values: Values) -> tuple[str, ...]:
     """The policies that the options speak of, and the one without features beside them."""
     if "misspecification" in values:
         return (NEURAL, WITHOUT_FEATURES)
-    kernel = any(option in values for option in NAMES_OF_A_KERNEL)
-    if "norm_bound" not in values:
-        if kernel:
+    if any(option in values for option in NAMES_OF_A_KERNEL):
+        if "norm_bound" not in values:
             raise InvalidInput("a kernel needs --norm-bound as well: the largest norm of the reward in its space.")
-        return (WITHOUT_FEATURES,)
-    return (LINEAR, KERNEL, WITHOUT_FEATURES) if kernel else (LINEAR, WITHOUT_FEATURES)
+        return (LINEAR, KERNEL, WITHOUT_FEATURES)
+    return (LINEAR, WITHOUT_FEATURES) if "norm_bound" in values else (WITHOUT_FEATURES,)
 
 
 def _check_estimate(name: str, values: Values) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from surepick.cli.options import FeaturesOption, IdOption, Reading, given
 from surepick.core.arms import Arms
@@ -24,15 +24,13 @@ class TableOptions:
 
     id: IdOption = None
     features: FeaturesOption = None
-    standardize: Annotated[bool, typer.Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = (
-        False
-    )
-    intercept: Annotated[bool, typer.Option("--intercept", help="Append a feature that is always 1.")] = False
+    standardize: Annotated[bool, Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = False
+    intercept: Annotated[bool, Option("--intercept", help="Append a feature that is always 1.")] = False
     reading: Reading
 
     def arms(self, source: str, *, exclude: str | None = None) -> Arms:
         """The candidates: one a row, or one an id where `exclude` names a column of measurements."""
-        prepare = {"standardize": self.standardize, "intercept": self.intercept}
+        prepare: dict[str, Any] = {"standardize": self.standardize, "intercept": self.intercept}
         if exclude is None:
             return read_arms(source, id=self.id, features=self.features, **prepare, **self.reading.options)
         read = read_table(source, **self.reading.options)
@@ -67,7 +65,7 @@ EXAMPLES = {
 }
 SourceArgument = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="TABLE",
         help="A CSV, Excel, Parquet, Arrow or JSON file, an Olympus folder, or an example: two-clusters, digits.",
     ),

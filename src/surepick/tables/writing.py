@@ -68,6 +68,16 @@ def _parquet(columns: Mapping[str, Sequence[object]], kinds: Mapping[str, type] 
     return sink.getvalue()
 
 
+def check_suffix(path: Path) -> None:
+    """Refuse, before the work, a file whose name says no kind of table that is written.
+
+    Raises:
+        InvalidInput: its name ends in none of .csv, .parquet and .jsonl.
+    """
+    if path.suffix not in (".csv", ".parquet", ".jsonl"):
+        raise InvalidInput(f"{path} is no table that can be written; its name must end in .csv, .parquet or .jsonl.")
+
+
 def _csv(path: Path, rows: Iterable[Sequence[object]]) -> bytes:
     """Rows as lines; one of a single empty cell is quoted, since a blank line is no row."""
     content = "".join((",".join(map(_cell, row)) or '""') + "\n" for row in rows).encode()

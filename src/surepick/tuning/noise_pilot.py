@@ -32,6 +32,12 @@ class NoisePilot:
     pulls: int
     candidates: int
 
+    def __str__(self) -> str:
+        return (
+            f"Pilot: {self.pulls:,} measurements on {self.candidates:,} candidate{'s' * (self.candidates > 1)}; "
+            f"standard deviation at most {self.noise.sigma:g} (except with probability {self.noise.failure:g})."
+        )
+
 
 def pilot_noise(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike, *, failure: float) -> PilotGaussian:
     """Normal noise whose standard deviation is bounded by the spread of repeated measurements.

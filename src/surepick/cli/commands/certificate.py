@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from surepick.certificates.document import certificate_document, write_document
 from surepick.certificates.signature import sign_certificate, signing_key
@@ -21,14 +21,9 @@ def certificate(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write it to this JSON file, which surepick verify checks.")
-    ] = None,
+    out: Annotated[Path | None, Option(help="Write it to this JSON file, which surepick verify checks.")] = None,
     sign: Annotated[
-        Path | None,
-        typer.Option(
-            "--sign", metavar="KEYFILE", help="Sign it with this private Ed25519 key, in PEM or from OpenSSH."
-        ),
+        Path | None, Option(metavar="KEYFILE", help="Sign it with this private Ed25519 key (PEM, OpenSSH).")
     ] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.output import picked, print_json, print_table, say
@@ -22,11 +22,8 @@ def design(
     source: options.TableArgument,
     *,
     table: TableOptions,
-    reward: Annotated[
-        str | None,
-        typer.Option("--reward", help="A column of measurements: no feature, and rows of one id are repeats."),
-    ] = None,
-    tolerance: Annotated[float, typer.Option("--tolerance", help="Relative gap to the optimum to prove.")] = 0.01,
+    reward: Annotated[str | None, Option(help="A column of measurements: rows of one id are repeats.")] = None,
+    tolerance: Annotated[float, Option(help="Relative gap to the optimum to prove.")] = 0.01,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Compute where to measure to know every difference of two candidates equally well: the optimal design.

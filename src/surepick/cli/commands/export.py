@@ -5,27 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened
 from surepick.cli.output import print_json, say
-from surepick.cli.results_table import check_table_name
 from surepick.studies.export import export_results
+from surepick.tables.writing import check_suffix
 
 
 def export(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path, typer.Option("--out", help="A .csv, .parquet or .jsonl file.")],
+    out: Annotated[Path, Option(help="A .csv, .parquet or .jsonl file.")],
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write the results of the complete rounds to a table.
 
     Results that were set aside are in it too; those of the open round are not.
     """
-    check_table_name(out)
+    check_suffix(out)
     rows = export_results(opened(url, name), out)
     if output is options.Format.json:
         print_json({"study": name, "rows": rows, "file": str(out)})

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-import typer
 from rich.console import Console
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.output import Text, note, picked, print_json, print_table, say
@@ -17,18 +16,17 @@ from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import SourceArgument, TableOptions, example_named
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.environments import Environment, RecordedRewards
+from surepick.environments.noise_checks import quieter_records
 from surepick.errors import ContractError, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
 from surepick.linalg.blas_threads import one_thread
-from surepick.noise import Noise, largest_scale, parse_noise, scales
+from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies.base import Spec, spec_of
 from surepick.policies.dimension import uniform_pulls
 from surepick.policies.registry import make_policy
 from surepick.reports import forecast_figure
 
 MOST_ROUNDS = 6
-QUIET = 0.7  # of the assumed standard deviation; a replay that varies less spends clearly less than the guess
 WHY_NOISE = "The cost is proportional to the square of SIGMA."
 
 
@@ -46,10 +44,7 @@ class Subject:
 def forecast(
     source: SourceArgument,
     *,
-    reward: Annotated[
-        str | None,
-        typer.Option("--reward", help="A column of measurements; their means are the guess. None: worst case only."),
-    ] = None,
+    reward: Annotated[str | None, Option(help="A column of measurements, whose means are the guess.")] = None,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     goal: options.Goal,
@@ -57,14 +52,15 @@ def forecast(
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
     rehearsals: Annotated[
-        int, typer.Option("--rehearsals", min=1, help="Most studies to simulate under the guess; fewer are quicker.")
+        int, Option(min=1, help="Most studies to simulate under the guess; fewer are quicker.")
     ] = 200,
-    figure: Annotated[Path | None, typer.Option("--figure", help="Draw the comparison into this file.")] = None,
+    figure: Annotated[Path | None, Option(help="Draw the comparison into this file.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Forecast what a study will cost; compare policies and settings.
 
-    It compares lists with commas in every combination. Nothing is measured and nothing is stored.
+    --policy, --norm-bound, --norm-estimate, --gamma, --kernel and --expansion take lists with commas, e.g. "0.1,1", and
+    every combination is compared. Nothing is measured and nothing is stored.
     """
     example = example_named(source, table, reward, minimize=minimize)
     if example is not None:
@@ -77,16 +73,14 @@ def forecast(
     else:
         world = table.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
         subject = Subject(world.arms, world.noise, world.means, world.minimize)
-        note(*quieter(world))
+        note(*quieter_records(world))
     grid = policy.grid(subject.norm_bound)
-    rows: list[ForecastRow] = []
-    specs: list[Spec | None] = []
+    forecasts: list[tuple[ForecastRow, Spec | None]] = []
     with Console(stderr=True).status("forecasting ...") as status:
         for label, (chosen, settings) in grid.items():
             status.update(Text(f"forecasting {label} ..."))
-            row, spec = _row(label, chosen, settings, subject, goal, seed, rehearsals)
-            rows.append(row)
-            specs.append(spec)
+            forecasts.append(_row(label, chosen, settings, subject, goal, seed, rehearsals))
+    rows = [row for row, _ in forecasts]
     sigma = largest_scale(subject.noise)
     uniform = uniform_pulls(subject.arms.num_arms, sigma=sigma, epsilon=goal.epsilon, delta=goal.delta)
     counsel = advice(tuple(rows), uniform)
@@ -105,27 +99,9 @@ def forecast(
             "noise": subject.noise.spec,
             "minimize": subject.minimize,
             "uniform_pulls": uniform,
-            "rows": [_row_json(row, *grid[row.name], spec) for row, spec in zip(rows, specs, strict=True)],
+            "rows": [_row_json(row, *grid[row.name], spec) for row, spec in forecasts],
             "advice": counsel,
         }
-    )
-
-
-def quieter(recorded: Environment) -> tuple[str, ...]:
-    """What to know where measurements drawn from the table vary clearly less than the noise that the guess assumes."""
-    if not isinstance(recorded.law, RecordedRewards):
-        return ()
-    assumed = scales(recorded.noise, recorded.num_arms) ** 2
-    if recorded.noise.support is not None:  # simulated rewards are low or high, the widest law with that mean
-        low, high = recorded.noise.support
-        assumed = (recorded.means - low) * (high - recorded.means)
-    drawn, simulated = (float(np.sqrt(np.mean(variances))) for variances in (recorded.law.variances, assumed))
-    if drawn >= QUIET * simulated:
-        return ()
-    return (
-        f"the guess simulates measurements with the declared noise (standard deviation {simulated:.3g}); repeats in "
-        f"this table vary by {drawn:.3g}. surepick run draws from the table, so it may end after half as many "
-        "measurements or fewer. Expect the guess where the noise is as declared; if it is smaller, declare less.",
     )
 
 
@@ -133,9 +109,10 @@ def _row(
     label: str, chosen: str, settings: dict[str, Any], subject: Subject, goal: options.Goal, seed: int, rehearsals: int
 ) -> tuple[ForecastRow, Spec | None]:
     """One line of the comparison; a policy that cannot reach epsilon says so in its row."""
-    promise = {"epsilon": goal.epsilon, "delta": goal.delta, "noise": subject.noise}
     try:
-        built = make_policy(chosen, subject.arms, **promise, **settings)
+        built = make_policy(
+            chosen, subject.arms, epsilon=goal.epsilon, delta=goal.delta, noise=subject.noise, **settings
+        )
     except (ContractError, NotConverged) as refusal:
         return ForecastRow(label, None, None, str(refusal)), None
     with one_thread():
@@ -144,15 +121,8 @@ def _row(
 
 
 def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: Spec | None) -> dict[str, Any]:
-    shown = picked(row, "worst", "guess", "warnings", "believable")
-    return {
-        "name": row.name,
-        "policy": policy,
-        "options": settings,
-        "spec": spec,
-        **shown,
-        "refusal": row.refusal or None,
-    }
+    about = {"policy": policy, "options": settings, "spec": spec, "refusal": row.refusal or None}
+    return about | picked(row, "name", "worst", "guess", "warnings", "believable")
 
 
 def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: options.Goal) -> None:

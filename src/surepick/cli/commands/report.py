@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened
@@ -19,16 +19,11 @@ def report(
     url: UrlArgument,
     name: NameArgument,
     *,
-    out: Annotated[Path, typer.Option("--out", help="An .html file; one file, which needs no network.")],
+    out: Annotated[Path, Option(help="An .html file; one file, which needs no network.")],
     forecast_up_to: Annotated[
-        int,
-        typer.Option(
-            "--forecast-up-to",
-            min=0,
-            help="With more candidates, leave out the comparison with a forecast, which takes long to compute.",
-        ),
+        int, Option(min=0, help="With more candidates, leave out the forecast, which takes long.")
     ] = 1_000,
-    open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    open_page: Annotated[bool, Option("--open", help="Show it in the browser.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Write a study as one page to pass on: answer, pictures, assumptions and log.

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-import typer
+from typer import Option
 
 from surepick.certificates.document import write_certificate
 from surepick.cli import options
@@ -17,10 +16,11 @@ from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
 from surepick.core.validation import whole_number
-from surepick.environments import Environment, RecordedRewards
+from surepick.environments import Environment
+from surepick.environments.noise_checks import doubts_of_noise
 from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_thread
-from surepick.noise import PilotGaussian, SubGaussian, scales
+from surepick.noise import SubGaussian
 from surepick.policies.base import spec_of
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
@@ -41,13 +41,9 @@ def run(
     noise: options.PilotOrNoiseOption = "",
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    max_pulls: Annotated[
-        int, typer.Option("--max-pulls", min=0, help="Give up before passing this many.")
-    ] = 10_000_000,
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", help="Write the certificate to this JSON file: surepick verify.")
-    ] = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Write the report to this .html file.")] = None,
+    max_pulls: Annotated[int, Option(min=0, help="Give up before passing this many.")] = 10_000_000,
+    certificate: Annotated[Path | None, Option(help="Write the certificate to this JSON file.")] = None,
+    report: Annotated[Path | None, Option(help="Write the report to this .html file.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Rehearse on recorded measurements: which candidate is best, and what does it cost to know?
@@ -71,7 +67,7 @@ def run(
         environment = replace(environment, noise=pilot.noise)
         max_pulls -= pilot.pulls
     chosen = policy.chosen(environment.arms, environment.noise, goal)
-    note(*chosen.traits.caveats, *_doubts(environment))
+    note(*chosen.traits.caveats, *doubts_of_noise(environment))
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
         if certificate is not None:
@@ -88,7 +84,7 @@ def run(
         print_json({**run_json(finished), **spent, "policy": spec_of(chosen), "registration": code})
     else:
         if pilot is not None:
-            say(_pilot_sentence(pilot))
+            say(str(pilot))
         print_answer(finished.certificate, chosen)
         print_registration(code)
         print_truth(finished, environment, goal.epsilon)
@@ -123,13 +119,6 @@ def _affordable_pilot(environment: Environment, pulls: int, delta: float, seed: 
     return take_pilot(environment, pulls, delta=delta, seed=seed)
 
 
-def _pilot_sentence(pilot: NoisePilot) -> str:
-    return (
-        f"Pilot: {pilot.pulls:,} measurements on {pilot.candidates:,} candidate{'s' * (pilot.candidates > 1)}; "
-        f"standard deviation at most {pilot.noise.sigma:g} (except with probability {pilot.noise.failure:g})."
-    )
-
-
 def _with_pilot(run: Run, pilot: NoisePilot) -> Run:
     """The same study with the pilot's measurements in every count of measurements."""
     answer = run.certificate
@@ -144,32 +133,3 @@ def _with_pilot(run: Run, pilot: NoisePilot) -> Run:
         rounds=rounds,
         certificate=replace(answer, pulls=answer.pulls + pilot.pulls, reason=reason, rounds=rounds),
     )
-
-
-def _doubts(environment: Environment) -> list[str]:
-    """What the recorded measurements say against the noise that is assumed."""
-    law, noise, ids = environment.law, environment.noise, environment.arms.ids
-    if not isinstance(law, RecordedRewards):
-        return []
-    if isinstance(noise, PilotGaussian):
-        off = (law.rewards - law.means[law.arm_of_row]) ** 2
-        deviations = np.sqrt(np.bincount(law.arm_of_row, weights=off) / law.repeats)
-        larger = int(np.count_nonzero(deviations > noise.sigma))
-        worst = int(np.argmax(deviations))
-        sentence = (
-            f"the recorded measurements of {ids[worst]} have standard deviation {deviations[worst]:.4g}, and the "
-            f"pilot's bound is {noise.sigma:.4g}, which {larger:,} of {environment.num_arms:,} candidates exceed. A "
-            "rehearsal draws from these records. They share no such standard deviation, so its certificate may be "
-            "worthless."
-        )
-        return [sentence] if larger else []
-    half, declared = law.half_ranges, scales(noise, environment.num_arms)
-    if not half.any():
-        return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
-    worst = int(np.argmax(half - declared))
-    if half[worst] <= declared[worst]:
-        return []
-    return [
-        f"the repeats of {ids[worst]} span {2 * half[worst]:.4g}; half of that is more than the declared noise scale "
-        f"{declared[worst]:.4g}. If that scale is too small, the certificate is worthless."
-    ]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.format_certificate import spaced
@@ -38,14 +38,12 @@ class Criterion(StrEnum):
 def tune(
     source: SourceArgument,
     *,
-    pulls: Annotated[
-        int, typer.Option("--pulls", min=6, help="Measurements of the pilot, two or more of each candidate it takes.")
-    ] = 200,
+    pulls: Annotated[int, Option(min=6, help="Measurements of the pilot, two or more a candidate.")] = 200,
     reward: options.RewardOption = None,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     noise: options.NoiseOption = "",
-    criterion: Annotated[Criterion, typer.Option("--criterion", help="How to compare gammas.")] = Criterion.likelihood,
+    criterion: Annotated[Criterion, Option(help="How to compare gammas.")] = Criterion.likelihood,
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,
 ) -> None:

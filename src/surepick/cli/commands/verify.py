@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from surepick.certificates.lines import Line
 from surepick.certificates.verify import Verification, read_certificate, verify_certificate
@@ -20,35 +21,23 @@ from surepick.tables import read_arms
 
 def verify(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="CERTIFICATE", help="A JSON file that surepick certificate wrote.", show_default=False),
+        Path, Argument(metavar="CERTIFICATE", help="A JSON file that surepick certificate wrote.", show_default=False)
     ],
     *,
     arms: Annotated[
-        str | None,
-        typer.Option(
-            "--arms", metavar="TABLE", help="The candidates, where they are too many to be in the file (over 10,000)."
-        ),
+        str | None, Option(metavar="TABLE", help="The candidates, if the file does not have them (over 10,000).")
     ] = None,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
     registered: Annotated[
-        str | None,
-        typer.Option(
-            "--registered",
-            metavar="CODE",
-            help="The registration code that surepick create gave; any other promise, policy or candidate is refused.",
-        ),
+        str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
     ] = None,
     public_key: Annotated[
-        Path | None,
-        typer.Option(
-            "--public-key", metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH."
-        ),
+        Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it (PEM, OpenSSH).")
     ] = None,
     reading: options.Reading,
     every_plan: Annotated[
-        bool, typer.Option("--every-plan", help="Compute every plan again, however long the designs take.")
+        bool, Option("--every-plan", help="Compute every plan again, however long it takes.")
     ] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:

@@ -5,37 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
 from surepick.cli.output import note, print_json, print_table, say
-from surepick.cli.results_table import check_table_name, keep_rewards, write_plan
+from surepick.core.files import is_file
+from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
 from surepick.studies.logs.leases import ANYONE, format_time, format_utc
-from surepick.studies.progress import Progress
+from surepick.studies.progress import Progress, times
+from surepick.studies.study import Study
+from surepick.tables.reading import read_table
+from surepick.tables.result_rows import KEY, row_keys
+from surepick.tables.selection import row_ids
+from surepick.tables.writing import check_suffix, write_table
 
 MOST_ROWS = 40
+ID, REWARD = "id", "reward"
 
 
 def ask(
     url: UrlArgument,
     name: NameArgument,
     *,
-    max_pulls: Annotated[
-        int | None, typer.Option("--max-pulls", help="Lease at most so many measurements; none: all that are free.")
-    ] = None,
+    max_pulls: Annotated[int | None, Option(help="Lease at most so many; none: all that are free.")] = None,
     worker: WorkerOption = None,
-    lease: Annotated[
-        str | None, typer.Option("--lease", help="How long this worker has them: 30m, 2d; none: 8h.")
-    ] = None,
+    lease: Annotated[str | None, Option(help="How long this worker has them: 30m, 2d; none: 8h.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Lease them and write a CSV, Parquet or JSON-lines file: one row each, with keys."),
+        Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file with one row each.")
     ] = None,
     trust_clock: Annotated[
-        bool,
-        typer.Option("--trust-clock", help="This machine's clock is right, though the study has entries of later."),
+        bool, Option("--trust-clock", help="Trust this clock, though the study has later entries.")
     ] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -45,10 +46,10 @@ def ask(
     out, and asking again gives what is left of it.
     """
     if out is not None:
-        check_table_name(out)  # before anything is leased
+        check_suffix(out)  # before anything is leased
     study = resumed(url, name)
     if out is not None:
-        keep_rewards(study, out)
+        _keep_rewards(study, out)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
         plan = study.lease(max_pulls, worker=worker or ANYONE, duration=lease, trust_clock=trust_clock)
@@ -59,7 +60,7 @@ def ask(
     if leased and worker is None:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        write_plan(plan, out)
+        _write_plan(plan, out)
     progress = study.progress()
     if output is options.Format.json:
         print_json(_plan_json(progress, plan))
@@ -106,3 +107,31 @@ def _print_plan(progress: Progress, plan: Batch, out: Path | None, study: list[s
         say(f"{out} has one row a measurement. Fill in the column reward, then: {then}")
     for line in leases:
         say(line)
+
+
+def _write_plan(plan: Batch, out: Path) -> None:
+    """A table with one row a measurement, whose rewards are to be filled in."""
+    ids, keys = zip(*plan.keys(), strict=True)
+    columns = {ID: ids, KEY: keys, REWARD: [None] * len(ids)}
+    write_table(out, columns, kinds={ID: str, KEY: str, REWARD: float})
+
+
+def _keep_rewards(study: Study, out: Path) -> None:
+    """Refuse to write over a file with rewards that the study does not have.
+
+    Raises:
+        InvalidInput: the file is there, and has such rewards or is no table of results.
+    """
+    if not is_file(out):
+        return
+    table = read_table(out)
+    if not {ID, KEY, REWARD} <= table.columns.keys():
+        raise InvalidInput(f"{out} is there already, and is not a table that ask wrote; give another name.")
+    filled = [row for row, cell in enumerate(table.text(REWARD)) if cell.strip() not in ("", "nan")]
+    ids, keys = row_ids(table, ID), row_keys(table) or []
+    lost = study.recorded([ids[row] for row in filled], [keys[row] for row in filled]).count(False)
+    if lost:
+        raise InvalidInput(
+            f"{out} has results that were not told ({times(lost, 'row')}), and would be written over. Tell it first, "
+            "or give another name."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, resumed
@@ -17,7 +17,7 @@ def release(
     url: UrlArgument,
     name: NameArgument,
     *,
-    worker: Annotated[str, typer.Option("--worker", help="The worker whose leases end.")],
+    worker: Annotated[str, Option(help="The worker whose leases end.")],
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End the leases of a worker, so that others can measure."""
@@ -36,16 +36,12 @@ def abandon(
     *,
     reason: Annotated[
         str,
-        typer.Option(
-            "--reason",
+        Option(
             help=f"Why. {INDEPENDENT_OF_VALUE}: which results are missing has nothing to do with their values; with "
-            "any other reason the answer cannot be certified.",
+            "any other reason the answer cannot be certified."
         ),
     ],
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", help="A candidate, to give up its missing measurements only; none: all candidates."),
-    ] = None,
+    ids: Annotated[list[str] | None, Option("--id", help="Give up those of this candidate only; repeatable.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Give up the missing measurements of the open round.
@@ -64,7 +60,7 @@ def close(
     url: UrlArgument,
     name: NameArgument,
     *,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    reason: Annotated[str, Option(help="Why, for the record.")] = "",
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """End a study early.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, command_line
@@ -22,19 +22,14 @@ def create(
     name: NameArgument,
     *,
     arms: Annotated[
-        str,
-        typer.Option(
-            "--arms", metavar="TABLE", help="The candidates, one row each: a CSV, Excel, Parquet, Arrow or JSON file."
-        ),
+        str, Option(metavar="TABLE", help="The candidates, one row each: a CSV, Excel, Parquet, Arrow or JSON file.")
     ],
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     goal: options.Goal,
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="For a policy that draws at random (the neural ones).")
-    ] = None,
+    seed: Annotated[int | None, Option(min=0, help="For a policy that draws at random (the neural ones).")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Start a study in a database: candidates, noise, and the goal.

@@ -17,10 +17,8 @@ def list_studies(url: UrlArgument, output: options.FormatOption = options.Format
     found = database.list_studies(url)
     if output is options.Format.json:
         same = ("name", "candidates", "policy", "epsilon", "delta", "rounds", "pulls", "verdict", "registration")
-        rows = [
-            picked(one, *same) | {"created": format_utc(one.created_at), "closed_early": one.ended} for one in found
-        ]
-        print_json({"studies": rows})
+        more = [{"created": format_utc(one.created_at), "closed_early": one.ended} for one in found]
+        print_json({"studies": [picked(one, *same) | added for one, added in zip(found, more, strict=True)]})
         return
     if not found:
         say("No studies yet; start one with surepick create.")

@@ -8,6 +8,7 @@ import socket
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from surepick.cli import options
 from surepick.cli.format_certificate import certificate_json, print_answer
@@ -30,8 +31,7 @@ def run_study(
     *,
     measure: Annotated[
         str | None,
-        typer.Option(
-            "--measure",
+        Option(
             metavar="'COMMAND {id} {pulls}'",
             help="Any program that prints one reward a line. It is run without a shell; {id} and {pulls} are replaced "
             "in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed one.",
@@ -39,30 +39,21 @@ def run_study(
     ] = None,
     measure_batch: Annotated[
         str | None,
-        typer.Option(
-            "--measure-batch",
+        Option(
             metavar="COMMAND",
             help="In place of --measure, and faster where measuring is cheap: a program that reads ids from its "
             "standard input, one a line, and prints their rewards, one a line, in the same order.",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Calls at a time.")] = 1,
-    timeout: Annotated[str | None, typer.Option("--timeout", help="Kill a call after this time: 90s, 10m.")] = None,
-    retries: Annotated[
-        int, typer.Option("--retries", min=0, help="Failed calls for one candidate, in a row, before giving up.")
-    ] = 3,
+    workers: Annotated[int, Option(min=1, help="Calls at a time.")] = 1,
+    timeout: Annotated[str | None, Option(help="Kill a call after this time: 90s, 10m.")] = None,
+    retries: Annotated[int, Option(min=0, help="Failed calls for one candidate, in a row, before giving up.")] = 3,
     batch: Annotated[
-        int | None,
-        typer.Option("--batch", min=1, help="Most measurements leased at a time; none: 64, a whole batch 1,000."),
+        int | None, Option(min=1, help="Most measurements in a lease; none: 64, or 1,000 in batches.")
     ] = None,
-    lease: Annotated[str, typer.Option("--lease", help="How long a lease lasts if this process dies.")] = "1h",
-    worker: Annotated[
-        str | None,
-        typer.Option("--worker", help="Name of this loop; give each its own when several measure one study."),
-    ] = None,
-    max_pulls: Annotated[
-        int | None, typer.Option("--max-pulls", min=0, help="Begin no round that would pass this many measurements.")
-    ] = None,
+    lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
+    worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
+    max_pulls: Annotated[int | None, Option(min=0, help="Begin no round that would pass this many.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Ask, measure with a program, tell, until it is certified.

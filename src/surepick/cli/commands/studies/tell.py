@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, resumed
 from surepick.cli.output import picked, print_json, say
-from surepick.cli.results_table import ID, REWARD, keys_of, sorted_rows
 from surepick.errors import InvalidInput
 from surepick.studies.recording import Receipt
 from surepick.tables.reading import read_table
+from surepick.tables.result_rows import result_rows, row_keys
 from surepick.tables.selection import column_names, complete_rows, row_ids
 
 
@@ -20,20 +20,16 @@ def tell(
     url: UrlArgument,
     name: NameArgument,
     results: Annotated[
-        str, typer.Argument(metavar="RESULTS", help="One row a measurement: a CSV, Excel, Parquet, Arrow or JSON file.")
+        str, Argument(metavar="RESULTS", help="One row a measurement: a CSV, Excel, Parquet, Arrow or JSON file.")
     ],
     *,
-    id_column: Annotated[str, typer.Option("--id", help="Column(s) that name the candidate, as in create.")] = ID,
-    reward: Annotated[str, typer.Option("--reward", help="The column of the measurements.")] = REWARD,
-    key: Annotated[
-        str | None, typer.Option("--key", help='Column of keys: a key counts once. None: "key", if there is one.')
-    ] = None,
+    id_column: Annotated[str, Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
+    reward: Annotated[str, Option(help="The column of the measurements.")] = "reward",
+    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
     worker: WorkerOption = None,
-    plan: Annotated[
-        int | None, typer.Option("--plan", help="The plan that they belong to, if keys and worker do not say it.")
-    ] = None,
+    plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
     as_prior: Annotated[
-        bool, typer.Option("--as-prior", help="Keep them apart: they never enter an estimate or a certificate.")
+        bool, Option("--as-prior", help="Keep them apart: no estimate or certificate uses them.")
     ] = False,
     reading: options.Reading,
     output: options.FormatOption = options.Format.text,
@@ -49,7 +45,7 @@ def tell(
     if table.drop_missing:
         needed = ("pulls", "sum") if totals else (reward,)
         table = complete_rows(table, column_names(table, id_column), needed)
-    ids, keys = row_ids(table, id_column, known=set(study.ids)), keys_of(table, key)
+    ids, keys = row_ids(table, id_column, known=set(study.ids)), row_keys(table, key)
     if totals and as_prior:
         raise InvalidInput("--as-prior takes single measurements, not totals.")
     if totals:
@@ -57,7 +53,7 @@ def tell(
         squares = table.numbers("squares") if "squares" in table.columns else None
         receipt, empty = study.tell_totals(ids, pulls, sums, squares, keys, worker=worker, plan=plan), 0
     else:
-        rows = sorted_rows(table, reward)
+        rows = result_rows(table, reward)
         empty = rows.empty
         measured = [ids[row] for row in rows.measured]
         labels = None if keys is None else [keys[row] for row in rows.measured]

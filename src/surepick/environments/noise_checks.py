@@ -1,0 +1,67 @@
+"""What recorded measurements say against the noise that is declared for them, in sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.environments.environment import Environment
+from surepick.environments.rewards import RecordedRewards
+from surepick.noise import PilotGaussian, scales
+
+QUIET = 0.7  # of the declared standard deviation; a study of rewards that vary less ends clearly earlier
+
+
+def doubts_of_noise(recorded: Environment) -> list[str]:
+    """Why the declared noise may be too small: a certificate is worthless then. Empty where nothing speaks against it.
+
+    Args:
+        recorded: an environment; of one that is not made of records nothing is said.
+    """
+    law, noise = recorded.law, recorded.noise
+    if not isinstance(law, RecordedRewards):
+        return []
+    if isinstance(noise, PilotGaussian):
+        return _doubts_of_pilot(recorded, law, noise)
+    half, declared = law.half_ranges, scales(noise, recorded.num_arms)
+    if not half.any():
+        return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
+    worst = int(np.argmax(half - declared))
+    if half[worst] <= declared[worst]:
+        return []
+    return [
+        f"the repeats of {recorded.arms.ids[worst]} span {2 * half[worst]:.4g}; half of that is more than the declared "
+        f"noise scale {declared[worst]:.4g}. If that scale is too small, the certificate is worthless."
+    ]
+
+
+def _doubts_of_pilot(recorded: Environment, law: RecordedRewards, noise: PilotGaussian) -> list[str]:
+    """That candidates vary more than the bound that a pilot found for all of them."""
+    off = (law.rewards - law.means[law.arm_of_row]) ** 2
+    deviations = np.sqrt(np.bincount(law.arm_of_row, weights=off) / law.repeats)
+    larger, worst = int(np.count_nonzero(deviations > noise.sigma)), int(np.argmax(deviations))
+    if larger == 0:
+        return []
+    return [
+        f"the recorded measurements of {recorded.arms.ids[worst]} have standard deviation {deviations[worst]:.4g}, and "
+        f"the pilot's bound is {noise.sigma:.4g}, which {larger:,} of {recorded.num_arms:,} candidates exceed. A "
+        "rehearsal draws from these records. They share no such standard deviation, so its certificate may be "
+        "worthless."
+    ]
+
+
+def quieter_records(recorded: Environment) -> list[str]:
+    """Why a study of the records may end clearly earlier than a forecast with the declared noise says, if it may."""
+    if not isinstance(recorded.law, RecordedRewards):
+        return []
+    assumed = scales(recorded.noise, recorded.num_arms) ** 2
+    if recorded.noise.support is not None:  # simulated rewards are low or high, the widest law with that mean
+        low, high = recorded.noise.support
+        assumed = (recorded.means - low) * (high - recorded.means)
+    drawn, simulated = (float(np.sqrt(np.mean(variances))) for variances in (recorded.law.variances, assumed))
+    if drawn >= QUIET * simulated:
+        return []
+    return [
+        f"the guess simulates measurements with the declared noise (standard deviation {simulated:.3g}); repeats in "
+        f"this table vary by {drawn:.3g}. surepick run draws from the table, so it may end after half as many "
+        "measurements or fewer. Expect the guess where the noise is as declared; if it is smaller, declare less."
+    ]

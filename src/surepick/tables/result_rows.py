@@ -1,0 +1,73 @@
+"""Tables of results: the keys of their rows, and which rows have a reward, failed, or are still empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.tables.table import Table
+
+KEY = "key"  # the usual column of the keys
+FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRows:
+    """The rows of a table of single measurements, by what is in the column of the reward.
+
+    Args:
+        measured: rows with a reward.
+        rewards: theirs.
+        failed: rows of measurements that failed.
+        empty: how many rows have no reward yet.
+    """
+
+    measured: list[int]
+    rewards: list[float]
+    failed: list[int]
+    empty: int
+
+
+def row_keys(table: Table, key: str | None = None) -> Sequence[str | None] | None:
+    """The keys of the rows, None for a row without; None when no column has them.
+
+    Args:
+        table: the results.
+        key: the column of the keys; None: "key", if there is one.
+
+    Raises:
+        InvalidInput: there is no such column.
+    """
+    if key is None and KEY not in table.columns:
+        return None
+    cells, texts = table.column(key or KEY), table.text(key or KEY)
+    if not isinstance(cells, tuple):  # a column of numbers, or one of a Parquet or JSON-lines file with nothing in it
+        return [None if np.isnan(cell) else text for cell, text in zip(cells, texts, strict=True)]
+    return [text if text.strip() else None for text in texts]
+
+
+def result_rows(table: Table, reward: str) -> ResultRows:
+    """The rows that have a reward, those that failed, and how many are empty.
+
+    Raises:
+        InvalidInput: a cell is neither a number, nor empty, nor "failed"; its row is named.
+    """
+    cells = table.column(reward)
+    if not isinstance(cells, tuple):
+        filled = np.flatnonzero(~np.isnan(cells)).tolist()
+        return ResultRows(filled, cells[filled].tolist(), [], len(cells) - len(filled))
+    failed = [row for row, cell in enumerate(cells) if cell.strip().lower() == FAILED]
+    empty = [row for row, cell in enumerate(cells) if not cell.strip()]
+    others = {*failed, *empty}
+    bad = [row for row in table.bad_rows(reward) if row not in others]
+    if bad and not table.are_percentages(reward, bad):  # these have their own words
+        raise InvalidInput(
+            f"{table.source}, row {table.line_of(bad[0])}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
+            f"such rows). Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave "
+            "no result."
+        )
+    measured = [row for row in range(len(cells)) if row not in others]
+    return ResultRows(measured, table.without(sorted(others)).numbers(reward).tolist(), failed, len(empty))

@@ -14,7 +14,7 @@ from surepick.designs.objective import FEW, Objective, ends_of, information
 from surepick.designs.problem import Problem, normalised
 from surepick.designs.restricted_master import Master, solve_master
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import cholesky, row_norms, solve_lower, symmetric_spectrum
+from surepick.linalg.factorisations import cholesky, row_norms, solve_lower, solve_rows, symmetric_spectrum
 from surepick.linalg.whitening import spanning_rows
 
 BOUND_SAFETY = 1e-12
@@ -76,10 +76,8 @@ class Sweep:
             met, which is beyond what the goal allows.
         certain: whether all pairs were looked at.
         lower: certified bound below every value; 0 when there is none yet.
-        own: sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, shape (m,).
-        gains: the same of the first rows of the basis, shape (n,); all others are at most 1.
+        own, gains: as in `Priced`.
         far: far pairs of active points, as rows of the points, shape (p, 2), the farthest first.
-        squares: their squared distances under the weights, shape (p,).
     """
 
     working: Working
@@ -89,7 +87,6 @@ class Sweep:
     own: FloatArray
     gains: FloatArray
     far: IntArray
-    squares: FloatArray
 
 
 def first_working_set(problem: Problem) -> Working:
@@ -110,7 +107,7 @@ def first_working_set(problem: Problem) -> Working:
         factor = cholesky(information(basis[arms], weights))
         if factor is None:
             break
-        weights = normalised(weights * row_norms(solve_lower(factor, basis[arms].T).T) ** 2)
+        weights = normalised(weights * row_norms(solve_rows(factor, basis[arms])) ** 2)
     return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
 
 
@@ -138,14 +135,13 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
     """
     problem, factor = objective.problem, factor_of(objective.problem, working)
     pool = HEURISTIC_POOL * problem.rank
-    own = solve_lower(factor, problem.basis[working.arms].T).T
     if working.multipliers.any():
-        priced = _priced(problem, factor, own, _spread(problem, factor, working))
+        priced = bounded(problem, working, factor)
         lower = max(bound, priced.lower)
         found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
     else:
-        found = objective.far(factor, most=pool)
-        ends = solve_lower(factor, problem.differences(ends_of(found)).T).T
+        found, own = objective.far(factor, most=pool), solve_rows(factor, problem.basis[working.arms])
+        ends = solve_rows(factor, problem.differences(ends_of(found)))
         priced = _priced(problem, factor, own, ends.T @ ends / len(ends))
         lower = priced.lower
         pairs = ends_of(found)
@@ -156,7 +152,7 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
         working = replace(working, pairs=pairs, multipliers=np.full(len(pairs), 1.0 / max(len(pairs), 1)))
     certain = found.bound < np.inf
     upper = found.bound if certain else float(found.squares[0])
-    return Sweep(working, upper, certain, lower, priced.own, priced.gains, ends_of(found), found.squares)
+    return Sweep(working, upper, certain, lower, priced.own, priced.gains, ends_of(found))
 
 
 def factor_of(problem: Problem, working: Working) -> FloatArray:
@@ -171,23 +167,22 @@ def factor_of(problem: Problem, working: Working) -> FloatArray:
     return factor
 
 
-def _spread(problem: Problem, factor: FloatArray, working: Working) -> FloatArray:
-    """W of the multipliers in use."""
-    ends = solve_lower(factor, problem.differences(working.pairs).T).T * np.sqrt(working.multipliers)[:, None]
-    spread: FloatArray = ends.T @ ends
-    return spread
-
-
-def bounded(problem: Problem, working: Working) -> Priced:
-    """The bound that the multipliers of a working set give, over all arms; 0 without any."""
-    factor = factor_of(problem, working)
-    own = solve_lower(factor, problem.basis[working.arms].T).T
-    return _priced(problem, factor, own, _spread(problem, factor, working))
+def bounded(problem: Problem, working: Working, factor: FloatArray) -> Priced:
+    """The bound that the multipliers of a working set give, over all arms; `factor` is that of its weights."""
+    own = solve_rows(factor, problem.basis[working.arms])
+    ends = solve_rows(factor, problem.differences(working.pairs)) * np.sqrt(working.multipliers)[:, None]
+    return _priced(problem, factor, own, ends.T @ ends)
 
 
 @record
 class Priced:
-    """A bound, and the gains behind it as in `Sweep`."""
+    """A bound, and the gains behind it.
+
+    Args:
+        lower: certified bound below every value; 0 where the compared points differ by less than rounding.
+        own: sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, shape (m,).
+        gains: the same of the first rows of the basis, shape (n,); all others are at most 1.
+    """
 
     lower: float
     own: FloatArray
@@ -210,7 +205,7 @@ def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: Float
     count = _longer(problem.lengths, math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY))
     gains = np.empty(count)
     for top in range(0, count, FEW):
-        rows = solve_lower(factor, problem.basis[top : min(top + FEW, count)].T).T
+        rows = solve_rows(factor, problem.basis[top : min(top + FEW, count)])
         np.einsum("ij,ij->i", rows @ spread, rows, out=gains[top : top + FEW])
     trace = float(np.trace(spread))
     lower = trace * (trace / max(largest, float(gains.max(initial=0.0)))) * (1.0 - BOUND_SAFETY)  # no square underflows

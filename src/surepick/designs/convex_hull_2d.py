@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.designs.farthest_pairs import Pairs
+from surepick.designs.farthest_pairs import Pairs, ordered
+from surepick.linalg.factorisations import row_squares
 
 DIRECTIONS = 32
 MARGIN = 1e-12
@@ -82,8 +83,7 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
         ceiling = best
     elif best > enough:
         ceiling = np.inf  # there may be better; nobody needs to know
-    order = np.argsort(-squares, kind="stable")
-    return Pairs(first[order], second[order], squares[order], ceiling)
+    return ordered(first, second, squares, ceiling)
 
 
 def farthest_of_few(points: FloatArray) -> Pairs:
@@ -95,9 +95,7 @@ def farthest_of_few(points: FloatArray) -> Pairs:
 
 
 def _squares(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    differences = points[first] - points[second]
-    squares: FloatArray = np.einsum("ij,ij->i", differences, differences)
-    return squares
+    return row_squares(points[first] - points[second])
 
 
 def _vertices(points: FloatArray, rows: IntArray) -> IntArray:

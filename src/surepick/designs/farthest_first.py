@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.linalg.factorisations import row_norms
+from surepick.linalg.factorisations import row_norms, row_squares
 
 POOL = 1024
 GROWTH = 4
@@ -49,7 +49,7 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
                 break
             fresh.append(int(pool[best]))
             taken.append(fresh[-1])
-            nearest = np.minimum(nearest, _squares(vectors[pool], vectors[fresh[-1]]))
+            nearest = np.minimum(nearest, row_squares(vectors[pool] - vectors[fresh[-1]]))
             nearest[best] = -np.inf
         if fresh:
             members = np.append(members, fresh)
@@ -67,7 +67,7 @@ def _lower_bounds(bounds: FloatArray, vectors: FloatArray, arms: IntArray) -> No
     share = 4.0 * (vectors.shape[1] + 8) * np.finfo(np.float64).eps
     for top in range(0, len(vectors), ROWS):
         rows = vectors[top : top + ROWS]
-        squares = np.einsum("ij,ij->i", rows, rows)
+        squares = row_squares(rows)
         products = others @ rows.T
         products *= -2.0
         products += (lengths**2)[:, None]
@@ -92,11 +92,5 @@ def _nearest(vectors: FloatArray, arms: IntArray, others: IntArray) -> FloatArra
     for top in range(0, len(arms), ROWS):
         rows, part = vectors[arms[top : top + ROWS]], nearest[top : top + ROWS]
         for other in others:
-            np.minimum(part, _squares(rows, vectors[other]), out=part)
+            np.minimum(part, row_squares(rows - vectors[other]), out=part)
     return nearest
-
-
-def _squares(rows: FloatArray, vector: FloatArray) -> FloatArray:
-    difference = rows - vector
-    squares: FloatArray = np.einsum("ij,ij->i", difference, difference)
-    return squares

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
-from surepick.linalg.factorisations import row_norms
+from surepick.linalg.factorisations import row_norms, row_squares
 
 FIRST_TILE = 128
 TILE = 512
@@ -60,11 +60,22 @@ class Pairs:
         return Pairs(self.first[:most], self.second[:most], self.squares[:most], elsewhere)
 
 
+def ordered(first: IntArray, second: IntArray, squares: FloatArray, elsewhere: float) -> Pairs:
+    """The pairs, the farthest first and ties in the order given."""
+    order = np.argsort(-squares, kind="stable")
+    return Pairs(first[order], second[order], squares[order], elsewhere)
+
+
+def _of_rank(values: NDArray[Any], count: int) -> float:
+    """The `count`-th largest value."""
+    return float(np.partition(values, len(values) - count)[len(values) - count])
+
+
 def largest(squares: FloatArray, most: int) -> IntArray:
     """Positions of the `most` largest entries, spread evenly over exact ties at the cut."""
     if len(squares) <= most:
         return np.arange(len(squares), dtype=np.int64)
-    cut = np.partition(squares, len(squares) - most)[len(squares) - most]
+    cut = _of_rank(squares, most)
     above, ties = np.flatnonzero(squares > cut), np.flatnonzero(squares == cut)
     room = most - len(above)
     return np.concatenate([above, ties[np.arange(room) * len(ties) // room]])
@@ -85,8 +96,7 @@ class _Kept:
     def add(self, first: IntArray, second: IntArray) -> None:
         for start in range(0, len(first), CHUNK):
             a, b = first[start : start + CHUNK], second[start : start + CHUNK]
-            difference = self._points[a] - self._points[b]
-            squares = np.einsum("ij,ij->i", difference, difference)
+            squares = row_squares(self._points[a] - self._points[b])
             mattering = np.flatnonzero(squares >= self.floor * ROUNDED)
             self._parts.append((a[mattering], b[mattering], squares[mattering]))
             self._count += len(mattering)
@@ -97,8 +107,7 @@ class _Kept:
         first, second, squares = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         for count, share in ((self.least, self.share), (self.most, 1.0)):
             if len(squares) >= count:
-                reached = float(np.partition(squares, len(squares) - count)[len(squares) - count])
-                self.floor = max(self.floor, min(reached, share * float(squares.max())))
+                self.floor = max(self.floor, min(_of_rank(squares, count), share * float(squares.max())))
         keep = np.flatnonzero(squares >= self.floor * ROUNDED)
         keep = keep[largest(squares[keep], self.most)]
         self._parts, self._count = [(first[keep], second[keep], squares[keep])], len(keep)
@@ -109,9 +118,7 @@ class _Kept:
         if not self._parts:
             nothing = np.empty(0, np.int64)
             return Pairs(nothing, nothing, np.empty(0), self.floor * ROUNDED)
-        first, second, squares = self._trim()
-        order = np.argsort(-squares, kind="stable")
-        return Pairs(first[order], second[order], squares[order], self.floor * ROUNDED)
+        return ordered(*self._trim(), self.floor * ROUNDED)
 
 
 class _Tiles:
@@ -131,10 +138,10 @@ class _Tiles:
         kind = np.float32 if len(right) > DOUBLE_PRECISION_BELOW else np.float64
         self._left = np.ones((len(left), left.shape[1] + 2), kind)
         np.multiply(left, 1.0 / unit, out=self._left[:, :-2], casting="same_kind")
-        self._left[:, -2] = np.einsum("ij,ij->i", left, left) / unit**2
+        self._left[:, -2] = row_squares(left) / unit**2
         self._right = np.ones((right.shape[1] + 2, len(right)), kind)
         np.multiply(right.T, -2.0 / unit, out=self._right[:-2], casting="same_kind")
-        self._right[-1] = np.einsum("ij,ij->i", right, right) / unit**2
+        self._right[-1] = row_squares(right) / unit**2
         self._scale = unit**2
         self._slack = 2.0 * (left.shape[1] + 8) * float(np.finfo(kind).eps)
 
@@ -156,14 +163,12 @@ class _Tiles:
             nothing = np.empty(0, np.int64)
             return nothing, nothing
         if most < len(tile):  # the k-th largest row maximum never exceeds the k-th largest entry
-            best = tile.max(axis=1)
-            least = max(least, float(np.partition(best, len(best) - most)[len(best) - most]) - 2.0 * self._slack)
+            least = max(least, _of_rank(tile.max(axis=1), most) - 2.0 * self._slack)
         flat = tile.ravel()
         places = np.flatnonzero(flat >= least)
         if len(places) > most:
             values = flat[places]
-            cut = float(np.partition(values, len(values) - most)[len(values) - most]) - 2.0 * self._slack
-            places = places[values >= cut]
+            places = places[values >= _of_rank(values, most) - 2.0 * self._slack]
         first, second = np.divmod(places, tile.shape[1])
         return first, second
 
@@ -261,8 +266,7 @@ def pairs_from(ends: FloatArray, blocks: Iterable[FloatArray], *, most: int, flo
         unit = max(reach, float(row_norms(right).max()))
         if unit > 0.0:
             a, b = _Tiles(left, right, unit).far(slice(None), slice(None), floor, most)
-            differences = left[a] - right[b]
-            parts.append((a, top + b, np.einsum("ij,ij->i", differences, differences)))
+            parts.append((a, top + b, row_squares(left[a] - right[b])))
         top += len(block)
         if sum(len(part[0]) for part in parts) > 8 * most:
             parts = [_head(parts, most, floor)]

@@ -16,10 +16,18 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.convex_hull_2d import FEW as PLANE_FEW
 from surepick.designs.convex_hull_2d import farthest_in_the_plane, farthest_of_few
-from surepick.designs.farthest_pairs import Pairs, farthest_pairs, largest, pairs_from
+from surepick.designs.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
 from surepick.designs.problem import Problem, checked_weights, pose
 from surepick.linalg.blas_threads import one_blas_thread
-from surepick.linalg.factorisations import cholesky, reciprocal_condition, row_norms, solve_lower, thin_svd
+from surepick.linalg.factorisations import (
+    cholesky,
+    reciprocal_condition,
+    row_norms,
+    row_squares,
+    solve_lower,
+    solve_rows,
+    thin_svd,
+)
 from surepick.linalg.whitening import longest_image
 
 SAFE_RECIPROCAL_CONDITION = 1e-10
@@ -111,7 +119,7 @@ class Objective:
                 if len(front.rows) <= PLANE_FEW:
                     return _renamed(farthest_of_few(front.points), front.rows)
                 return _renamed(farthest_in_the_plane(front.points, enough=enough), front.rows)
-            points = solve_lower(factor, self.problem.compared(0, len(self.problem.active)).T).T
+            points = solve_rows(factor, self.problem.compared(0, len(self.problem.active)))
             return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
         found = self._remembered(factor, enough, most)
         if found is None and len(self._rows) and enough < np.inf:
@@ -149,7 +157,7 @@ class Objective:
     def _around(self, factor: FloatArray, hot: IntArray | None, *, most: int, enough: float) -> Pairs | None:
         """Pairs beyond `enough` with one end among the hot points, or those of largest radius; None if none is met."""
         rows = self._rows
-        points = solve_lower(factor, self.problem.points[rows].T).T
+        points = solve_rows(factor, self.problem.points[rows])
         ends = np.argpartition(-row_norms(points - points.mean(axis=0)), MANY_ENDS)[:MANY_ENDS]
         if hot is not None:
             ends = np.union1d(ends, np.flatnonzero(np.isin(rows, hot)))
@@ -207,7 +215,7 @@ class Objective:
         squares, size = np.empty(0), FEW
         while len(squares) < len(vectors):
             rows = slice(len(squares), min(size, len(vectors)))
-            squares = np.concatenate([squares, row_norms(solve_lower(factor, vectors[rows].T).T) ** 2])
+            squares = np.concatenate([squares, row_norms(solve_rows(factor, vectors[rows])) ** 2])
             size *= 2
             if len(squares) < len(vectors):
                 rest = (stretch * float(lengths[len(squares)])) ** 2 * (1.0 + SAFETY)
@@ -226,20 +234,20 @@ class Objective:
         problem = self.problem
         lengths, count = problem.point_lengths, len(problem.active)
         first = FEW if problem.rank > 2 or count <= FEW else PLANE_FIRST
-        points = solve_lower(factor, problem.compared(0, min(first, count)).T).T
+        points = solve_rows(factor, problem.compared(0, min(first, count)))
         if count <= FEW:
             return _Front(problem.active, points, row_norms(points), 0.0)
         centre = float(row_norms(problem.centre[None, :])[0])
         stretch, parts, size = longest_image(factor @ factor.T) * (1.0 + SAFETY), [points], len(points)
         radii = row_norms(points)
         end = points[int(np.argmax(radii))]
-        known = row_norms(solve_lower(factor, problem.differences(self._recent).T).T)
+        known = row_norms(solve_rows(factor, problem.differences(self._recent)))
         reach = max(float(row_norms(points - end).max()), float(known.max(initial=0.0)))
         while size < count:
             beyond = stretch * (float(lengths[problem.active[size]]) + centre)
             if beyond + max(beyond, float(radii.max())) < math.sqrt(NEAR) * reach * (1.0 - SAFETY):
                 break
-            more = solve_lower(factor, problem.compared(size, min(2 * size, count)).T).T
+            more = solve_rows(factor, problem.compared(size, min(2 * size, count)))
             reach = max(reach, float(row_norms(more - end).max()))
             parts.append(more)
             radii = np.concatenate([radii, row_norms(more)])
@@ -253,10 +261,8 @@ class Objective:
         change = solve_lower(factor, noted.factor)
         growth = float(thin_svd(change)[1][0]) ** 2 * (1.0 + SAFETY)
         points, pairs = self.problem.points, noted.pairs
-        differences = solve_lower(factor, (points[pairs.first] - points[pairs.second]).T).T
-        squares = np.einsum("ij,ij->i", differences, differences)
-        order = np.argsort(-squares, kind="stable")
-        return Pairs(pairs.first[order], pairs.second[order], squares[order], pairs.elsewhere * growth)
+        squares = row_squares(solve_rows(factor, points[pairs.first] - points[pairs.second]))
+        return ordered(pairs.first, pairs.second, squares, pairs.elsewhere * growth)
 
 
 def ends_of(pairs: Pairs) -> IntArray:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.unique_rows import EqualRows, equal_rows
+from surepick.linalg.unique_rows import EqualRows, equal_rows, places
 from surepick.linalg.whitening import Whitened, images, whitened
 
 
@@ -190,22 +190,10 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     """
     matrix = checked_features(features)
     chosen = checked_active(active, matrix.shape[0])
-    arms = _arms(matrix, rank_tolerance)
-    basis, lengths = arms.basis, arms.lengths
-    active = np.arange(len(basis)) if active is None else np.unique(arms.group[chosen])
-    centre = (basis if len(active) == len(basis) else basis[active]).mean(axis=0)
-    return Problem(basis, lengths, basis, lengths, active, arms.group, arms.first, arms.rounding, centre)
-
-
-@record
-class _Arms:
-    """What a `Problem` says of the arms."""
-
-    basis: FloatArray
-    lengths: FloatArray
-    group: IntArray
-    first: IntArray
-    rounding: float
+    arms = _posed(matrix, rank_tolerance)
+    rows = arms.active if active is None else np.unique(arms.group[chosen])
+    centre = (arms.basis if len(rows) == len(arms.basis) else arms.basis[rows]).mean(axis=0)
+    return replace(arms, active=rows, centre=centre)
 
 
 def check_rank_tolerance(rank_tolerance: float | None) -> None:
@@ -221,8 +209,8 @@ def check_rank_tolerance(rank_tolerance: float | None) -> None:
         )
 
 
-def _arms(matrix: FloatArray, rank_tolerance: float | None) -> _Arms:
-    """The distinct rows in whitened coordinates, longest first."""
+def _posed(matrix: FloatArray, rank_tolerance: float | None) -> Problem:
+    """The problem of all differences of the distinct rows; the centre is not set."""
     check_rank_tolerance(rank_tolerance)
     classes = equal_rows(matrix)
     return _longest_first(whitened(_distinct(matrix, classes), rank_tolerance=rank_tolerance), classes)
@@ -242,13 +230,13 @@ def longest_first(lengths: FloatArray) -> IntArray:
     return order
 
 
-def _longest_first(white: Whitened, classes: EqualRows) -> _Arms:
+def _longest_first(white: Whitened, classes: EqualRows) -> Problem:
     lengths = row_norms(white.basis)
     order = longest_first(lengths)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+    basis, lengths, place = white.basis[order], lengths[order], places(order)
     group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
-    return _Arms(white.basis[order], lengths[order], group, first, white.rounding)
+    everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
+    return Problem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
 
 
 def pose_targets(
@@ -302,26 +290,16 @@ def pose_star(
     measured = features if noise_scales is None else features / noise_scales[:, None]
     stretch = np.ones(len(features)) if noise_scales is None else noise_scales
     compared = np.arange(len(features)) if rivals is None else rivals
-    arms = _arms(measured, rank_tolerance)
+    arms = _posed(measured, rank_tolerance)
     own = stretch[centre] * arms.basis[arms.group[centre]]
     vectors = own - stretch[compared, None] * arms.basis[arms.group[compared]]
     return _compared(arms, vectors / scales[compared, None])
 
 
-def _compared(arms: _Arms, vectors: FloatArray) -> Problem:
-    """The problem of the distinct vectors, longest first."""
+def _compared(arms: Problem, vectors: FloatArray) -> Problem:
+    """The problem of the distinct vectors, longest first, in place of differences of the arms."""
     points = vectors[equal_rows(vectors).first]
     lengths = row_norms(points)
     order = longest_first(lengths)
-    return Problem(
-        basis=arms.basis,
-        lengths=arms.lengths,
-        points=points[order],
-        point_lengths=lengths[order],
-        active=np.arange(len(points), dtype=np.int64),
-        group=arms.group,
-        first=arms.first,
-        rounding=arms.rounding,
-        centre=np.zeros(arms.basis.shape[1]),
-        opposite=True,
-    )
+    everybody = np.arange(len(points), dtype=np.int64)
+    return replace(arms, points=points[order], point_lengths=lengths[order], active=everybody, opposite=True)

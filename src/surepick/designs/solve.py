@@ -211,8 +211,9 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         small = Objective(restricted(problem, rows))
         found = iterated(small, goal=goal, max_steps=max_steps)
         bounding = found.bounding.renamed(rows)
+        factor = factor_of(problem, bounding)
         priced = bounding.multipliers.any()
-        seen = bounded(problem, bounding) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
+        seen = bounded(problem, bounding, factor) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
         bound = max(bound, less_rounding(problem, seen.lower))
         weights = np.zeros(len(problem.basis))
         weights[rows] = _sparse(small, found, tolerance=OUTLINE_CEILING * tolerance)
@@ -220,6 +221,6 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         if design.gap <= tolerance:
             return design
         dear = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
-        ends = ends_of(objective.far(factor_of(problem, bounding)))
+        ends = ends_of(objective.far(factor))
         rows = np.unique(np.concatenate([rows, dear[seen.gains[dear] > 1.0], ends.ravel()]))
     return None

@@ -7,7 +7,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.designs.objective import Objective, information
 from surepick.designs.problem import Problem, normalised
-from surepick.linalg.factorisations import cholesky, solve_lower
+from surepick.linalg.factorisations import cholesky, solve_rows
 from surepick.linalg.whitening import null_space
 
 DUST = 1e-6
@@ -35,7 +35,7 @@ def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
     factor = cholesky(information(problem.basis, weights))
     if len(support) <= len(upper[0]) or len(support) > LARGEST_REDUCTION or factor is None:
         return weights
-    rows = solve_lower(factor, problem.basis[support].T).T
+    rows = solve_rows(factor, problem.basis[support])
     kernel = null_space((rows[:, upper[0]] * rows[:, upper[1]]).T)
     lam = weights[support].copy()
     while kernel.shape[1]:

@@ -91,3 +91,20 @@ def leading(scores: FloatArray, dim: int) -> FloatArray:
     """The first columns of (K, r): a view of a large array, so that nothing is copied each time; else a dense copy."""
     columns = scores[:, :dim]
     return columns if scores.size > VIEWED_ABOVE else np.ascontiguousarray(columns)
+
+
+def tail_sums(values: FloatArray) -> FloatArray:
+    """sum_{i > d} s_i of (n,) for d = 0 .. n, shape (n + 1,), from the smallest term up so that no digit is lost."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
+
+def row_tails(squares: FloatArray, left_over: FloatArray) -> FloatArray:
+    """max_x sqrt(left_over_x + sum_{j > d} squares_xj) for d = 0 .. r, shape (r + 1,), from the smallest term up.
+
+    `squares`, shape (K, r), is overwritten; `left_over` has shape (K,) or (1,).
+    """
+    backwards = squares[:, ::-1]
+    np.cumsum(backwards, axis=1, out=backwards)
+    squares += left_over[:, None]
+    tails: FloatArray = np.sqrt(np.append(squares.max(axis=0), left_over.max()))
+    return tails

@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import feature_matrix
 from surepick.core.arrays import FloatArray, IntArray, record, set_fields
 from surepick.core.design import Embedding
-from surepick.core.validation import check_choice, positive_number
-from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading
+from surepick.core.validation import check_choice
+from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading, row_tails, tail_sums
 from surepick.embeddings.kernel_functions import Kernel, KernelFunction
 from surepick.embeddings.kernel_names import make_kernel
 from surepick.embeddings.linear import EQUAL_FEATURES
-from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.embeddings.norm_bound import DECLARED, IN_SPACE, check_norm, norm_in_words, unproved_norm
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import pivoted_cholesky, symmetric_spectrum, thin_svd, triangular_factor
-from surepick.linalg.unique_rows import equal_rows
+from surepick.linalg.unique_rows import equal_rows, places
 from surepick.text import quoted
 
 BOUNDS = ("row-tail", "paper")
@@ -110,16 +110,16 @@ class KernelEmbedding:
         norm_source: str = DECLARED,
     ) -> None:
         matrix = feature_matrix(features)
-        _check(matrix, norm_bound, bound, nystrom_above, max_rank, rounding)
-        check_norm_source(norm_source)
+        check_norm(norm_bound, norm_source, of=IN_SPACE)
+        _check(matrix, bound, nystrom_above, max_rank, rounding)
         kernel = make_kernel(kernel)
         distinct = _distinct(matrix)
         rows, copies = distinct.rows, distinct.copies
         if len(rows) <= nystrom_above:
-            kept = _decomposed(kernel, rows, copies, bound, rounding)
+            scores, tails = _decomposed(kernel, rows, copies, bound, rounding)
         else:
-            kept = _approximated(kernel, rows, copies, bound, rounding, max_rank)
-        scores = kept.scores[distinct.position]
+            scores, tails = _approximated(kernel, rows, copies, bound, rounding, max_rank)
+        scores = scores[distinct.position]
         scores.flags.writeable = False
         set_fields(
             self,
@@ -135,7 +135,7 @@ class KernelEmbedding:
             num_distinct=len(rows),
             max_dim=scores.shape[1],
             _scores=scores,
-            _tails=kept.tails,
+            _tails=tails,
         )
 
     def misspecification(self, dim: int) -> float:
@@ -197,21 +197,16 @@ def _distinct(matrix: FloatArray) -> _Distinct:
     classes = equal_rows(matrix)
     rows = np.asarray(matrix[classes.first], dtype=np.float64)
     order = np.lexsort(rows.T[::-1])
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return _Distinct(rows[order], np.bincount(classes.group)[order], place[classes.group])
+    return _Distinct(rows[order], np.bincount(classes.group)[order], places(order)[classes.group])
 
 
-@record
-class _Parts:
-    """psi on the distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank."""
+def _decomposed(
+    kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None
+) -> tuple[FloatArray, FloatArray]:
+    """psi on the n distinct arms, shape (n, rank), and gamma-tilde(d)/C for d = 0 .. rank, from the whole gram matrix.
 
-    scores: FloatArray
-    tails: FloatArray
-
-
-def _decomposed(kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None) -> _Parts:
-    """From the whole gram matrix; an arm with m copies enters with weight m, as it would in the gram of all arms."""
+    An arm with m copies enters with weight m, as it would in the gram of all arms.
+    """
     roots = np.sqrt(copies)[:, None]
     gram = kernel.gram(rows, rows)
     trace = float(copies @ np.diagonal(gram))
@@ -227,21 +222,21 @@ def _decomposed(kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, 
     rank = int(np.sum(values > lost))
     values = np.maximum(values, 0.0)
     if bound == "paper":
-        tails = np.sqrt(np.append(np.cumsum(values[::-1])[::-1] + lost, 0.0))[: rank + 1]
+        tails = np.sqrt(np.append(tail_sums(values)[:-1] + lost, 0.0))[: rank + 1]
     else:
         energies = spectrum.vectors**2
         energies *= values + lost
         energies /= copies[:, None]
-        tails = _row_tails(energies, np.zeros(len(rows)))[: rank + 1]
+        tails = row_tails(energies, np.zeros(1))[: rank + 1]
     scores = spectrum.vectors[:, :rank] * np.sqrt(values[:rank])
     scores /= roots
-    return _Parts(scores, tails)
+    return scores, tails
 
 
 def _approximated(
     kernel: Kernel, rows: FloatArray, copies: IntArray, bound: str, rounding: float | None, max_rank: int
-) -> _Parts:
-    """From the columns of at most `max_rank` pivots."""
+) -> tuple[FloatArray, FloatArray]:
+    """The same from the columns of at most `max_rank` pivots."""
     roots = np.sqrt(copies)[:, None]
     diagonal = kernel.diagonal(rows)
     share = (max_rank + rows.shape[1] + 16) * EPS if rounding is None else rounding
@@ -258,19 +253,10 @@ def _approximated(
     scores = partial.factor @ right.T  # L V, which is U diag(s): no U is formed
     if bound == "paper":
         left_over = float(copies @ partial.residual) + lost
-        tails = np.sqrt(np.append(np.cumsum(singular[::-1] ** 2)[::-1], 0.0) + left_over)[: rank + 1]
+        tails = np.sqrt(tail_sums(singular**2) + left_over)[: rank + 1]
     else:
-        tails = _row_tails(scores**2, partial.residual + lost)[: rank + 1]
-    return _Parts(scores[:, :rank], tails)
-
-
-def _row_tails(energies: FloatArray, left_over: FloatArray) -> FloatArray:
-    """max_x sqrt(left_over_x + sum_{j>d} energies_xj) for d = 0, 1, ..., summed from the smallest term up."""
-    backwards = energies[:, ::-1]
-    np.cumsum(backwards, axis=1, out=backwards)
-    energies += left_over[:, None]
-    tails: FloatArray = np.sqrt(np.append(energies.max(axis=0), left_over.max()))
-    return tails
+        tails = row_tails(scores**2, partial.residual + lost)[: rank + 1]
+    return scores[:, :rank], tails
 
 
 def _check_symmetric(gram: FloatArray, share: float) -> None:
@@ -294,17 +280,9 @@ def _check_positive(largest: float, smallest: float, lost: float, num_arms: int)
         )
 
 
-def _check(
-    matrix: FloatArray, norm_bound: float, bound: str, nystrom_above: int, max_rank: int, rounding: float | None
-) -> None:
+def _check(matrix: FloatArray, bound: str, nystrom_above: int, max_rank: int, rounding: float | None) -> None:
     if matrix.shape[1] == 0:
         raise InvalidInput("the arms have no feature column; a kernel embedding needs at least one.")
-    positive_number(
-        "norm_bound",
-        norm_bound,
-        "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
-        "certificate worthless.",
-    )
     check_choice("bound", bound, BOUNDS)
     if nystrom_above < 0 or max_rank < 1:
         raise InvalidInput(

@@ -12,6 +12,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import as_number
 from surepick.errors import InvalidInput
+from surepick.linalg.factorisations import row_squares
 from surepick.text import quoted
 
 KernelFunction = Callable[[FloatArray, FloatArray], FloatArray]
@@ -55,7 +56,9 @@ class GaussianKernel:
     gamma: float
 
     def __post_init__(self) -> None:
-        _positive(self, "gamma", "it is one over the squared distance at which two arms stop telling about each other")
+        set_positive(
+            self, "gamma", "it is one over the squared distance at which two arms stop telling about each other"
+        )
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
         gram = distances(left, right, squared=True)
@@ -94,8 +97,8 @@ class MaternKernel:
     length_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive(self, "nu", "it counts the derivatives of the reward; 0.5, 1.5 and 2.5 are usual")
-        _positive(self, "length_scale", "it is the distance, in feature units, over which rewards change")
+        set_positive(self, "nu", "it counts the derivatives of the reward; 0.5, 1.5 and 2.5 are usual")
+        set_positive(self, "length_scale", "it is the distance, in feature units, over which rewards change")
         if self.nu > LARGEST_NU:
             gamma = 0.5 / self.length_scale / self.length_scale
             raise InvalidInput(
@@ -143,7 +146,7 @@ class PolynomialKernel:
                 f"offset is {quoted(self.offset)}; it must be finite and not negative, or the kernel is not positive "
                 "semi-definite."
             )
-        _positive(self, "scale", "it multiplies the inner product")
+        set_positive(self, "scale", "it multiplies the inner product")
         object.__setattr__(self, "degree", int(self.degree))
         object.__setattr__(self, "offset", float(self.offset))
 
@@ -152,7 +155,7 @@ class PolynomialKernel:
         return power
 
     def diagonal(self, features: FloatArray) -> FloatArray:
-        power: FloatArray = (self.scale * np.einsum("ij,ij->i", features, features) + self.offset) ** self.degree
+        power: FloatArray = (self.scale * row_squares(features) + self.offset) ** self.degree
         return power
 
     @property
@@ -229,7 +232,12 @@ def _matern_bessel(radii: FloatArray, nu: float) -> FloatArray:
     return result
 
 
-def _positive(kernel: object, name: str, meaning: str) -> None:
+def set_positive(kernel: object, name: str, meaning: str) -> None:
+    """Make a parameter of a frozen kernel a float.
+
+    Raises:
+        InvalidInput: it is not a positive finite number; `meaning` says what it is.
+    """
     value = getattr(kernel, name)
     number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):

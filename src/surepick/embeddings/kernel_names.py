@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from surepick.embeddings.kernel_functions import (
@@ -17,12 +17,32 @@ from surepick.embeddings.neural.tangent_kernel import NeuralTangentKernel
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
-_KERNELS: dict[str, tuple[type, tuple[Callable[[str], object], ...]]] = {
+Named = Mapping[str, tuple[type, tuple[Callable[[str], object], ...]]]  # name -> its class and how to read parameters
+
+_KERNELS: Named = {
     "gaussian": (GaussianKernel, (float,)),
     "matern": (MaternKernel, (float, float)),
     "polynomial": (PolynomialKernel, (int, float, float)),
     "ntk": (NeuralTangentKernel, (int, str, float)),
 }
+
+
+def read_named(text: str, known: Named, refusal: str) -> object:
+    """What a text "NAME:PARAMETER:..." names.
+
+    Raises:
+        InvalidInput: the refusal, if it is none of the known ones; or a parameter is outside its range.
+    """
+    name, *values = text.strip().split(":")
+    kind, readers = known.get(name, (None, ()))
+    if kind is not None and len(values) <= len(readers):
+        try:
+            return kind(*[read(value) for read, value in zip(readers, values, strict=False)])
+        except InvalidInput:
+            raise
+        except (TypeError, ValueError):
+            pass
+    raise InvalidInput(refusal)
 
 
 def parse_kernel(text: str) -> Kernel:
@@ -33,19 +53,14 @@ def parse_kernel(text: str) -> Kernel:
     Raises:
         InvalidInput: the text is none of these, or a parameter is outside its range.
     """
-    name, *values = text.strip().split(":")
-    kind, readers = _KERNELS.get(name, (None, ()))
-    if kind is not None and len(values) <= len(readers):
-        try:
-            parsed = [read(value) for read, value in zip(readers, values, strict=False)]
-            return cast(Kernel, kind(*parsed))
-        except InvalidInput:
-            raise
-        except (TypeError, ValueError):
-            pass
-    raise InvalidInput(
-        f"kernel {quoted(text)} is not understood. Write gaussian:GAMMA, matern:NU:LENGTH_SCALE, "
-        "polynomial:DEGREE:OFFSET:SCALE or ntk:DEPTH:FORM with FORM H-tilde or H."
+    return cast(
+        Kernel,
+        read_named(
+            text,
+            _KERNELS,
+            f"kernel {quoted(text)} is not understood. Write gaussian:GAMMA, matern:NU:LENGTH_SCALE, "
+            "polynomial:DEGREE:OFFSET:SCALE or ntk:DEPTH:FORM with FORM H-tilde or H.",
+        ),
     )
 
 

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import feature_matrix
 from surepick.core.arrays import FloatArray, record, set_fields
 from surepick.core.design import Embedding
-from surepick.core.validation import check_choice, positive_number, whole_number
-from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading
-from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.core.validation import check_choice, whole_number
+from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading, row_tails, tail_sums
+from surepick.embeddings.norm_bound import DECLARED, check_norm, norm_in_words, unproved_norm
 from surepick.embeddings.streaming_svd import (
     KEPT_ENTRIES,
     NOTHING,
@@ -18,7 +18,6 @@ from surepick.embeddings.streaming_svd import (
     Directions,
     leading_directions,
     numerical_rank,
-    tail_sums,
 )
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import thin_svd
@@ -94,14 +93,8 @@ class LinearEmbedding:
         matrix = feature_matrix(features)
         if matrix.shape[1] == 0:
             raise InvalidInput("the arms have no feature column; a linear embedding needs at least one.")
-        positive_number(
-            "norm_bound",
-            norm_bound,
-            "the largest norm that the linear reward function can have. A value below the truth makes the certificate "
-            "worthless.",
-        )
+        check_norm(norm_bound, norm_source, of="the linear reward function can have")
         check_choice("bound", bound, BOUNDS)
-        check_norm_source(norm_source)
         most = _most_directions(matrix.shape, max_rank)
         classes = equal_rows(matrix)
         decompose = _decomposed if matrix.size <= STREAM_ABOVE else leading_directions
@@ -177,6 +170,5 @@ def _decomposed(matrix: FloatArray, classes: EqualRows, *, most: int) -> Directi
     scores = left * singular
     if singular[0] == 0:
         return Directions(scores, singular, NOTHING, NOTHING)
-    energies = np.cumsum(((scores / singular[0]) ** 2)[:, ::-1], axis=1)[:, ::-1]  # no digit is lost in this order
-    residuals = np.append(singular[0] * np.sqrt(energies.max(axis=0)), 0.0)
+    residuals = singular[0] * row_tails((scores / singular[0]) ** 2, NOTHING)
     return Directions(scores[:, :most], singular, residuals[: most + 1], tail_sums(singular)[: most + 1])

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from surepick.core.validation import positive_number
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
 DECLARED, ESTIMATED = "declared", "estimated"
 NORM_SOURCES = (DECLARED, ESTIMATED)
+IN_SPACE = "the reward function can have in the kernel's space"
 ESTIMATED_NORM = (
     "The norm bound was estimated from measurements, which bounds nothing: rewards that differ where none was "
     "measured, or by less than the noise, may have a larger norm."
 )
 
 
-def check_norm_source(norm_source: str) -> None:
-    """Refuse a source that says nothing about who vouches for the bound.
+def check_norm(norm_bound: float, norm_source: str, *, of: str) -> None:
+    """Refuse a norm bound without meaning, or a source that says nothing about who vouches for it.
+
+    Args:
+        of: what it is the largest norm of, to complete "the largest norm that ...".
 
     Raises:
-        InvalidInput: it is neither "declared" nor "estimated".
+        InvalidInput: the bound is not positive and finite, or the source neither "declared" nor "estimated".
     """
+    meaning = f"the largest norm that {of}. A value below the truth makes the certificate worthless."
+    positive_number("norm_bound", norm_bound, meaning)
     if norm_source not in NORM_SOURCES:
         raise InvalidInput(
             f"norm_source is {quoted(norm_source)}; choose 'declared' if someone vouches for norm_bound, or "

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, record
+from surepick.embeddings.base import tail_sums
 from surepick.linalg.factorisations import thin_svd, triangular_factor
 from surepick.linalg.unique_rows import EqualRows
 
@@ -34,11 +35,6 @@ class Directions:
 
 
 NOTHING = np.zeros(1)
-
-
-def tail_sums(singular: FloatArray) -> FloatArray:
-    """sum_{i > d} s_i for d = 0, 1, ..., from the smallest term up so that no digit is lost."""
-    return np.append(np.cumsum(singular[::-1])[::-1], 0.0)
 
 
 def numerical_rank(singular: FloatArray, shape: tuple[int, ...]) -> int:

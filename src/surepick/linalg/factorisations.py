@@ -15,20 +15,10 @@ from scipy.linalg import blas, lapack
 from surepick.core.arrays import FloatArray, record
 
 HARMLESS_CONDITION = 1e4
-
-
 LARGEST_SHIFT = 500
-
-
 NARROW = 4
-
-
 ROW_BLOCK = 65_536
-
-
 TRIANGLE_ROWS = 2048
-
-
 LAPACK_BLOCK = 64
 
 
@@ -38,9 +28,15 @@ def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return u, s, vt
 
 
+def row_squares(rows: FloatArray) -> FloatArray:
+    """Squared Euclidean norm of each row of (n, r), shape (n,)."""
+    squares: FloatArray = np.einsum("ij,ij->i", rows, rows)
+    return squares
+
+
 def row_norms(rows: FloatArray) -> FloatArray:
-    """Euclidean norm of each row."""
-    norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    """Euclidean norm of each row of (n, r), shape (n,)."""
+    norms: FloatArray = np.sqrt(row_squares(rows))
     return norms
 
 
@@ -83,6 +79,11 @@ def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = Fal
     solution, _ = lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
     result: FloatArray = solution
     return result
+
+
+def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
+    """L^-1 z for each row z of (n, r), shape (n, r)."""
+    return solve_lower(factor, rows.T).T
 
 
 def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray | None:

@@ -65,6 +65,13 @@ def equal_rows(matrix: NDArray[Any]) -> EqualRows:
     return _in_order(first, group)
 
 
+def places(order: IntArray) -> IntArray:
+    """Where each number 0 .. n - 1 stands in a permutation of them, shape (n,)."""
+    found = np.empty_like(order)
+    found[order] = np.arange(len(order))
+    return found
+
+
 def blocks(matrix: NDArray[Any]) -> list[slice]:
     """Consecutive blocks of rows with at most BLOCK_ENTRIES entries."""
     step = max(1, BLOCK_ENTRIES // max(matrix.shape[1], 1))
@@ -106,6 +113,4 @@ def _by_bytes(matrix: NDArray[Any]) -> EqualRows:
 def _in_order(first: IntArray, group: IntArray) -> EqualRows:
     """The classes numbered by their first rows."""
     order = np.argsort(first)
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    return EqualRows(first[order].astype(np.int64), position[group].astype(np.int64))
+    return EqualRows(first[order].astype(np.int64), places(order)[group].astype(np.int64))

@@ -12,7 +12,9 @@ from surepick.linalg.factorisations import (
     cholesky,
     power_of_two_scaled,
     product,
+    row_norms,
     solve_lower,
+    solve_rows,
     thin_svd,
 )
 
@@ -74,7 +76,7 @@ def images(matrix: FloatArray, white: Whitened, vectors: FloatArray) -> Imaged:
     _, exponents = np.frexp(np.max(np.abs(matrix), axis=0, initial=0.0))
     shifts = np.where(matrix.any(axis=0), 1 - exponents, 0)
     wanted = np.ldexp(vectors, shifts)
-    lengths = np.sqrt(np.einsum("ij,ij->i", wanted, wanted))
+    lengths = row_norms(wanted)
     safe = np.where(lengths > 0, lengths, 1.0)
     if white.rank == 0:
         return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
@@ -83,7 +85,7 @@ def images(matrix: FloatArray, white: Whitened, vectors: FloatArray) -> Imaged:
     kept = wanted @ vt.T
     rest = wanted - kept @ vt
     rows = product(kept, (u / s).T)
-    return Imaged(rows, np.sqrt(np.einsum("ij,ij->i", rest, rest)) / safe)
+    return Imaged(rows, row_norms(rest) / safe)
 
 
 def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:
@@ -120,10 +122,10 @@ def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whit
     rank = max(int(np.count_nonzero(s > share * s[0])), 1)
     condition = float(s[0] / s[rank - 1])
     outside = q @ (w[:, rank:] * s[rank:])
-    dropped = float(np.sqrt(np.einsum("ij,ij->i", outside, outside).max(initial=0.0)))
+    dropped = float(row_norms(outside).max(initial=0.0))
     once = q @ w[:, :rank] if condition < HARMLESS_CONDITION else product(scaled, vt[:rank].T / s[:rank])
     factor = cholesky(once.T @ once)
-    basis = np.sqrt(num_rows) * (once if factor is None else solve_lower(factor, once.T).T)
+    basis = np.sqrt(num_rows) * (once if factor is None else solve_rows(factor, once))
     return Whitened(np.ascontiguousarray(basis), rank, dropped, condition)
 
 

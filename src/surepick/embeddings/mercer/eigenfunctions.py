@@ -9,8 +9,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.embeddings.kernel_functions import set_positive
 from surepick.errors import InvalidInput
-from surepick.text import quoted
 
 UNDERFLOW_EXPONENT = 650.0
 TAIL_ALLOWANCE = 1.0 + 1e-12  # the closed forms are evaluated to a few machine epsilons; never an underestimate
@@ -130,11 +130,10 @@ class HermiteExpansion:
     spread: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("gamma", "spread"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise InvalidInput(f"{name} is {quoted(value)}; a Hermite expansion needs a positive finite number.")
-            object.__setattr__(self, name, float(value))
+        set_positive(
+            self, "gamma", "it is one over the squared distance at which two arms stop telling about each other"
+        )
+        set_positive(self, "spread", "it is about the standard deviation of the arms' feature")
         try:
             computable = 0 < self.ratio < 1 and self._first > 0
         except (OverflowError, ZeroDivisionError):

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import feature_matrix
 from surepick.core.arrays import FloatArray, record, set_fields
 from surepick.core.design import Embedding
-from surepick.core.validation import check_choice, positive_number, whole_number
+from surepick.core.validation import check_choice, whole_number
 from surepick.embeddings.base import EmbeddingTraits, checked_dim, leading
 from surepick.embeddings.mercer.eigenfunctions import Expansion
 from surepick.embeddings.mercer.products import parse_expansion
-from surepick.embeddings.norm_bound import DECLARED, check_norm_source, norm_in_words, unproved_norm
+from surepick.embeddings.norm_bound import DECLARED, IN_SPACE, check_norm, norm_in_words, unproved_norm
 from surepick.embeddings.streaming_svd import KEPT_ENTRIES
 from surepick.errors import InvalidInput
 from surepick.linalg.unique_rows import equal_rows
@@ -84,8 +84,8 @@ class MercerEmbedding:
     ) -> None:
         matrix = np.asarray(feature_matrix(features), dtype=np.float64)
         expansion = parse_expansion(expansion) if isinstance(expansion, str) else expansion
-        _check(matrix, expansion, norm_bound, bound, max_dim)
-        check_norm_source(norm_source)
+        check_norm(norm_bound, norm_source, of=IN_SPACE)
+        _check(matrix, expansion, bound, max_dim)
         classes = equal_rows(matrix)
         distinct = len(classes.first)
         count = min(distinct, MOST_DIMENSIONS) if max_dim is None else int(max_dim)
@@ -165,7 +165,7 @@ def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool
     return tails
 
 
-def _check(matrix: FloatArray, expansion: Expansion, norm_bound: float, bound: str, max_dim: int | None) -> None:
+def _check(matrix: FloatArray, expansion: Expansion, bound: str, max_dim: int | None) -> None:
     if not isinstance(expansion, Expansion):
         raise InvalidInput(
             f"expansion is a {type(expansion).__name__}; give SineExpansion(), HermiteExpansion(gamma), "
@@ -176,12 +176,6 @@ def _check(matrix: FloatArray, expansion: Expansion, norm_bound: float, bound: s
             f"the arms have {matrix.shape[1]} feature columns and the expansion is of {expansion.num_columns} "
             "variables; choose columns, or combine one expansion per column in a ProductExpansion."
         )
-    positive_number(
-        "norm_bound",
-        norm_bound,
-        "the largest norm that the reward function can have in the kernel's space. A value below the truth makes the "
-        "certificate worthless.",
-    )
     check_choice("bound", bound, BOUNDS)
     if max_dim is not None:
         most = whole_number("max_dim", max_dim, least=1, meaning="the most eigenfunctions that are used.")

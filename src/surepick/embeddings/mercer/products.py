@@ -6,18 +6,25 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record, set_fields
+from surepick.embeddings.base import tail_sums
+from surepick.embeddings.kernel_names import Named, read_named
 from surepick.embeddings.mercer.eigenfunctions import Expansion, HermiteExpansion, SineExpansion
 from surepick.embeddings.mercer.fourier import FourierExpansion
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
 EPS = float(np.finfo(np.float64).eps)
+_EXPANSIONS: Named = {
+    "sine": (SineExpansion, ()),
+    "hermite": (HermiteExpansion, (float, float)),
+    "fourier": (FourierExpansion, (str, float)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +199,7 @@ class ExpansionRecord:
         return _shaped(self.kernel_diagonal(features), (len(features),), "kernel_diagonal")
 
     def tails(self, count: int) -> FloatArray:
-        sums = np.append(np.cumsum(self.values[::-1])[::-1], 0.0) * (1.0 + len(self.values) * EPS) + self.remainder
+        sums = tail_sums(self.values) * (1.0 + len(self.values) * EPS) + self.remainder
         return np.asarray(sums[: count + 1], dtype=np.float64)
 
     @property
@@ -211,28 +218,19 @@ class ExpansionRecord:
 def parse_expansion(text: str) -> Expansion:
     """The expansion that a text names: "sine", "hermite:GAMMA:SPREAD", "fourier:polynomial:1", products with "*".
 
+    Trailing parameters may be left out where the expansion has defaults.
+
     Raises:
         InvalidInput: the text is none of these, or a parameter is outside its range.
     """
-    parts = text.strip().split("*")
+    parts = text.split("*")
     if len(parts) > 1:
         return ProductExpansion(tuple(parse_expansion(part) for part in parts))
-    name, *values = parts[0].strip().split(":")
-    try:
-        if name == "sine" and not values:
-            return SineExpansion()
-        if name == "hermite" and len(values) in (1, 2):
-            return HermiteExpansion(*(float(value) for value in values))
-        if name == "fourier" and len(values) == 2:
-            return FourierExpansion(values[0], float(values[1]))
-    except InvalidInput:
-        raise
-    except ValueError:
-        pass
-    raise InvalidInput(
+    refusal = (
         f"expansion {quoted(text)} is not understood. Write sine, hermite:GAMMA:SPREAD, fourier:polynomial:RATE, "
         "fourier:geometric:RATIO, or one of these per feature column joined by '*'."
     )
+    return cast(Expansion, read_named(text, _EXPANSIONS, refusal))
 
 
 def _shaped(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:

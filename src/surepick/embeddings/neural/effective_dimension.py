@@ -11,19 +11,14 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import as_number, check_choice
 from surepick.embeddings import NeuralTangentKernel, unit_rows_with_norm
+from surepick.embeddings.base import tail_sums
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import symmetric_spectrum
 from surepick.text import quoted
 
 INPUTS = ("raw", "normalized")
-
-
 EPS = float(np.finfo(np.float64).eps)
-
-
 NEGATIVE_SHARE = 64.0
-
-
 ASYMMETRY = 1e-10
 
 
@@ -132,8 +127,7 @@ def clipped_spectrum(
 
 def spectrum_tails(values: FloatArray, allowance: float) -> FloatArray:
     """sum_{i > d} (s_i + e) for d = 0, ..., K."""
-    sums = np.cumsum((values + allowance)[::-1])[::-1]
-    return np.append(sums, 0.0)
+    return tail_sums(values + allowance)
 
 
 def first_within(tails: FloatArray, tolerance: float) -> int:

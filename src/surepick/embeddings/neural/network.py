@@ -13,6 +13,7 @@ from surepick.core.arms import feature_matrix
 from surepick.core.arrays import FloatArray, freeze, record
 from surepick.core.random_streams import stream
 from surepick.core.validation import check_choice, whole_number
+from surepick.embeddings.base import tail_sums
 from surepick.embeddings.neural.tangent_kernel import unit_rows_with_norm
 from surepick.errors import ContractError, InvalidInput
 from surepick.linalg.unique_rows import equal_rows
@@ -144,8 +145,7 @@ class GradientSpectrum:
             "published": float(self.num_parameters),
             "relative": float(self.values.sum()),
         }[scale]
-        tails = np.append(np.cumsum(self.values[::-1])[::-1], 0.0)
-        return max(1, int(np.argmax(tails <= tolerance * unit)))
+        return max(1, int(np.argmax(tail_sums(self.values) <= tolerance * unit)))
 
     def vectors_of(self, dim: int) -> FloatArray:
         """psi_d(x_i) = (e_1 u_i1, ..., e_d u_id) / sqrt(m), shape (K, d) (Algorithm 2, line 3)."""
@@ -173,11 +173,10 @@ class ArmNetwork:
         self.num_parameters = network.num_parameters(matrix.shape[1])
         self.num_distinct = len(equal_rows(matrix).first)
         self._shapes = network.shapes(matrix.shape[1])
-        self._num_inputs = matrix.shape[1]
         rows = unit_rows_with_norm(matrix) if network.inputs == "normalized" else matrix
         if network.architecture == "symmetric":
             rows = np.concatenate([rows, rows], axis=1) / math.sqrt(2.0)
-        self.inputs = self._tensor(rows)
+        self.inputs = self.tensor(rows)
         if not bool(torch.isfinite(self.inputs @ self.inputs.sum(dim=0)).all()):
             raise InvalidInput("the features are so large that their products overflow; use inputs='normalized'.")
 
@@ -193,7 +192,7 @@ class ArmNetwork:
         for layer, (outputs, inputs) in enumerate(self._shapes):
             rng = stream(self.network.seed, "network", layer)
             parts += self._drawn(rng, outputs, inputs, last=layer == len(self._shapes) - 1)
-        return self._tensor(np.concatenate([part.ravel() for part in parts]))
+        return self.tensor(np.concatenate([part.ravel() for part in parts]))
 
     def outputs(self, theta: Tensor, rows: Tensor | None = None, *, masks: list[Tensor] | None = None) -> Tensor:
         """f(x; theta) of the arms, shape (K,), or of other input rows.
@@ -249,21 +248,22 @@ class ArmNetwork:
 
     def _passed(self, theta: Tensor, rows: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
         """(H_{l-1}, Delta_l) of every layer l: its inputs, and the derivatives of f by its outputs before the ReLU."""
-        layers = self.layers(theta)
-        inputs = [self.inputs if rows is None else rows]
-        for weights, biases in layers[:-1]:
-            inputs.append(torch.relu(torch.nn.functional.linear(inputs[-1], weights, biases)))
+        layers, inputs = self.layers(theta), self._seen(theta, self.inputs if rows is None else rows)
         deltas = [torch.full_like(inputs[-1][:, :1], self.network.scale)]
         for layer in range(len(layers) - 1, 0, -1):
             deltas.append((deltas[-1] @ layers[layer][0]) * (inputs[layer] > 0))
         return inputs, deltas[::-1]
 
+    def _seen(self, theta: Tensor, rows: Tensor) -> list[Tensor]:
+        """H_{l-1}, the inputs of every layer l."""
+        inputs = [rows]
+        for weights, biases in self.layers(theta)[:-1]:
+            inputs.append(torch.relu(torch.nn.functional.linear(inputs[-1], weights, biases)))
+        return inputs
+
     def last_layer(self, theta: Tensor) -> FloatArray:
         """The arms as the last layer sees them, shape (K, m): f is a linear function of them."""
-        hidden = self.inputs
-        for weights, biases in self.layers(theta)[:-1]:
-            hidden = torch.relu(torch.nn.functional.linear(hidden, weights, biases))
-        return np.asarray(hidden.detach().cpu().numpy(), dtype=np.float64)
+        return np.asarray(self._seen(theta, self.inputs)[-1].detach().cpu().numpy(), dtype=np.float64)
 
     def pushed(self, theta: Tensor, direction: Tensor, rows: Tensor | None = None) -> Tensor:
         """G v: how fast the outputs change along a direction of the weights, shape (K,)."""
@@ -346,10 +346,6 @@ class ArmNetwork:
             parts.append((weights, biases))
         return parts
 
-    def tensor(self, values: FloatArray) -> Tensor:
-        """Numbers where the network computes, in its precision."""
-        return self._tensor(values)
-
     def _drawn(self, rng: np.random.Generator, outputs: int, inputs: int, *, last: bool) -> list[FloatArray]:
         width = self.network.width
         if self.network.architecture == "published":
@@ -363,7 +359,8 @@ class ArmNetwork:
         block = math.sqrt(4.0 / width) * rng.standard_normal((outputs // 2, inputs // 2))
         return [np.block([[block, np.zeros_like(block)], [np.zeros_like(block), block]])]
 
-    def _tensor(self, values: FloatArray) -> Tensor:
+    def tensor(self, values: FloatArray) -> Tensor:
+        """Numbers where the network computes, in its precision."""
         return torch.tensor(values, dtype=PRECISIONS[self.network.precision], device=self.network.device)
 
     def _check_memory(self, entries: int, what: str) -> None:

@@ -10,6 +10,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.validation import check_choice
 from surepick.embeddings.kernel_functions import distances
 from surepick.errors import InvalidInput
+from surepick.linalg.factorisations import row_norms
 from surepick.text import quoted
 
 FORMS = ("H-tilde", "H")
@@ -86,7 +87,7 @@ class NeuralTangentKernel:
         return f"ntk:{self.depth}:{self.form}:{self.norm_tolerance!r}"
 
     def _directions(self, features: FloatArray) -> FloatArray:
-        norms = np.sqrt(np.einsum("ij,ij->i", features, features))
+        norms = row_norms(features)
         bad = np.flatnonzero(np.abs(norms - 1.0) > self.norm_tolerance)
         if bad.size:
             shown = ", ".join(f"{row} (norm {norms[row]:.6g})" for row in bad[:5])
@@ -118,7 +119,7 @@ def unit_rows_with_norm(features: FloatArray) -> FloatArray:
 
     Source: ours.
     """
-    norms = np.sqrt(np.einsum("ij,ij->i", features, features))
+    norms = row_norms(features)
     zero = np.flatnonzero(norms == 0.0)
     if zero.size:
         raise InvalidInput(

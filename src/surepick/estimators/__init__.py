@@ -41,11 +41,7 @@ __all__ = [
 
 
 def estimate(
-    embedding: Embedding | IndependentArms,
-    seen: Observations,
-    *,
-    reference: int = 0,
-    white: Whitened | None = None,
+    embedding: Embedding | IndependentArms, seen: Observations, *, reference: int = 0, white: Whitened | None = None
 ) -> Estimate:
     """The estimator that fits the structure: least squares, or arm means when there is none.
 

@@ -9,7 +9,7 @@ from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
-RANGE_TOLERANCE = 1e-7
+RANGE_TOLERANCE = 1e-7  # relative length outside the range, in whitened coordinates, that counts as rounding
 BLOCK_ENTRIES = 65_536  # what is formed of a block of rows stays in the cache
 LEAST_ROWS = 256
 SMALL_ENTRIES = 262_144  # not worth dividing
@@ -72,7 +72,6 @@ def least_squares(
     seen: Observations,
     *,
     reference: int = 0,
-    range_tolerance: float = RANGE_TOLERANCE,
     white: Whitened | None = None,
 ) -> LeastSquaresEstimate:
     """The least-squares estimate of one batch.
@@ -87,7 +86,6 @@ def least_squares(
         embedding: features psi_d, shape (K, d).
         seen: counts and sums of one batch whose counts were fixed before its rewards.
         reference: an arm of interest; arms whose difference to it is out of range are marked not comparable.
-        range_tolerance: relative length outside the range, in whitened coordinates, that counts as rounding.
         white: `whitened(embedding.features)`, for whoever has it; None: formed here.
 
     Returns:
@@ -103,15 +101,15 @@ def least_squares(
     span = weighted_range(basis[pulled], seen.counts[pulled])
     coordinates = basis @ span.to_unit
     scores = coordinates @ (coordinates[pulled].T @ seen.sums[pulled])
-    comparable = _in_range(basis, span, reference, range_tolerance)
+    comparable = _in_range(basis, span, reference)
     for made_here in (scores, coordinates, comparable):
         made_here.flags.writeable = False  # and so it is not copied
     return LeastSquaresEstimate(scores, coordinates, comparable, seen.total, relative_error)
 
 
-def _in_range(basis: FloatArray, span: WeightedRange, reference: int, tolerance: float) -> BoolArray:
+def _in_range(basis: FloatArray, span: WeightedRange, reference: int) -> BoolArray:
     """Which differences to the reference lie in the range; all of them where it is the whole space."""
-    if basis.shape[1] == span.directions.shape[1] and tolerance >= RANGE_TOLERANCE:
+    if basis.shape[1] == span.directions.shape[1]:
         return np.ones(len(basis), bool)  # what rounding leaves is some d eps of a length that is at most twice `scale`
     lengths, scale = np.empty(len(basis)), 0.0
     step = max(LEAST_ROWS, BLOCK_ENTRIES // max(basis.shape[1], 1))
@@ -121,4 +119,4 @@ def _in_range(basis: FloatArray, span: WeightedRange, reference: int, tolerance:
         residual = differences - (differences @ span.directions) @ span.directions.T
         lengths[top : top + step] = np.sqrt(np.sum(residual * residual, axis=1))
         scale = max(scale, float(np.max(np.sum(rows * rows, axis=1))))
-    return np.asarray(lengths <= tolerance * np.sqrt(scale))
+    return np.asarray(lengths <= RANGE_TOLERANCE * np.sqrt(scale))

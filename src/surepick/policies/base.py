@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_check
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.comparisons import Deciding, Intervals, against
+from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
@@ -249,17 +251,28 @@ def check_arms(problem: Problem, num_arms: int) -> None:
         raise InvalidInput(f"the problem has {problem.num_arms} arms, and there are vectors of {num_arms}.")
 
 
+class Standing(Protocol):
+    """What every state says of where its algorithm stands."""
+
+    @property
+    def active(self) -> IntArray: ...
+    @property
+    def leader(self) -> int: ...
+    @property
+    def pulls(self) -> int: ...
+
+
 def trace_row(
-    plan: Plan,
-    *,
-    pulls: int,
-    total_pulls: int,
-    active: IntArray,
-    leader: int,
-    certified_gap: float | None,
-    alarms: tuple[str, ...] = (),
+    plan: Plan, after: Standing, *, pulls: int, gap: float | None, alarms: tuple[str, ...] = ()
 ) -> RoundRecord:
-    """The row of the trace for a plan that was told: what the plan said, and what came of it."""
+    """The row of the trace for a plan that was told: what the plan said, and what came of it.
+
+    Args:
+        after: the state that it led to.
+        pulls: those of its round so far.
+        gap: what is certified of the leader, None if nothing is.
+        alarms: what the checks found at this look.
+    """
     return RoundRecord(
         round=plan.round,
         look=plan.look,
@@ -270,9 +283,48 @@ def trace_row(
         lower_bound=plan.lower_bound,
         misspecification=plan.misspecification,
         pulls=pulls,
-        total_pulls=total_pulls,
-        active=active,
-        leader=leader,
-        certified_gap=certified_gap,
+        total_pulls=after.pulls,
+        active=after.active,
+        leader=after.leader,
+        certified_gap=gap,
         alarms=alarms,
     )
+
+
+def designed(
+    round_number: int,
+    counts: IntArray,
+    design: Design,
+    embedded: Embedding | IndependentArms,
+    *,
+    candidate: int | None = None,
+) -> Plan:
+    """The plan for a round, or for a batch that is to certify a candidate: then the design's value predicts pulls."""
+    return Plan(
+        round=round_number,
+        counts=counts,
+        dim=embedded.dim,
+        design_value=design.value if candidate is None else None,
+        predicted_pulls=None if candidate is None else design.value,
+        lower_bound=design.lower_bound,
+        misspecification=embedded.misspecification,
+        candidate=candidate,
+    )
+
+
+def compared_with(
+    leader: int, rivals: IntArray, scores: FloatArray, widths: FloatArray, allowed: float | FloatArray
+) -> Deciding:
+    """Gives the intervals of rivals that were all compared with the leader.
+
+    Args:
+        rivals: ascending, shape (m,).
+        scores, widths: of all arms, shape (K,).
+        allowed: the shortfall that is tolerated: one number, or one per rival.
+    """
+
+    def deciding(_: Intervals | None) -> Intervals:
+        leads = scores[leader] - scores[rivals]
+        return against(leader, rivals, leads=leads, widths=widths[rivals], allowed=allowed)
+
+    return deciding

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import ParamSpec
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from surepick.errors import ContractError, NotConverged
 
 SCREEN_TOLERANCE = 0.05
 EVERY_DIMENSION = 12
+P = ParamSpec("P")
 DesignOf = Callable[[Embedding | IndependentArms, float], Design]
 
 
@@ -30,6 +32,15 @@ def embedding_design(
     if isinstance(embedding, IndependentArms):
         return independent_design(embedding.num_arms, active)
     return solve_design(embedding.features, active, tolerance=tolerance)
+
+
+def best_found(solve: Callable[P, Design], /, *args: P.args, **kwargs: P.kwargs) -> Design:
+    """What a solver returns, or the best it found where it did not converge: its value is that of its weights."""
+    try:
+        return solve(*args, **kwargs)
+    except NotConverged as unfinished:
+        best: Design = unfinished.best
+        return best
 
 
 def bias(misspecification: float, value: float, slack: float) -> float:
@@ -159,14 +170,14 @@ def cheapest_dimension(
     Source: ours; Algorithm 1 takes d_eff(4 t) instead (`effective_dimension`).
     Cost: one design per dimension that could still win.
     """
-    solve = _all_differences(active) if design_of is None else design_of
+    solve = design_of or (lambda embedded, tolerance: embedding_design(embedded, active, tolerance=tolerance))
     lower = 0.0
     best: tuple[float, DimensionChoice] | None = None
     for dim in _candidates(embedding):
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
             continue
-        design = _screen(solve, embedding.at(dim), screen_tolerance)
+        design = best_found(solve, embedding.at(dim), screen_tolerance)
         lower = max(lower, design.lower_bound)
         cost = round_cost(gamma, design.value, accuracy, slack)
         if dim < embedding.max_dim and (dim < least_dim or design.value < least_value):
@@ -184,7 +195,7 @@ def cheapest_dimension(
     if tolerance == screen_tolerance:  # the same design once more
         return screened
     embedded = embedding.at(screened.dim)
-    final = _screen(solve, embedded, tolerance)
+    final = best_found(solve, embedded, tolerance)
     if round_cost(embedded.misspecification, final.value, accuracy, slack) > best[0]:
         return screened
     return DimensionChoice(screened.dim, final)
@@ -206,35 +217,6 @@ def _candidates(embedding: ArmEmbedding) -> list[int]:
             low, high = (low, middle) if embedding.misspecification(middle) == 0.0 else (middle, high)
         dims.add(high)
     return sorted(dims)
-
-
-def _all_differences(active: IntArray) -> DesignOf:
-    def design_of(embedded: Embedding | IndependentArms, tolerance: float) -> Design:
-        return embedding_design(embedded, active, tolerance=tolerance)
-
-    return design_of
-
-
-def _screen(solve: DesignOf, embedded: Embedding | IndependentArms, tolerance: float) -> Design:
-    """A design good enough to compare dimensions; one that did not converge is still a valid bracket."""
-    try:
-        return solve(embedded, tolerance)
-    except NotConverged as unfinished:
-        best: Design = unfinished.best
-        return best
-
-
-__all__ = [
-    "DimensionChoice",
-    "bias",
-    "cheapest_dimension",
-    "check_room",
-    "effective_dimension",
-    "embedding_design",
-    "round_cost",
-    "uniform_pulls",
-    "worst_gap",
-]
 
 
 def uniform_pulls(num_arms: int, *, sigma: float, epsilon: float, delta: float) -> int:

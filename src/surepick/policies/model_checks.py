@@ -18,6 +18,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.norm_bound import ESTIMATED_NORM
 from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
 from surepick.linalg.unique_rows import equal_rows
+from surepick.policies.base import Problem
 
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
@@ -26,14 +27,10 @@ SATURATED = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
     "every list of means is representable."
 )
-
-
 EQUAL_FEATURES = (
     "Candidates with equal features have equal means; nothing else is assumed about the features, as they were used in "
     "as many dimensions as there are distinct ones."
 )
-
-
 FITTED = (
     "The results of each batch or look are no farther from the embedding than its noise and misspecification allow."
 )
@@ -66,14 +63,7 @@ def check_level(round_number: int, looks: int) -> float:
 
 
 def failed_checks(
-    embedding: ArmEmbedding,
-    plan: Plan,
-    pooled: Observations,
-    fitted: Estimate,
-    *,
-    sigma: float,
-    epsilon: float,
-    norm_used: bool = False,
+    embedding: ArmEmbedding, plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem
 ) -> tuple[str, ...]:
     """What the checks found at one look, in words; empty where the embedding compresses nothing.
 
@@ -82,19 +72,17 @@ def failed_checks(
         plan: the look's plan, which says d and tau.
         pooled: everything told in the round.
         fitted: its estimate.
-        sigma: sub-Gaussian scale of a reward.
-        epsilon: the shortfall that is tolerated, in reward units.
-        norm_used: the norm bound enters the widths even where nothing is compressed.
+        problem: what is asked; its largest noise scale is used.
     """
     if not isinstance(fitted, LeastSquaresEstimate):
         return ()
-    level = check_level(plan.round, plan.looks)
-    found = [lack_of_fit(fitted, pooled, misspecification=plan.misspecification, sigma=sigma, level=level)]
-    if is_saturated(embedding, plan.dim) and not norm_used:
-        return tuple(sentence for sentence in found if sentence)
+    found = [*misfit(plan, pooled, fitted, problem)]
+    if is_saturated(embedding, plan.dim):
+        return tuple(found)
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
     if bound is not None and isinstance(whole, Embedding):
-        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
+        level = check_level(plan.round, plan.looks)
+        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=problem.sigma, level=level))
     if plan.round == 1 and plan.design_value is not None:
         found.append(
             collapsed(
@@ -103,11 +91,20 @@ def failed_checks(
                 misspecification=plan.misspecification,
                 value=plan.design_value,
                 num_distinct=embedding.num_distinct,
-                reach=largest_gap_under_norm(embedding, enough=epsilon),
-                epsilon=epsilon,
+                reach=largest_gap_under_norm(embedding, enough=problem.epsilon),
+                epsilon=problem.epsilon,
             )
         )
     return tuple(sentence for sentence in found if sentence)
+
+
+def misfit(plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem) -> tuple[str, ...]:
+    """What the lack of fit alone says at one look: one sentence, or none; arguments as in `failed_checks`."""
+    if not isinstance(fitted, LeastSquaresEstimate):
+        return ()
+    gamma, level = plan.misspecification, check_level(plan.round, plan.looks)
+    found = lack_of_fit(fitted, pooled, misspecification=gamma, sigma=problem.sigma, level=level)
+    return (found,) if found else ()
 
 
 def with_failed_checks(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
@@ -225,6 +222,11 @@ def why_bound_heuristic(embedding: ArmEmbedding, compressed: bool) -> str:
     if embedding.traits.heuristic == ESTIMATED_NORM and not compressed:
         return ""
     return embedding.traits.heuristic
+
+
+def why_not_certified(embedding: ArmEmbedding, alarms: Sequence[str], compressed: bool) -> str:
+    """`why_heuristic` of an answer that rests on an embedding."""
+    return why_heuristic(alarms, why_bound_heuristic(embedding, compressed))
 
 
 def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:

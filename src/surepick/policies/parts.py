@@ -10,13 +10,7 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.embeddings import (
-    GaussianKernel,
-    IndependentEmbedding,
-    KernelEmbedding,
-    LinearEmbedding,
-    MercerEmbedding,
-)
+from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
 from surepick.embeddings.exact import ExactFeatures
 from surepick.errors import InvalidInput
 
@@ -27,6 +21,7 @@ NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 
 Parts = dict[str, Any]  # what a policy is made of beside the problem and its own options
+MakeParts = Callable[[Arms, dict[str, Any]], Parts]  # it takes its options out of the second
 
 
 def _need_norm_bound(options: dict[str, Any]) -> None:
@@ -49,12 +44,12 @@ def _doubles(arms: Arms) -> FloatArray:
     return features
 
 
-def linear_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+def linear(arms: Arms, options: dict[str, Any]) -> Parts:
     _need_norm_bound(options)
     return {"embedding": LinearEmbedding(arms.features, **taken(options, LINEAR))}
 
 
-def kernel_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+def kernel(arms: Arms, options: dict[str, Any]) -> Parts:
     """The gram matrix's eigenvectors of a kernel; or, named by its `expansion`, its eigenfunctions.
 
     Raises:
@@ -81,32 +76,32 @@ def kernel_parts(arms: Arms, options: dict[str, Any]) -> Parts:
     return {"embedding": KernelEmbedding(arms.features, **taken(options, KERNEL))}
 
 
-def unbounded_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+def unbounded(arms: Arms, _: dict[str, Any]) -> Parts:
     return {"embedding": LinearEmbedding(arms.features, norm_bound=1.0)}  # its bound is not used
 
 
-def independent_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+def independent(arms: Arms, _: dict[str, Any]) -> Parts:
     return {"embedding": IndependentEmbedding(arms.num_arms)}
 
 
-def exact_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+def exact(arms: Arms, _: dict[str, Any]) -> Parts:
     return {"embedding": ExactFeatures(_doubles(arms))}
 
 
-def features_parts(arms: Arms, _: dict[str, Any]) -> Parts:
+def features(arms: Arms, _: dict[str, Any]) -> Parts:
     return {"features": _doubles(arms)}
 
 
-def nothing_parts(_: Arms, __: dict[str, Any]) -> Parts:
+def nothing(_: Arms, __: dict[str, Any]) -> Parts:
     return {}
 
 
-def network_parts(arms: Arms, options: dict[str, Any]) -> Parts:
+def network(arms: Arms, options: dict[str, Any]) -> Parts:
     from surepick.embeddings.neural.network import Network  # noqa: PLC0415 (torch: heavy, and an extra)
 
     return {"features": _doubles(arms), "network": Network(**taken(options, NETWORK))}
 
 
-OPTIONS_OF: Mapping[Callable[[Arms, dict[str, Any]], Parts], tuple[str, ...]] = MappingProxyType(
-    {linear_parts: LINEAR, kernel_parts: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))), network_parts: NETWORK}
+OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
+    {linear: LINEAR, kernel: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))), network: NETWORK}
 )

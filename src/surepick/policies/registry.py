@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import MappingProxyType
@@ -15,37 +15,20 @@ from surepick.core.arms import Arms
 from surepick.core.validation import check_size
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
+from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.parts import (
-    NAMES_OF_A_KERNEL,
-    NETWORK,
-    OPTIONS_OF,
-    Parts,
-    exact_parts,
-    features_parts,
-    independent_parts,
-    kernel_parts,
-    linear_parts,
-    network_parts,
-    nothing_parts,
-    taken,
-    unbounded_parts,
-)
+from surepick.policies.parts import NAMES_OF_A_KERNEL, NETWORK, OPTIONS_OF, MakeParts, Parts, taken
 from surepick.text import quoted
 
-LITERAL_ROUNDS = MappingProxyType(
-    {
-        "dimension": "effective",
-        "schedule": "paper",
-        "union": "all",
-        "bound": "paper",
-        "floor": "published",
-        "stopping": "rounds",
-        "looks": 1,
-        "reserve": 0.0,
-    }
-)
+LITERAL_ROUNDS = {
+    "dimension": "effective", "schedule": "paper", "union": "all", "bound": "paper", "floor": "published",
+    "stopping": "rounds", "looks": 1, "reserve": 0.0,
+}  # fmt: skip
+PUBLISHED_NETWORK = {
+    "constants": "paper", "architecture": "published", "depth": 3, "width": 128, "inputs": "raw",
+    "error_tolerance": 1e-4, "tolerance_scale": "published", "floor": "published",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +36,7 @@ class Entry:
     """How a name becomes a policy.
 
     Args:
-        module: where its class is, below `surepick.policies`.
-        policy: the class.
+        path: module and class, below `surepick.policies`.
         parts: (arms, options) -> the embedding, the features or the network; it takes its options out of `options`.
         summary: one line for people who choose.
         paper: the options that give the literal choices of its source.
@@ -62,30 +44,30 @@ class Entry:
         usual: defaults that differ from those of the records.
         set: fields that the name decides, which are no options.
         unsaid: options that came later, with the value that a spec without them means.
-        listed: its own options where the class cannot be loaded without torch; None: read from the records.
+        listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
     """
 
-    module: str
-    policy: str
-    parts: Callable[[Arms, dict[str, Any]], Parts]
+    path: str
+    parts: MakeParts
     summary: str
     paper: Mapping[str, Any] = field(default_factory=dict)
     rule: type[Any] | None = None
     usual: Mapping[str, Any] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
     unsaid: Mapping[str, Any] = field(default_factory=dict)
-    listed: tuple[str, ...] | None = None
+    listed: str = ""
 
     def record(self) -> type[Any]:
         """The class; torch is loaded only for those that need it."""
-        found: type[Any] = getattr(import_module(f"surepick.policies.{self.module}"), self.policy)
+        module, _, name = self.path.rpartition(".")
+        found: type[Any] = getattr(import_module(f"surepick.policies.{module}"), name)
         return found
 
     def own_options(self) -> tuple[str, ...]:
         """What a user may set of the policy and its rule."""
-        return self._fields() if self.listed is None else self.listed
+        return tuple(self.listed.split()) or self.record_fields()
 
-    def _fields(self) -> tuple[str, ...]:
+    def record_fields(self) -> tuple[str, ...]:
         """The fields of the policy and its rule, but for what they are made of."""
         ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
         records = [self.record(), *([self.rule] if self.rule else [])]
@@ -96,174 +78,120 @@ class Entry:
         return ("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()))
 
 
+def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
+    """Algorithms 1 and 3 with some embedding."""
+    return Entry("elimination.arm_elimination.ArmElimination", parts, summary, paper=LITERAL_ROUNDS, rule=rule)
+
+
+def _certified(parts: MakeParts, summary: str) -> Entry:
+    return Entry("certified.elimination.CertifiedElimination", parts, summary)
+
+
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
-        "linear-embedding": Entry(
-            "elimination.arm_elimination",
-            "ArmElimination",
-            linear_parts,
+        "linear-embedding": _rounds(
+            parts_of.linear,
+            AdaptiveDimension,
             "Algorithm 1 with the linear embedding: rewards nearly linear in few directions of the features",
-            paper=LITERAL_ROUNDS,
-            rule=AdaptiveDimension,
         ),
-        "fixed-linear": Entry(
-            "elimination.arm_elimination",
-            "ArmElimination",
-            linear_parts,
-            "Algorithm 3 with the linear embedding: one dimension for all rounds",
-            paper=LITERAL_ROUNDS,
-            rule=FixedDimension,
+        "fixed-linear": _rounds(
+            parts_of.linear, FixedDimension, "Algorithm 3 with the linear embedding: one dimension for all rounds"
         ),
-        "kernel-embedding": Entry(
-            "elimination.arm_elimination",
-            "ArmElimination",
-            kernel_parts,
+        "kernel-embedding": _rounds(
+            parts_of.kernel,
+            AdaptiveDimension,
             "Algorithm 1 with a kernel: rewards smooth in the features, of bounded norm in the kernel's space",
-            paper=LITERAL_ROUNDS,
-            rule=AdaptiveDimension,
         ),
-        "fixed-kernel": Entry(
-            "elimination.arm_elimination",
-            "ArmElimination",
-            kernel_parts,
-            "Algorithm 3 with a kernel: one dimension for all rounds",
-            paper=LITERAL_ROUNDS,
-            rule=FixedDimension,
+        "fixed-kernel": _rounds(
+            parts_of.kernel, FixedDimension, "Algorithm 3 with a kernel: one dimension for all rounds"
         ),
         "rage": Entry(
-            "elimination.arm_elimination",
-            "ArmElimination",
-            exact_parts,
+            "elimination.arm_elimination.ArmElimination",
+            parts_of.exact,
             "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
-            paper=MappingProxyType({"floor": "published", "stopping": "rounds"}),
+            paper={"floor": "published", "stopping": "rounds"},
             rule=WholeSpace,
-            usual=MappingProxyType({"schedule": "paper", "union": "rage", "looks": 1}),
-            set=MappingProxyType({"reserve": 0.0}),
+            usual={"schedule": "paper", "union": "rage", "looks": 1},
+            set={"reserve": 0.0},
         ),
         "unknown-misspecification": Entry(
-            "elimination.unknown_misspecification",
-            "UnknownMisspecificationElimination",
-            unbounded_parts,
+            "elimination.unknown_misspecification.UnknownMisspecificationElimination",
+            parts_of.unbounded,
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
-            paper=MappingProxyType({"schedule": "paper", "union": "all", "floor": "published"}),
+            paper={"schedule": "paper", "union": "all", "floor": "published"},
         ),
-        "certified-linear": Entry(
-            "certified.elimination",
-            "CertifiedElimination",
-            linear_parts,
+        "certified-linear": _certified(
+            parts_of.linear,
             "fewest measurements for a certificate, with the linear embedding: the default where features are used",
         ),
-        "certified-kernel": Entry(
-            "certified.elimination",
-            "CertifiedElimination",
-            kernel_parts,
-            "fewest measurements for a certificate, with a kernel: rewards smooth in the features",
+        "certified-kernel": _certified(
+            parts_of.kernel, "fewest measurements for a certificate, with a kernel: rewards smooth in the features"
         ),
-        "certified-independent": Entry(
-            "certified.elimination",
-            "CertifiedElimination",
-            independent_parts,
+        "certified-independent": _certified(
+            parts_of.independent,
             "fewest measurements for a certificate without features: the default where none are used",
         ),
         "neural-embedding": Entry(
-            "neural.neural_elimination",
-            "NeuralElimination",
-            network_parts,
+            "neural.neural_elimination.NeuralElimination",
+            parts_of.network,
             "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
-            listed=(
-                "constants",
-                "error_tolerance",
-                "tolerance_scale",
-                "trainer",
-                "regularization",
-                "slack",
-                "floor",
-                "misspecification",
-                "tolerance",
-            ),
-            paper=MappingProxyType(
-                {
-                    "constants": "paper",
-                    "architecture": "published",
-                    "depth": 3,
-                    "width": 128,
-                    "inputs": "raw",
-                    "error_tolerance": 1e-4,
-                    "tolerance_scale": "published",
-                    "floor": "published",
-                }
-            ),
+            paper=PUBLISHED_NETWORK,
+            listed="constants error_tolerance tolerance_scale trainer regularization slack floor misspecification "
+            "tolerance",
         ),
         "means-neural-rule": Entry(
-            "neural.means_control",
-            "MeansNeuralRule",
-            nothing_parts,
+            "neural.means_control.MeansNeuralRule",
+            parts_of.nothing,
             "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
-            paper=MappingProxyType({"constants": "paper"}),
+            paper={"constants": "paper"},
         ),
         "certified-neural": Entry(
-            "certified.neural",
-            "CertifiedNeural",
-            network_parts,
+            "certified.neural.CertifiedNeural",
+            parts_of.network,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
-            usual=MappingProxyType({"depth": 2, "width": 512, "architecture": "standard"}),
-            listed=(
-                "misspecification",
-                "dim",
-                "vectors",
-                "regularization",
-                "tolerance",
-                "reserve",
-                "largest_batch",
-            ),
+            usual={"depth": 2, "width": 512, "architecture": "standard"},
+            listed="misspecification dim vectors regularization tolerance reserve largest_batch",
         ),
         "action-elimination": Entry(
-            "baselines.action_elimination",
-            "ActionElimination",
-            nothing_parts,
+            "baselines.action_elimination.ActionElimination",
+            parts_of.nothing,
             "action elimination: features are ignored, one interval per arm",
-            paper=MappingProxyType({"growth": 0.02}),
-            unsaid=MappingProxyType({"boundary": "union"}),
+            paper={"growth": 0.02},
+            unsaid={"boundary": "union"},
         ),
         "xy-static": Entry(
-            "baselines.xy_static",
-            "XYStatic",
-            features_parts,
+            "baselines.xy_static.XYStatic",
+            parts_of.features,
             "XY-static (Soare et al. 2014): rewards exactly linear in the features, one fixed design",
-            paper=MappingProxyType({"constants": "paper"}),
+            paper={"constants": "paper"},
         ),
         "xy-adaptive": Entry(
-            "baselines.xy_adaptive",
-            "XYAdaptive",
-            features_parts,
+            "baselines.xy_adaptive.XYAdaptive",
+            parts_of.features,
             "XY-adaptive (Soare et al. 2014): rewards exactly linear in the features, phases that drop arms",
-            paper=MappingProxyType({"constants": "paper", "shrinkage": 0.1, "stopping": "phases"}),
+            paper={"constants": "paper", "shrinkage": 0.1, "stopping": "phases"},
         ),
         "lingape": Entry(
-            "baselines.lingape",
-            "LinGapE",
-            features_parts,
+            "baselines.lingape.LinGapE",
+            parts_of.features,
             "LinGapE (Xu et al. 2018): rewards exactly linear, of bounded norm; the leader against its closest rival",
-            paper=MappingProxyType({"selection": "greedy", "radius": "dimension"}),
+            paper={"selection": "greedy", "radius": "dimension"},
         ),
         "lingame": Entry(
-            "baselines.lingame",
-            "LinGame",
-            features_parts,
+            "baselines.lingame.LinGame",
+            parts_of.features,
             "LinGame (Degenne et al. 2020): rewards exactly linear, of bounded norm; weights from a game",
-            paper=MappingProxyType({"play": "learner", "threshold": "stylised"}),
+            paper={"play": "learner", "threshold": "stylised"},
         ),
         "lucb": Entry(
-            "baselines.lucb",
-            "LUCB",
-            nothing_parts,
+            "baselines.lucb.LUCB",
+            parts_of.nothing,
             "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
-            paper=MappingProxyType({"growth": 0.0}),
+            paper={"growth": 0.0},
         ),
         "sequential-halving": Entry(
-            "baselines.sequential_halving",
-            "SequentialHalving",
-            nothing_parts,
+            "baselines.sequential_halving.SequentialHalving",
+            parts_of.nothing,
             "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
         ),
     }
@@ -282,14 +210,14 @@ def policy_options(name: str) -> tuple[str, ...]:
 
 def needs_torch(name: str) -> bool:
     """Whether the policy trains a network."""
-    return _entry(name).parts is network_parts
+    return _entry(name).parts is parts_of.network
 
 
 def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
     entry = _entry(name)
     rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
-    return rule and type(policy).__name__ == entry.policy
+    return rule and type(policy).__name__ == entry.path.rpartition(".")[2]
 
 
 def policy_summary(name: str) -> str:
@@ -361,7 +289,7 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
     options: dict[str, Any] = {"gap_bound": problem.gap_bound}
     for one in (policy, *([policy.rule] if entry.rule else [])):
         options |= {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
-    if entry.parts in (linear_parts, kernel_parts):
+    if entry.parts in (parts_of.linear, parts_of.kernel):
         embedded = parts["embedding"].traits.spec
         if embedded is None:
             return None

@@ -146,7 +146,7 @@ def test_a_judgement_is_the_largest_upper_bound(seed):
     ]
     assert found.leader == leader
     assert found.gap == pytest.approx(max(0.0, *(ahead[arm] for arm in range(7) if arm != leader)), rel=1e-6)
-    assert set(found.open_arms) == {leader, *(arm for arm in range(7) if ahead[arm] > 0.2)}
+    assert set(found.active) == {leader, *(arm for arm in range(7) if ahead[arm] > 0.2)}
 
 
 @pytest.mark.parametrize("constants", ["paper", "sub-gaussian"])

@@ -500,7 +500,7 @@ def test_a_declaration_that_the_batches_contradict_rings_an_alarm():
     world = sp.environments.Environment(arms=world.arms, means=noisy, noise=sp.SubGaussian(0.01))
     policy = policy_of(world, misspecification=0.0)
     state, learnt = policy.init(), told_some(world)
-    state = policy.tell(state, Plan(round=1, counts=learnt.counts, dim=60, value=0.0), learnt).state
+    state = policy.tell(state, Plan(round=1, counts=learnt.counts, dim=60, design_value=0.0), learnt).state
     plan = Plan(round=2, counts=np.full(60, 50), dim=5, predicted_pulls=0.0, candidate=state.leader)
     after = policy.tell(state, plan, world.pull(plan.counts, np.random.default_rng(1))).state
     assert after.alarms

@@ -9,19 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
-from surepick.core.comparisons import Intervals, against
+from surepick.core.comparisons import Deciding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.core.step import RoundRecord, Step
-from surepick.core.validation import as_number, check_choice, positive_number
-from surepick.errors import InvalidInput
+from surepick.core.step import Step
 from surepick.estimators import anytime_radius, mixture_radius
-from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
-from surepick.text import quoted
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, compared_with, trace_row
+from surepick.policies.options import check_options, one_of, option
 
 BOUNDARIES = ("union", "mixture")
-MOST_GROWTH = 1000.0
-GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
 
 
 @record
@@ -46,6 +43,35 @@ class MeansState:
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total
+
+
+@record
+class Judgement:
+    """What one look says.
+
+    Args:
+        leader: the arm that would be recommended.
+        gap: the leader is at most this much worse than the best arm, in reward units; infinite if nothing can be said.
+        active: the leader and the rivals that stay in question, ascending.
+        finished: "certified" or "single" if that ends it, else "".
+        deciding: gives the intervals that decided.
+    """
+
+    leader: int
+    gap: float
+    active: IntArray
+    finished: str
+    deciding: Deciding | None = field(default=None, compare=False)
+
+    @property
+    def certified_gap(self) -> float | None:
+        """The gap; None if nothing can be said."""
+        return self.gap if math.isfinite(self.gap) else None
 
 
 @record
@@ -79,14 +105,12 @@ class ActionElimination:
     traits: ClassVar[Traits] = Traits(eliminates=True)
 
     problem: Problem
-    growth: float = 0.02
-    boundary: str = "union"
+    growth: float = option(0.02, options.growth)
+    boundary: str = option("union", one_of(*BOUNDARIES))
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        positive_number("growth", self.growth, GROWTH)
-        check_growth(self.growth)
-        check_choice("boundary", self.boundary, BOUNDARIES)
+        check_options(self)
 
     def init(self) -> MeansState:
         return initial_means(self.problem)
@@ -97,24 +121,17 @@ class ActionElimination:
         return Plan(round=state.round, counts=counts)
 
     def tell(self, state: MeansState, plan: Plan, seen: Observations) -> Step[MeansState]:
-        pooled = state.seen.plus(seen)
+        pooled, active = state.seen.plus(seen), state.active
         radius = self._radius(pooled.counts)
         upper, lower = pooled.means + radius, pooled.means - radius
-        active = state.active
         leader = int(active[np.argmax(np.where(pooled.counts[active] > 0, pooled.means[active], -np.inf))])
         survivors = active[(upper[active] >= lower[leader]) | (active == leader)]
-        others = survivors[survivors != leader]
+        others, rivals = survivors[survivors != leader], active[active != leader]
         gap = max(0.0, float(np.max(upper[others] - lower[leader]))) if len(others) else 0.0
         finished = "single" if len(others) == 0 else "certified" if gap <= self.problem.epsilon else ""
-        after = MeansState(state.round + 1, survivors, pooled, leader, gap if math.isfinite(gap) else None, finished)
-
-        def deciding(_: Intervals | None) -> Intervals:
-            rivals = active[active != leader]
-            leads, widths = pooled.means[leader] - pooled.means[rivals], radius[leader] + radius[rivals]
-            allowed = np.where(np.isin(rivals, survivors), self.problem.epsilon, 0.0)
-            return against(leader, rivals, leads=leads, widths=widths, allowed=allowed)
-
-        return Step(after, means_row(plan, seen, after), deciding)
+        allowed = np.where(np.isin(rivals, survivors), self.problem.epsilon, 0.0)
+        deciding = compared_with(leader, rivals, pooled.means, radius[leader] + radius, allowed)
+        return judged(state, plan, seen, Judgement(leader, gap, survivors, finished, deciding))
 
     def claim(self, state: MeansState) -> Claim:
         spent = self.problem.delta * (math.pi**2 / 12.0 if self.boundary == "union" else 1.0)
@@ -127,31 +144,14 @@ class ActionElimination:
         return mixture_radius(counts, sigma, delta=delta, num_arms=num_arms, accuracy=0.5 * self.problem.epsilon)
 
 
-def check_growth(growth: object) -> None:
-    """Refuse batches that grow beyond what anybody could measure.
-
-    Raises:
-        InvalidInput: growth is not a number, or above 1000.
-    """
-    if as_number("growth", growth) > MOST_GROWTH:
-        raise InvalidInput(
-            f"growth is {quoted(growth)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
-        )
-
-
 def initial_means(problem: Problem) -> MeansState:
     """All arms active; finished at once where the answer needs no pull."""
     finished, gap = problem.answer_without_pulls()
     return MeansState(1, np.arange(problem.num_arms), Observations.nothing(problem.num_arms), 0, gap, finished)
 
 
-def means_row(plan: Plan, seen: Observations, after: MeansState) -> RoundRecord:
-    """The row of the trace: what the plan said, and what came of it."""
-    return trace_row(
-        plan,
-        pulls=seen.total,
-        total_pulls=after.seen.total,
-        active=after.active,
-        leader=after.leader,
-        certified_gap=after.gap,
-    )
+def judged(state: MeansState, plan: Plan, seen: Observations, found: Judgement) -> Step[MeansState]:
+    """The step from a state to what a look at the results of a plan says."""
+    pooled, gap = state.seen.plus(seen), found.certified_gap
+    after = MeansState(state.round + 1, found.active, pooled, found.leader, gap, found.finished)
+    return Step(after, trace_row(plan, after, pulls=seen.total, gap=gap), found.deciding)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from typing import Protocol
 
 import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.comparisons import Deciding, Intervals, against
 from surepick.core.validation import positive_number
 from surepick.errors import InvalidInput
 from surepick.estimators import LeastSquaresEstimate
 from surepick.linalg.factorisations import thin_svd
-from surepick.policies.base import Problem, Traits, check_arms
-from surepick.policies.baselines.action_elimination import GROWTH, check_growth
+from surepick.policies.base import Problem, Traits, check_arms, compared_with
+from surepick.policies.baselines.action_elimination import Judgement
+from surepick.policies.options import check_options, positive
 
+INFORMATION = positive("what is added to the information of every direction.")
 HEURISTIC_HIDDEN = 0.1  # of epsilon: what rounding of the features may add to the width of a difference
 
 
@@ -35,39 +36,52 @@ class Span:
     lost: float
 
 
-@record
-class Judgement:
-    """What one look says.
+class Linear(Protocol):
+    """What all linear baselines are made of."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def features(self) -> FloatArray: ...
+    @property
+    def traits(self) -> Traits: ...
+
+
+def check_linear(
+    policy: Linear, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
+) -> None:
+    """Check the options of a linear baseline; its features become a read-only array, its traits are formed once.
 
     Args:
-        leader: the arm of highest score.
-        gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
-        open_arms: the leader and the rivals that may still be better than it by more than epsilon, ascending.
-        certified: no rival may.
-        deciding: gives the intervals that decided.
-    """
-
-    leader: int
-    gap: float | None
-    open_arms: IntArray
-    certified: bool
-    deciding: Deciding | None = field(default=None, compare=False)
-
-
-def checked_linear(problem: Problem, features: FloatArray, growth: float) -> FloatArray:
-    """The features of a linear baselines, as a read-only array, once they and its growth are in order.
+        norm_bound: what its answer assumes of the coefficients, if anything.
+        eliminates, checks: of the traits.
 
     Raises:
-        InvalidInput: no feature column, vectors of more or fewer arms than the problem's, or growth without meaning.
+        InvalidInput: no feature column, vectors of more or fewer arms than the problem's, or an option without meaning.
     """
-    checked = np.asarray(Arms(features).features, dtype=np.float64)
-    checked.flags.writeable = False
-    positive_number("growth", growth, GROWTH)
-    check_growth(growth)
-    if checked.shape[1] == 0:
+    features = np.asarray(Arms(policy.features).features, dtype=np.float64)
+    features.flags.writeable = False
+    object.__setattr__(policy, "features", features)
+    check_options(policy)
+    num_columns = features.shape[1]
+    if num_columns == 0:
         raise InvalidInput("a linear policy needs features; for arms without any, use certified-independent.")
-    check_arms(problem, len(checked))
-    return checked
+    check_arms(policy.problem, len(features))
+    norm = "" if norm_bound is None else f", with coefficients of Euclidean norm at most {norm_bound:g}"
+    distinct = len(np.unique(features, axis=0))
+    doubt = (
+        f"{distinct} distinct arms in {num_columns} feature columns: that the mean reward is exactly linear in the "
+        "features is an assumption about the world. If it is doubtful, use certified-independent."
+    )
+    traits = Traits(
+        eliminates=eliminates,
+        uses_features=True,
+        assumptions=(f"The mean reward is exactly a linear function of the {num_columns} features{norm}.",),
+        checks=checks,
+        caveats=(doubt,) if distinct > num_columns else (),
+        features=features,
+    )
+    object.__setattr__(policy, "traits", traits)
 
 
 def check_norm_bound(name: str, norm_bound: float | None) -> float:
@@ -174,35 +188,6 @@ def judge(
     ahead = fitted.scores - fitted.scores[leader] + width
     ahead[leader] = -np.inf
     gap = max(0.0, float(np.max(ahead)))
-    open_arms = np.flatnonzero((ahead > epsilon) | (everybody == leader))
-
-    def deciding(_: Intervals | None) -> Intervals:
-        rivals, leads = everybody[everybody != leader], fitted.scores[leader] - fitted.scores
-        return against(leader, rivals, leads=leads[rivals], widths=width[rivals], allowed=epsilon)
-
-    return Judgement(leader, gap if math.isfinite(gap) else None, open_arms, gap <= epsilon, deciding)
-
-
-def linear_assumption(features: FloatArray, norm_bound: float | None = None) -> tuple[str, ...]:
-    """The sentence about the means that the answer rests on."""
-    norm = "" if norm_bound is None else f", with coefficients of Euclidean norm at most {norm_bound:g}"
-    return (f"The mean reward is exactly a linear function of the {features.shape[1]} features{norm}.",)
-
-
-def linear_traits(
-    features: FloatArray, norm_bound: float | None = None, *, eliminates: bool = False, checks: tuple[str, ...] = ()
-) -> Traits:
-    """What a linear baselines says of itself, with what to doubt where there are more distinct arms than features."""
-    distinct = len(np.unique(features, axis=0))
-    doubt = (
-        f"{distinct} distinct arms in {features.shape[1]} feature columns: that the mean reward is exactly linear in "
-        "the features is an assumption about the world. If it is doubtful, use certified-independent."
-    )
-    return Traits(
-        eliminates=eliminates,
-        uses_features=True,
-        assumptions=linear_assumption(features, norm_bound),
-        checks=checks,
-        caveats=(doubt,) if distinct > features.shape[1] else (),
-        features=features,
-    )
+    active = np.flatnonzero((ahead > epsilon) | (everybody == leader))
+    deciding = compared_with(leader, everybody[everybody != leader], fitted.scores, width, epsilon)
+    return Judgement(leader, gap, active, "certified" if gap <= epsilon else "", deciding)

@@ -11,22 +11,13 @@ from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import check_choice, positive_number
 from surepick.designs import solve_star_design
 from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
+from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.baselines import linear
 from surepick.policies.baselines.adahedge import Learner, hedged, nearest_contradiction, taught, tracked
-from surepick.policies.baselines.linear import (
-    check_norm_bound,
-    check_span,
-    checked_linear,
-    in_span,
-    judge,
-    linear_assumption,
-    linear_traits,
-    next_batch,
-    pieces,
-)
+from surepick.policies.options import one_of, option
 
 PLAYS = ("solved", "learner")
 THRESHOLDS = ("proved", "stylised")
@@ -43,13 +34,8 @@ class GameState:
     """Where the game stands.
 
     Args:
-        round: the next batch, from 1.
-        active: the leader and the rivals that are open.
-        seen: everything told so far.
+        round, active, seen, leader, gap, finished: as in `MeansState`.
         learner: the player of weights, before the next batch.
-        leader: the arm of highest score.
-        gap: the leader is at most this much worse than the best arm; None if nothing can be said.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
     """
 
     round: int
@@ -62,6 +48,11 @@ class GameState:
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total
 
 
 @record
@@ -82,15 +73,12 @@ class LinGame:
     answer after any batch is epsilon-best with probability at least 1 - delta.
 
     Args:
-        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
-            at most epsilon.
-        features: X, shape (K, D). The rewards are taken to be exactly linear in them.
+        problem, features, growth: as in `XYStatic`.
         norm_bound: C >= ||theta||; needed by the proved threshold, not used by the other.
         regularization: eta > 0, in squared feature units.
         play: "solved": w is the saddle point of the game at theta-hat, to 5 %, which the learner would approach;
             "learner": w is AdaHedge's, as published.
         threshold: "proved", or "stylised", for which the verdict is heuristic.
-        growth: a batch has ceil(growth * t) pulls after t; at most 1000.
 
     Raises:
         InvalidInput: a setting has no meaning, norm_bound is missing, or feature columns differ so much in scale that
@@ -109,28 +97,18 @@ class LinGame:
     problem: Problem
     features: FloatArray
     norm_bound: float | None = None
-    regularization: float = 1.0
-    play: str = "solved"
-    threshold: str = "proved"
-    growth: float = 0.1
+    regularization: float = option(1.0, linear.INFORMATION)
+    play: str = option("solved", one_of(*PLAYS))
+    threshold: str = option("proved", one_of(*THRESHOLDS))
+    growth: float = option(0.1, options.growth)
+    traits: Traits = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
-        check_choice("play", self.play, PLAYS)
-        check_choice("threshold", self.threshold, THRESHOLDS)
+        linear.check_linear(self, self.norm_bound if self.threshold == "proved" else None)
         if self.threshold == "proved" or self.norm_bound is not None:
-            norm_bound = check_norm_bound("lingame", self.norm_bound)
-            check_span(self.features, norm_bound=norm_bound, epsilon=self.problem.epsilon)
-        positive_number("regularization", self.regularization, "what is added to the information of every direction.")
-
-    @property
-    def traits(self) -> Traits:
-        return linear_traits(self.features, self._assumed_norm)
-
-    @property
-    def _assumed_norm(self) -> float | None:
-        return self.norm_bound if self.threshold == "proved" else None
+            norm_bound = linear.check_norm_bound("lingame", self.norm_bound)
+            linear.check_span(self.features, norm_bound=norm_bound, epsilon=self.problem.epsilon)
 
     def init(self) -> GameState:
         finished, gap = self.problem.answer_without_pulls()
@@ -139,8 +117,8 @@ class LinGame:
         return GameState(1, np.arange(num_arms), Observations.nothing(num_arms), learner, 0, gap, finished)
 
     def ask(self, state: GameState) -> Plan:
-        rows = in_span(self.features).rows
-        total = next_batch(state.seen.total, self.growth)
+        rows = linear.in_span(self.features).rows
+        total = linear.next_batch(state.seen.total, self.growth)
         if self.play == "solved":
             target = (state.seen.total + total) * self._saddle_point(rows, state)
         else:
@@ -149,10 +127,10 @@ class LinGame:
         return Plan(round=state.round, counts=counts, dim=rows.shape[1])
 
     def tell(self, state: GameState, plan: Plan, seen: Observations) -> Step[GameState]:
-        span = in_span(self.features)
+        span = linear.in_span(self.features)
         pooled = state.seen.plus(seen)
         estimate = regularised_least_squares(span.rows, pooled, regularization=self.regularization)
-        found = judge(
+        found = linear.judge(
             estimate.fitted,
             multiplier=self._multiplier(pooled.total, estimate),
             epsilon=self.problem.epsilon,
@@ -160,27 +138,19 @@ class LinGame:
         )
         after = GameState(
             round=state.round + 1,
-            active=found.open_arms,
+            active=found.active,
             seen=pooled,
             learner=state.learner if self.play == "solved" else self._played(span.rows, state, plan.total),
             leader=found.leader,
-            gap=found.gap,
-            finished="certified" if found.certified else "",
+            gap=found.certified_gap,
+            finished=found.finished,
         )
-        row = trace_row(
-            plan,
-            pulls=seen.total,
-            total_pulls=pooled.total,
-            active=found.open_arms,
-            leader=found.leader,
-            certified_gap=found.gap,
-        )
-        return Step(after, row, found.deciding)
+        return Step(after, trace_row(plan, after, pulls=seen.total, gap=after.gap), found.deciding)
 
     def claim(self, state: GameState) -> Claim:
-        pulls, assumptions = state.seen.total, linear_assumption(self.features, self._assumed_norm)
-        unproved = STYLISED if self.threshold == "stylised" and pulls > 0 else ""
-        return Claim(state.leader, state.finished, pulls, state.gap, self.problem.delta, assumptions, unproved)
+        spent, assumptions = self.problem.delta, self.traits.assumptions
+        unproved = STYLISED if self.threshold == "stylised" and state.pulls > 0 else ""
+        return Claim(state.leader, state.finished, state.pulls, state.gap, spent, assumptions, unproved)
 
     def _multiplier(self, total: int, estimate: RegularisedEstimate) -> float:
         """sqrt(2 beta(t)) after `total` pulls."""
@@ -192,7 +162,7 @@ class LinGame:
             estimate.log_growth,
             log_inverse_delta=-math.log(self.problem.delta),
             regularization=self.regularization,
-            norm_bound=check_norm_bound("lingame", self.norm_bound),
+            norm_bound=linear.check_norm_bound("lingame", self.norm_bound),
         )
 
     def _saddle_point(self, rows: FloatArray, state: GameState) -> FloatArray:
@@ -210,7 +180,7 @@ class LinGame:
         most = math.log(max(pulls_before, 1))
         bonus = sigma * np.sqrt(2.0 * most * np.sum(estimate.fitted.coordinates**2, axis=1))
         learner = state.learner
-        for pulls in pieces(total, MOST_TURNS).tolist():
+        for pulls in linear.pieces(total, MOST_TURNS).tolist():
             weights = hedged(learner)
             answer = nearest_contradiction(rows, estimate.fitted.scores, weights, epsilon=self.problem.epsilon)
             gains = np.minimum((np.abs(answer) + bonus) ** 2 / (2.0 * sigma**2), most)

@@ -11,23 +11,13 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import check_choice, positive_number
 from surepick.designs import solve_star_design
 from surepick.estimators import RegularisedEstimate, regularised_least_squares, self_normalised_radius
+from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits
-from surepick.policies.baselines.action_elimination import MeansState, initial_means, means_row
-from surepick.policies.baselines.linear import (
-    check_norm_bound,
-    check_span,
-    checked_linear,
-    in_span,
-    judge,
-    linear_assumption,
-    linear_traits,
-    next_batch,
-    pieces,
-    pulled_more,
-)
+from surepick.policies.baselines import linear
+from surepick.policies.baselines.action_elimination import MeansState, initial_means, judged
+from surepick.policies.options import one_of, option
 
 SELECTIONS = ("greedy", "ratio")
 RADII = ("determinant", "dimension")
@@ -48,15 +38,12 @@ class LinGapE:
     probability at least 1 - delta; that needs one event, not the K^2 that the constants pay for.
 
     Args:
-        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
-            at most epsilon.
-        features: X, shape (K, D). The rewards are taken to be exactly linear in them.
+        problem, features, growth: as in `XYStatic`.
         norm_bound: C >= ||theta||, needed: reward units per feature unit.
         regularization: eta > 0, in squared feature units.
         selection: "greedy": the pull that leaves the smallest ||i - j||; "ratio": the arm that lacks most of the best
             proportions for i - j, to which the paper's sample complexity refers.
         radius: which C_t; "dimension" is what the paper's experiments used, and never smaller than the other.
-        growth: a batch has ceil(growth * t) pulls after t; at most 1000.
 
     Raises:
         InvalidInput: a setting has no meaning, norm_bound is missing, or feature columns differ so much in scale that
@@ -73,23 +60,17 @@ class LinGapE:
     problem: Problem
     features: FloatArray
     norm_bound: float | None = None
-    regularization: float = 1.0
-    selection: str = "greedy"
-    radius: str = "determinant"
-    growth: float = 0.1
+    regularization: float = option(1.0, linear.INFORMATION)
+    selection: str = option("greedy", one_of(*SELECTIONS))
+    radius: str = option("determinant", one_of(*RADII))
+    growth: float = option(0.1, options.growth)
+    traits: Traits = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
-        norm_bound = check_norm_bound("lingape", self.norm_bound)
-        check_span(self.features, norm_bound=norm_bound, epsilon=self.problem.epsilon)
-        positive_number("regularization", self.regularization, "what is added to the information of every direction.")
-        check_choice("selection", self.selection, SELECTIONS)
-        check_choice("radius", self.radius, RADII)
-
-    @property
-    def traits(self) -> Traits:
-        return linear_traits(self.features, self.norm_bound)
+        linear.check_linear(self, self.norm_bound)
+        norm_bound = linear.check_norm_bound("lingape", self.norm_bound)
+        linear.check_span(self.features, norm_bound=norm_bound, epsilon=self.problem.epsilon)
 
     def init(self) -> MeansState:
         return initial_means(self.problem)
@@ -97,31 +78,29 @@ class LinGapE:
     def ask(self, state: MeansState) -> Plan:
         if state.seen.total == 0:
             return Plan(round=state.round, counts=np.ones(self.problem.num_arms, np.int64))  # Alg. 1, line 2
-        rows = in_span(self.features).rows
+        rows = linear.in_span(self.features).rows
         estimate = regularised_least_squares(rows, state.seen, regularization=self.regularization)
         return Plan(round=state.round, counts=self._chosen(rows, estimate, state.seen), dim=rows.shape[1])
 
     def tell(self, state: MeansState, plan: Plan, seen: Observations) -> Step[MeansState]:
         pooled = state.seen.plus(seen)
-        span = in_span(self.features)
+        span = linear.in_span(self.features)
         estimate = regularised_least_squares(span.rows, pooled, regularization=self.regularization)
-        found = judge(
+        found = linear.judge(
             estimate.fitted,
             multiplier=self._multiplier(span.rows, pooled.total, estimate.log_growth),
             epsilon=self.problem.epsilon,
-            misspecification=check_norm_bound("lingape", self.norm_bound) * span.lost,
+            misspecification=linear.check_norm_bound("lingape", self.norm_bound) * span.lost,
         )
-        finished = "certified" if found.certified else ""
-        after = MeansState(state.round + 1, found.open_arms, pooled, found.leader, found.gap, finished)
-        return Step(after, means_row(plan, seen, after), found.deciding)
+        return judged(state, plan, seen, found)
 
     def claim(self, state: MeansState) -> Claim:
-        assumptions = linear_assumption(self.features, self.norm_bound)
-        return Claim(state.leader, state.finished, state.seen.total, state.gap, self.problem.delta, assumptions)
+        spent, assumptions = self.problem.delta, self.traits.assumptions
+        return Claim(state.leader, state.finished, state.pulls, state.gap, spent, assumptions)
 
     def _multiplier(self, rows: FloatArray, total: int, log_growth: float) -> float:
         """C_t after `total` pulls."""
-        sigma, eta, norm = self.problem.sigma, self.regularization, check_norm_bound("lingape", self.norm_bound)
+        sigma, eta, norm = self.problem.sigma, self.regularization, linear.check_norm_bound("lingape", self.norm_bound)
         log_pairs = 2.0 * math.log(self.problem.num_arms) - math.log(self.problem.delta)  # log(K^2 / delta)
         if self.radius == "dimension":
             longest = float(np.max(np.sum(rows**2, axis=1)))
@@ -136,7 +115,7 @@ class LinGapE:
         coordinates, scores, log_growth = estimate.fitted.coordinates, estimate.fitted.scores, estimate.log_growth
         leader, counts = int(np.argmax(scores)), np.zeros(self.problem.num_arms, np.int64)
         shares: dict[int, FloatArray] = {}
-        for pulls in pieces(next_batch(seen.total, self.growth), MOST_PIECES).tolist():
+        for pulls in linear.pieces(linear.next_batch(seen.total, self.growth), MOST_PIECES).tolist():
             away = coordinates - coordinates[leader]
             multiplier = self._multiplier(rows, seen.total + int(counts.sum()), log_growth)
             upper = scores - scores[leader] + multiplier * np.sqrt(np.einsum("ij,ij->i", away, away))
@@ -150,7 +129,7 @@ class LinGapE:
             else:
                 arm = int(np.argmax((coordinates @ away[rival]) ** 2 / (1.0 + pulls * lengths)))
             log_growth += math.log1p(pulls * float(lengths[arm]))
-            coordinates = pulled_more(coordinates, arm, pulls)
+            coordinates = linear.pulled_more(coordinates, arm, pulls)
             counts[arm] += pulls
         return counts
 

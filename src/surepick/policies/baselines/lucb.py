@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.comparisons import Intervals, against
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import not_negative
-from surepick.policies.base import Claim, Problem, Spec, Traits
-from surepick.policies.baselines.action_elimination import GROWTH, MeansState, check_growth, initial_means, means_row
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, compared_with
+from surepick.policies.baselines.action_elimination import Judgement, MeansState, initial_means, judged
+from surepick.policies.options import check_options, option
 
 K1 = 5.0 / 4.0
 ZETA_3 = 1.2020569031595942  # sum of 1/t^3
@@ -58,12 +58,11 @@ class LUCB:
     traits: ClassVar[Traits] = Traits()
 
     problem: Problem
-    growth: float = 0.1
+    growth: float = option(0.1, options.growth_or_none)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        not_negative("growth", self.growth, GROWTH)
-        check_growth(self.growth)
+        check_options(self)
 
     def init(self) -> MeansState:
         return initial_means(self.problem)
@@ -80,23 +79,16 @@ class LUCB:
 
     def tell(self, state: MeansState, plan: Plan, seen: Observations) -> Step[MeansState]:
         pooled = state.seen.plus(seen)
-        measured = pooled.counts > 0
+        measured, everybody = pooled.counts > 0, np.arange(self.problem.num_arms)
         leader = int(np.argmax(np.where(measured, pooled.means, -np.inf))) if measured.any() else state.leader
         radius = self._radius(pooled.counts)
         ahead = pooled.means + radius - (pooled.means[leader] - radius[leader])  # how much better each could be
         ahead[leader] = -np.inf
-        gap = max(0.0, float(np.max(ahead)))
-        active = np.flatnonzero((ahead >= self.problem.epsilon) | (np.arange(self.problem.num_arms) == leader))
-        certified_gap = gap if math.isfinite(gap) else None
-        finished = "certified" if gap < self.problem.epsilon else ""
-        after = MeansState(state.round + 1, active, pooled, leader, certified_gap, finished)
-
-        def deciding(_: Intervals | None) -> Intervals:
-            rivals = np.flatnonzero(np.arange(self.problem.num_arms) != leader)
-            leads, widths = pooled.means[leader] - pooled.means[rivals], radius[leader] + radius[rivals]
-            return against(leader, rivals, leads=leads, widths=widths, allowed=self.problem.epsilon)
-
-        return Step(after, means_row(plan, seen, after), deciding)
+        gap, epsilon = max(0.0, float(np.max(ahead))), self.problem.epsilon
+        active = np.flatnonzero((ahead >= epsilon) | (everybody == leader))
+        rivals = everybody[everybody != leader]
+        deciding = compared_with(leader, rivals, pooled.means, radius[leader] + radius, epsilon)
+        return judged(state, plan, seen, Judgement(leader, gap, active, "certified" if gap < epsilon else "", deciding))
 
     def claim(self, state: MeansState) -> Claim:
         return Claim(state.leader, state.finished, state.seen.total, state.gap, self.problem.delta * ZETA_3 / K1)

@@ -26,8 +26,7 @@ class HalvingState:
         active: indices of the arms that are still pulled.
         seen: everything told in the open round.
         before: pulls received in the rounds that are over.
-        leader: the arm that would be recommended now.
-        gap: the leader is at most this much worse than the best arm; None if nothing can be said.
+        leader, gap: as in `MeansState`.
         finished: why it stopped: "" while it runs, "budget", "single" or "given".
     """
 
@@ -121,15 +120,7 @@ class SequentialHalving:
             after = HalvingState(state.round + 1, left, fresh, state.before + pooled.total, leader, None, finished)
         else:
             after = HalvingState(state.round, active, pooled, state.before, leader, None, "")
-        row = trace_row(
-            plan,
-            pulls=pooled.total,
-            total_pulls=after.pulls,
-            active=after.active,
-            leader=leader,
-            certified_gap=None,
-        )
-        return Step(after, row)
+        return Step(after, trace_row(plan, after, pulls=pooled.total, gap=None))
 
     def claim(self, state: HalvingState) -> Claim:
         reason = self._what_can_be_said() if state.finished == "budget" else ""

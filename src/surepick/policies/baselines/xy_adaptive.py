@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.comparisons import Intervals
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import as_number, check_choice, check_slack, positive_number
+from surepick.core.validation import probability
 from surepick.designs import allocate, design_value, solve_design
-from surepick.errors import InvalidInput
 from surepick.estimators import least_squares
-from surepick.policies.base import Claim, Problem, Spec, Traits
-from surepick.policies.baselines.linear import checked_linear, linear_assumption, linear_traits
-from surepick.policies.baselines.xy_static import (
-    CONSTANTS,
-    PhaseState,
-    fixed_design_multiplier,
-    initial_state,
-    misfit,
-    next_part,
-    phase_row,
-)
-from surepick.policies.elimination.rule import Comparison, compare, intervals_of
-from surepick.policies.model_checks import LINEAR, why_heuristic
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, designed, trace_row
+from surepick.policies.baselines import xy_static
+from surepick.policies.baselines.linear import check_linear
+from surepick.policies.elimination.rule import Comparison, compare, intervals_after
+from surepick.policies.model_checks import LINEAR, misfit
+from surepick.policies.options import one_of, option
 from surepick.policies.round_sizes import whole_pulls
-from surepick.text import quoted
 
 STOPPINGS = ("certified", "phases")
+
+
+def share_of_width(name: str, value: object) -> float:
+    return probability(name, value, "how much of the width a phase leaves, squared.")
 
 
 @record
@@ -50,16 +45,12 @@ class XYAdaptive:
     over n covers phases and looks at once.
 
     Args:
-        problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
-            at most epsilon.
-        features: X, shape (K, D). The rewards are taken to be exactly linear in them.
+        problem, features, constants, tolerance: as in `XYStatic`.
         shrinkage: alpha, in (0, 1).
         stopping: "certified": look after each batch; "phases": at the end of a phase only, until one arm is left, or
             arms of equal features. That never happens when two best arms differ in features and have equal means.
-        constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
         slack: zeta, in (0, 1]: what rounding to whole pulls may cost.
         growth: a batch has ceil(growth * n) pulls after n, but never passes the end of its phase; at most 1000.
-        tolerance: the relative gap to which designs are solved.
 
     Raises:
         InvalidInput: a setting has no meaning.
@@ -73,51 +64,39 @@ class XYAdaptive:
 
     problem: Problem
     features: FloatArray
-    shrinkage: float = 0.1
-    stopping: str = "certified"
-    constants: str = "paper"
-    slack: float = 0.1
-    growth: float = 0.1
-    tolerance: float = 0.01
+    shrinkage: float = option(0.1, share_of_width)
+    stopping: str = option("certified", one_of(*STOPPINGS))
+    constants: str = option("paper", one_of(*xy_static.CONSTANTS))
+    slack: float = option(0.1, options.slack)
+    growth: float = option(0.1, options.growth)
+    tolerance: float = option(0.01, options.tolerance)
+    traits: Traits = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
-        if not 0 < as_number("shrinkage", self.shrinkage) < 1:
-            raise InvalidInput(
-                f"shrinkage is {quoted(self.shrinkage)}; it must lie strictly between 0 and 1: how much of the width a "
-                "phase leaves, squared."
-            )
-        check_slack(self.slack)
-        check_choice("stopping", self.stopping, STOPPINGS)
-        check_choice("constants", self.constants, CONSTANTS)
-        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
+        check_linear(self, eliminates=True, checks=(LINEAR,))
 
-    @property
-    def traits(self) -> Traits:
-        return linear_traits(self.features, eliminates=True, checks=(LINEAR,))
-
-    def init(self) -> PhaseState:
+    def init(self) -> xy_static.PhaseState:
         dim = self.features.shape[1]
-        return initial_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0 = 1, n_0 = d(d+1) + 1
+        return xy_static.initial_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0, n_0
 
-    def ask(self, state: PhaseState) -> Plan:
+    def ask(self, state: xy_static.PhaseState) -> Plan:
         whole = self._phase(state) if state.opened is None else state.opened
         most = 0 if whole.allocation is None else int(whole.allocation.sum())
-        return next_part(whole, state, self.growth, most=most)
+        return xy_static.next_part(whole, state, self.growth, most=most)
 
-    def tell(self, state: PhaseState, plan: Plan, seen: Observations) -> Step[PhaseState]:
+    def tell(self, state: xy_static.PhaseState, plan: Plan, seen: Observations) -> Step[xy_static.PhaseState]:
         asked, pooled, pulls = self.problem, state.seen.plus(seen), state.pulls + seen.total
         fitted = least_squares(Embedding(self.features, 0.0), pooled, reference=int(state.active[0]))
-        multiplier = fixed_design_multiplier(
+        multiplier = xy_static.fixed_design_multiplier(
             self.constants, asked.sigma, pulls, num_arms=asked.num_arms, delta=asked.delta
         )
         comparison = compare(fitted, state.active, offset=0.0, multiplier=multiplier)
         over = plan.allocation is None or bool(np.all(pooled.counts >= plan.allocation))
         finished = self._why_finished(comparison, over=over)
-        alarms = misfit(fitted, pooled, sigma=asked.sigma, round_number=state.round)
+        alarms = misfit(plan, pooled, fitted, asked)
         gap = 0.0 if over and self._alike(comparison.survivors) else comparison.gap
-        after = PhaseState(
+        after = xy_static.PhaseState(
             round=state.round + 1,
             active=comparison.survivors if over else state.active,
             opened=None if over else plan,
@@ -130,31 +109,19 @@ class XYAdaptive:
             alarms=state.alarms or alarms,
         )
         certifies = asked.epsilon if self.stopping == "certified" else None
+        deciding = intervals_after(comparison, state.active, after.active, epsilon=certifies)
+        return Step(after, trace_row(plan, after, pulls=seen.total, gap=after.gap, alarms=alarms), deciding)
 
-        def deciding(_: Intervals | None) -> Intervals:
-            return intervals_of(
-                comparison.leading, active=state.active, survivors=after.active, leader=after.leader, epsilon=certifies
-            )
+    def claim(self, state: xy_static.PhaseState) -> Claim:
+        return xy_static.linear_claim(self, state)
 
-        return Step(after, phase_row(plan, seen, after, alarms), deciding)
-
-    def claim(self, state: PhaseState) -> Claim:
-        assumptions, why = linear_assumption(self.features), why_heuristic(state.alarms, "")
-        return Claim(state.leader, state.finished, state.pulls, state.gap, self.problem.delta, assumptions, why)
-
-    def _phase(self, state: PhaseState) -> Plan:
+    def _phase(self, state: xy_static.PhaseState) -> Plan:
         """The allocation of the next phase (Alg. 2, the loop over x_t)."""
         design = solve_design(self.features, state.active, tolerance=self.tolerance)
         total = whole_pulls((1.0 + self.slack) * design.value / (self.shrinkage * state.reached))
         counts = allocate(design, self.features, total, slack=self.slack, active=state.active).counts
-        return Plan(
-            round=state.round,
-            counts=counts,
-            allocation=counts,
-            dim=self.features.shape[1],
-            design_value=design.value,
-            lower_bound=design.lower_bound,
-        )
+        whole = designed(state.round, counts, design, Embedding(self.features, 0.0))
+        return replace(whole, allocation=counts)
 
     def _alike(self, arms: IntArray) -> bool:
         """Arms of equal features, whose linear means are equal: no design could tell them apart."""

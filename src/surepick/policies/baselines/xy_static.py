@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.core.step import RoundRecord, Step
-from surepick.core.validation import check_choice, positive_number
+from surepick.core.step import Step
 from surepick.designs import round_design, solve_design
-from surepick.estimators import LeastSquaresEstimate, lack_of_fit, least_squares
-from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
-from surepick.policies.baselines.linear import checked_linear, judge, linear_assumption, linear_traits, next_batch
-from surepick.policies.model_checks import LINEAR, check_level, why_heuristic
+from surepick.estimators import least_squares
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, designed, trace_row
+from surepick.policies.baselines.linear import Linear, check_linear, judge, next_batch
+from surepick.policies.model_checks import LINEAR, misfit, why_heuristic
+from surepick.policies.options import one_of, option
 
 CONSTANTS = ("paper", "sub-gaussian")
 RESOLUTION = 1000  # pulls per supported arm in which a design is written down
@@ -29,15 +30,12 @@ class PhaseState:
     """Where an algorithm stands that follows fixed allocations.
 
     Args:
-        round: the next batch, from 1.
+        round, leader, gap, finished: as in `MeansState`.
         active: the arms in question: not ruled out, or the leader and the open rivals.
         opened: the latest plan of the phase; its allocation holds for the whole phase. None between phases.
         seen: what was told in the phase.
         pulls: all pulls received.
         reached: max over pairs of ||y||^2_{A^-1} at the end of the phase before.
-        leader: the arm of highest score at the last look.
-        gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
         alarms: what the check of linearity found so far, in words.
     """
 
@@ -89,19 +87,14 @@ class XYStatic:
 
     problem: Problem
     features: FloatArray
-    constants: str = "paper"
-    growth: float = 0.1
-    tolerance: float = 0.01
+    constants: str = option("paper", one_of(*CONSTANTS))
+    growth: float = option(0.1, options.growth)
+    tolerance: float = option(0.01, options.tolerance)
+    traits: Traits = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", checked_linear(self.problem, self.features, self.growth))
-        check_choice("constants", self.constants, CONSTANTS)
-        positive_number("tolerance", self.tolerance, "the relative gap to which the design is solved.")
-
-    @property
-    def traits(self) -> Traits:
-        return linear_traits(self.features, checks=(LINEAR,))
+        check_linear(self, checks=(LINEAR,))
 
     def init(self) -> PhaseState:
         return initial_state(self.problem)
@@ -111,15 +104,7 @@ class XYStatic:
             return next_part(state.opened, state, self.growth)
         design = solve_design(self.features, tolerance=self.tolerance)
         allocation = round_design(design.weights, RESOLUTION * int(np.count_nonzero(design.weights)))
-        whole = Plan(
-            round=state.round,
-            counts=allocation,
-            allocation=allocation,
-            dim=self.features.shape[1],
-            design_value=design.value,
-            lower_bound=design.lower_bound,
-        )
-        return next_part(whole, state, self.growth)
+        return next_part(designed(state.round, allocation, design, Embedding(self.features, 0.0)), state, self.growth)
 
     def tell(self, state: PhaseState, plan: Plan, seen: Observations) -> Step[PhaseState]:
         pooled = state.seen.plus(seen)
@@ -129,24 +114,23 @@ class XYStatic:
             self.constants, asked.sigma, pulls, num_arms=asked.num_arms, delta=asked.delta
         )
         found = judge(fitted, multiplier=multiplier, epsilon=asked.epsilon)
-        alarms = misfit(fitted, pooled, sigma=asked.sigma, round_number=state.round)
+        alarms = misfit(plan, pooled, fitted, asked)
         after = PhaseState(
             round=state.round + 1,
-            active=found.open_arms,
+            active=found.active,
             opened=plan,
             seen=pooled,
             pulls=pulls,
             reached=state.reached,
             leader=found.leader,
-            gap=found.gap,
-            finished="certified" if found.certified else "",
+            gap=found.certified_gap,
+            finished=found.finished,
             alarms=state.alarms or alarms,
         )
-        return Step(after, phase_row(plan, seen, after, alarms), found.deciding)
+        return Step(after, trace_row(plan, after, pulls=seen.total, gap=after.gap, alarms=alarms), found.deciding)
 
     def claim(self, state: PhaseState) -> Claim:
-        assumptions, why = linear_assumption(self.features), why_heuristic(state.alarms, "")
-        return Claim(state.leader, state.finished, state.pulls, state.gap, self.problem.delta, assumptions, why)
+        return linear_claim(self, state)
 
 
 def initial_state(problem: Problem, reached: float = 1.0) -> PhaseState:
@@ -156,17 +140,10 @@ def initial_state(problem: Problem, reached: float = 1.0) -> PhaseState:
     return PhaseState(1, np.arange(problem.num_arms), None, nothing, 0, reached, 0, gap, finished)
 
 
-def phase_row(plan: Plan, seen: Observations, after: PhaseState, alarms: tuple[str, ...]) -> RoundRecord:
-    """The row of the trace: what the plan said, what came of it, and what the check of this look found."""
-    return trace_row(
-        plan,
-        pulls=seen.total,
-        total_pulls=after.pulls,
-        active=after.active,
-        leader=after.leader,
-        certified_gap=after.gap,
-        alarms=alarms,
-    )
+def linear_claim(policy: Linear, state: PhaseState) -> Claim:
+    """What a state entitles to say: all of delta is spent, and a failed check of linearity makes it heuristic."""
+    spent, assumptions, why = policy.problem.delta, policy.traits.assumptions, why_heuristic(state.alarms, "")
+    return Claim(state.leader, state.finished, state.pulls, state.gap, spent, assumptions, why)
 
 
 def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None = None) -> Plan:
@@ -182,14 +159,8 @@ def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None
     target = np.ceil(wanted * (allocation / allocation.sum()) - ROUNDING).astype(np.int64)
     if most is not None:
         target = np.minimum(target, allocation) if wanted < most else allocation
-    return Plan(
-        round=state.round,
-        counts=np.maximum(target - state.seen.counts, 0),
-        allocation=allocation,
-        dim=whole.dim,
-        design_value=whole.design_value,
-        lower_bound=whole.lower_bound,
-    )
+    missing = np.maximum(target - state.seen.counts, 0)
+    return replace(whole, round=state.round, counts=missing, allocation=allocation)
 
 
 def fixed_design_multiplier(constants: str, sigma: float, pulls: int, *, num_arms: int, delta: float) -> float:
@@ -198,9 +169,3 @@ def fixed_design_multiplier(constants: str, sigma: float, pulls: int, *, num_arm
     if constants == "paper":
         return 2.0 * math.sqrt(2.0) * sigma * math.sqrt(math.log(6.0 / math.pi**2 * squared * num_arms**2 / delta))
     return sigma * math.sqrt(2.0 * math.log(math.pi**2 / 6.0 * squared * max(num_arms - 1, 1) / delta))
-
-
-def misfit(fitted: LeastSquaresEstimate, pooled: Observations, *, sigma: float, round_number: int) -> tuple[str, ...]:
-    """What the check of linearity found at this look: one sentence, or none."""
-    found = lack_of_fit(fitted, pooled, misspecification=0.0, sigma=sigma, level=check_level(round_number, 1))
-    return (found,) if found else ()

@@ -58,6 +58,11 @@ class CertifiedState:
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
 
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total
+
 
 def delta_for_test(problem: Problem) -> float:
     """delta, less what a pilot of the noise may fail with (line 9).
@@ -165,16 +170,8 @@ def concluded(
         whole = {candidate: one.plus(evidence(candidate, past[candidate])) for candidate, one in found.items()}
         return intervals_of(problem, after, whole, before)
 
-    row = trace_row(
-        plan,
-        pulls=seen.total,
-        total_pulls=after.seen.total,
-        active=after.active,
-        leader=leader,
-        certified_gap=certified_gap(problem, after.finished),
-        alarms=after.alarms,
-    )
-    return Step(after, row, deciding)
+    gap = certified_gap(problem, after.finished)
+    return Step(after, trace_row(plan, after, pulls=seen.total, gap=gap, alarms=after.alarms), deciding)
 
 
 def _active(epochs: tuple[CandidateTest, ...], candidate: int, leader: int, num_arms: int) -> IntArray:
@@ -263,7 +260,7 @@ def claim(
     return Claim(
         leader=state.leader,
         finished=state.finished,
-        pulls=state.seen.total,
+        pulls=state.pulls,
         gap=certified_gap(problem, state.finished),
         spent=failure_probability(problem.noise) + delta_for_test(problem) * weights,
         assumptions=needed,

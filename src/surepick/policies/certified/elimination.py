@@ -13,28 +13,19 @@ from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import positive_number, share_of_pulls, whole_number
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import ContractError, InvalidInput, NotConverged
+from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.linalg.whitening import Whitened
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
+from surepick.policies import model_checks, options
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.cache import Cache, white_for
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.sampling_rule import NextBatch, PlugInMeans
-from surepick.policies.dimension import cheapest_dimension
-from surepick.policies.model_checks import (
-    active_assumptions,
-    checks_of,
-    failed_checks,
-    is_saturated,
-    norm_bound_uninformative,
-    why_bound_heuristic,
-    why_heuristic,
-    with_check_pulls,
-)
+from surepick.policies.dimension import best_found, cheapest_dimension
+from surepick.policies.options import check_options, option
 
 
 @record
@@ -72,18 +63,15 @@ class CertifiedElimination:
     problem: Problem
     embedding: ArmEmbedding
     dim: int | None = None
-    tolerance: float = 0.05
-    reserve: float = 0.05
-    largest_batch: int | None = None
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
-        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
-        share_of_pulls("reserve", self.reserve)
-        if self.largest_batch is not None:
-            whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
+        check_options(self)
         if self.dim is not None:
             self.embedding.at(self.dim)
         if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
@@ -100,7 +88,7 @@ class CertifiedElimination:
             uses_features=own.family != "independent",
             certifies="candidate",
             assumptions=own.assumptions,
-            checks=checks_of(self.embedding),
+            checks=model_checks.checks_of(self.embedding),
             caveats=own.caveats,
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
@@ -116,15 +104,8 @@ class CertifiedElimination:
         design, pulls = batch.design, state.seen.total
         total = self._capped(sampling_rule.batch_total(design.value, pulls), design.weights)
         embedded = self.embedded(batch.dim)
-        return Plan(
-            round=state.round,
-            counts=self._with_check_pulls(batch.dim, round_design(design.weights, total)),
-            dim=embedded.dim,
-            predicted_pulls=design.value,
-            lower_bound=design.lower_bound,
-            misspecification=embedded.misspecification,
-            candidate=batch.candidate,
-        )
+        counts = self._with_check_pulls(batch.dim, round_design(design.weights, total))
+        return designed(state.round, counts, design, embedded, candidate=batch.candidate)
 
     def tell(self, state: CertifiedState, plan: Plan, seen: Observations) -> Step[CertifiedState]:
         return conclusion.concluded(
@@ -142,14 +123,14 @@ class CertifiedElimination:
         return conclusion.claim(
             self.problem,
             state,
-            needed=active_assumptions(self.embedding, state.seen.total, state.compressed),
-            why_heuristic=why_heuristic(state.alarms, why_bound_heuristic(self.embedding, state.compressed)),
+            needed=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             remark=lambda: self._obstacle(state),
         )
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        if self.embedding.num_distinct == self.problem.num_arms and is_saturated(self.embedding, dim):
+        if self.embedding.num_distinct == self.problem.num_arms and model_checks.is_saturated(self.embedding, dim):
             return IndependentArms(self.problem.num_arms)
         return self.embedding.at(dim)
 
@@ -159,19 +140,12 @@ class CertifiedElimination:
         embedded = self.embedded(dim)
         total = sampling_rule.opening_total(embedded, self.problem)
         counts = round_design(design.weights, self._capped(total, design.weights))
-        return Plan(
-            round=round_number,
-            counts=self._with_check_pulls(dim, counts),
-            dim=embedded.dim,
-            design_value=design.value,
-            lower_bound=design.lower_bound,
-            misspecification=embedded.misspecification,
-        )
+        return designed(round_number, self._with_check_pulls(dim, counts), design, embedded)
 
     def _first_dimension(self) -> tuple[int, Design]:
         """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
         everybody = np.arange(self.problem.num_arms)
-        if self.dim is not None or norm_bound_uninformative(self.embedding, self.problem.epsilon):
+        if self.dim is not None or model_checks.norm_bound_uninformative(self.embedding, self.problem.epsilon):
             dim = self.embedding.max_dim if self.dim is None else self.dim
         else:
             distinct = self.embedding.num_distinct > 2
@@ -189,10 +163,7 @@ class CertifiedElimination:
                 dim = self.embedding.max_dim
             else:
                 return choice.dim, choice.design
-        try:
-            return dim, sampling_rule.opening_design(self.embedded(dim), self.tolerance)
-        except NotConverged as unfinished:
-            return dim, unfinished.best
+        return dim, best_found(sampling_rule.opening_design, self.embedded(dim), self.tolerance)
 
     def _next_batch(self, state: CertifiedState) -> NextBatch:
         """The candidate to go on with, and the design that is predicted to certify it first."""
@@ -230,15 +201,14 @@ class CertifiedElimination:
             evidence=epoch.evidence,
             threshold=threshold_of(self.problem),
             guess=guess,
-            noise_scales=noise_mgf_after(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
+            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
             epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
         )
 
     def _guess(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
-            used, noise_mgf = self.embedded(dim), noise_mgf_after(self.problem.noise, seen)
-            noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
+            used, noise_scales = self.embedded(dim), sampling_rule.noise_scales(self.problem, seen)
             return sampling_rule.plug_in_means(used, seen, noise_scales, white=self._white(used, dim))
 
         return self._cache.guess(dim, seen, form)
@@ -279,15 +249,14 @@ class CertifiedElimination:
     def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
         if isinstance(self.embedded(dim), IndependentArms):
             return counts
-        return with_check_pulls(self.embedding, dim, counts, share=self.reserve)
+        return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve)
 
     def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
         embedded = self.embedded(plan.dim)
         if isinstance(embedded, IndependentArms) or seen.total == 0:
             return ()
         fitted = estimate(embedded, seen, white=self._white(embedded, plan.dim))
-        problem = self.problem
-        return failed_checks(self.embedding, plan, seen, fitted, sigma=problem.sigma, epsilon=problem.epsilon)
+        return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
 
     def _obstacle(self, state: CertifiedState) -> str:
         """Why more pulls would not help, if they are asked for and misspecification leaves no room."""

@@ -17,12 +17,12 @@ from surepick.core.arrays import FloatArray, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.embeddings.neural.network import ArmNetwork, Network
-from surepick.estimators import estimate, noise_mgf_after
+from surepick.estimators import estimate
 from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.linalg.factorisations import thin_svd
 from surepick.linalg.whitening import whitened
 from surepick.policies.base import Problem
-from surepick.policies.certified.sampling_rule import plug_in_means
+from surepick.policies.certified.sampling_rule import noise_scales, plug_in_means
 
 VECTORS = ("gradient", "last-layer")
 ENERGY_LEFT = 1e-3  # of the squares of the gradients; the embedding's default dimension leaves out at most this
@@ -147,8 +147,7 @@ def estimated_misspecification(learner: Learner, vectors: FloatArray, seen: Obse
 def _unlearnt(learner: Learner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
     problem, num_arms = learner.problem, len(learner.features)
-    noise_scales = noise_mgf_after(problem.noise, seen).noise_scales(problem.epsilon)
-    guess = plug_in_means(IndependentArms(num_arms), seen, noise_scales)
+    guess = plug_in_means(IndependentArms(num_arms), seen, noise_scales(problem, seen))
     return Learnt(None, guess.scores, np.inf, np.full(num_arms, np.inf))
 
 

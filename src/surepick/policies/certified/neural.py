@@ -12,27 +12,18 @@ from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import check_choice, not_negative, positive_number, share_of_pulls, whole_number
 from surepick.designs import round_design
 from surepick.embeddings.neural.network import ArmNetwork, Network
-from surepick.estimators import (
-    Evidence,
-    LeastSquaresEstimate,
-    arm_means,
-    batch_evidence,
-    estimate,
-    lack_of_fit,
-    noise_mgf_after,
-    only,
-    with_squares,
-)
+from surepick.estimators import Evidence, arm_means, batch_evidence, estimate, noise_mgf_after, only, with_squares
+from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.learned_embedding import VECTORS, Learnt, estimated_misspecification, remembered
 from surepick.policies.certified.neural_sampling_rule import NeuralSamplingRule, hedges, search, thinned
 from surepick.policies.certified.sampling_rule import PlugInMeans
-from surepick.policies.model_checks import FITTED, check_level, why_heuristic
+from surepick.policies.model_checks import FITTED, misfit, why_heuristic
+from surepick.policies.options import check_options, not_negative, one_of, option, whole
 
 SIZE_IN_SIGMAS = 1e6
 ROUNDED_UP = 1.0 + 1e-6
@@ -78,30 +69,20 @@ class CertifiedNeural:
     problem: Problem
     features: FloatArray
     network: Network
-    misspecification: float | None = None
-    dim: int | None = None
-    vectors: str = "gradient"
-    regularization: float | None = None
-    tolerance: float = 0.05
-    reserve: float = 0.05
-    largest_batch: int | None = None
+    misspecification: float | None = option(None, not_negative("how far means may be from the embeddings."))
+    dim: int | None = option(None, whole("directions of the network that are kept."))
+    vectors: str = option("gradient", one_of(*VECTORS))
+    regularization: float | None = option(None, options.regularization)
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         freeze(self, features=np.float64)
         check_arms(self.problem, len(self.features))
         ArmNetwork(self.features, self.network).check_size()
-        check_choice("vectors", self.vectors, VECTORS)
-        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
-        share_of_pulls("reserve", self.reserve)
-        if self.misspecification is not None:
-            not_negative("misspecification", self.misspecification, "how far means may be from the embeddings.")
-        if self.regularization is not None:
-            positive_number("regularization", self.regularization, "what holds the weights near their start.")
-        if self.largest_batch is not None:
-            whole_number("largest_batch", self.largest_batch, least=1, meaning="a batch has at least one pull.")
-        if self.dim is not None:
-            whole_number("dim", self.dim, least=1, meaning="directions of the network that are kept.")
+        check_options(self)
         conclusion.delta_for_test(self.problem)
 
     @property
@@ -208,8 +189,7 @@ class CertifiedNeural:
         return Embedding(learnt.vectors, estimated_misspecification(self, learnt.vectors, seen))
 
     def _guess(self, learnt: Learnt, seen: Observations) -> PlugInMeans:
-        noise_scales = noise_mgf_after(self.problem.noise, seen).noise_scales(self.problem.epsilon)
-        return PlugInMeans(learnt.scores, arm_means(seen), float(noise_scales.max()))
+        return PlugInMeans(learnt.scores, arm_means(seen), float(sampling_rule.noise_scales(self.problem, seen).max()))
 
     def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
@@ -242,7 +222,7 @@ class CertifiedNeural:
             state=state,
             embedded=embedded,
             guess=self._guess(learnt, state.seen),
-            noise_scales=noise_mgf_after(self.problem.noise, state.seen).noise_scales(self.problem.epsilon),
+            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
             norm_bound=self._norm_bound(embedded),
             tolerance=self.tolerance,
         )
@@ -303,14 +283,4 @@ class CertifiedNeural:
         """What the fit of the batch says against the declared bound, in words."""
         if isinstance(used, IndependentArms) or seen.total == 0 or self.misspecification is None:
             return ()
-        fitted = estimate(used, seen)
-        if not isinstance(fitted, LeastSquaresEstimate):
-            return ()
-        found = lack_of_fit(
-            fitted,
-            seen,
-            misspecification=used.misspecification,
-            sigma=self.problem.sigma,
-            level=check_level(plan.round, 1),
-        )
-        return (found,) if found else ()
+        return misfit(plan, seen, estimate(used, seen), self.problem)

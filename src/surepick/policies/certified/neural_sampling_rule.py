@@ -140,11 +140,7 @@ class NeuralSamplingRule:
         return pulls, np.sort(far)
 
     def _design_for(
-        self,
-        embedded: Embedding | IndependentArms,
-        candidate: int,
-        rivals: IntArray,
-        bias: FloatArray | None = None,
+        self, embedded: Embedding | IndependentArms, candidate: int, rivals: IntArray, bias: FloatArray | None = None
     ) -> Design:
         return sampling_rule.next_batch(
             embedded,

@@ -14,11 +14,10 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import independent_star_design, solve_star_design
-from surepick.errors import NotConverged
-from surepick.estimators import Estimate, estimate
+from surepick.estimators import Estimate, estimate, noise_mgf_after
 from surepick.linalg.whitening import Whitened
 from surepick.policies.base import Problem
-from surepick.policies.dimension import embedding_design
+from surepick.policies.dimension import best_found, embedding_design
 from surepick.policies.round_sizes import whole_pulls
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
@@ -82,6 +81,11 @@ class PlugInMeans:
         deficit = np.minimum(lead[ahead] + HEURISTIC_DOUBT * error, 0.0)
         margins[ahead] = np.maximum(epsilon + deficit, HEURISTIC_LEAST_MARGIN * epsilon)
         return margins
+
+
+def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
+    """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
+    return noise_mgf_after(problem.noise, seen).noise_scales(problem.epsilon)
 
 
 def plug_in_means(
@@ -175,18 +179,15 @@ def _star(
     if isinstance(embedded, IndependentArms):
         return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     uneven = np.ptp(noise_scales) > 0.0
-    try:
-        return solve_star_design(
-            embedded.features,
-            candidate,
-            accuracies if uneven else accuracies / noise_scales[0],
-            rivals=rivals,
-            noise_scales=noise_scales if uneven else None,
-            tolerance=tolerance,
-        )
-    except NotConverged as unfinished:  # a worse design costs pulls, not validity
-        best: Design = unfinished.best
-        return best
+    return best_found(  # a worse design costs pulls, not validity
+        solve_star_design,
+        embedded.features,
+        candidate,
+        accuracies if uneven else accuracies / noise_scales[0],
+        rivals=rivals,
+        noise_scales=noise_scales if uneven else None,
+        tolerance=tolerance,
+    )
 
 
 def _lengths(embedded: Embedding, candidate: int, rivals: IntArray, design: Design) -> FloatArray:

@@ -12,25 +12,16 @@ from surepick.core.arrays import record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import positive_number, share_of_pulls
 from surepick.embeddings import ArmEmbedding
 from surepick.estimators import estimate, noise_multiplier
+from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
 from surepick.policies.dimension import bias
 from surepick.policies.elimination import rounds
 from surepick.policies.elimination.dimension_rules import DimensionRule
 from surepick.policies.elimination.rounds import EliminationState, RoundSettings
 from surepick.policies.elimination.rule import compare
-from surepick.policies.model_checks import (
-    LINEAR,
-    active_assumptions,
-    checks_of,
-    failed_checks,
-    is_saturated,
-    why_bound_heuristic,
-    why_heuristic,
-    with_check_pulls,
-)
+from surepick.policies.options import check_options, option
 
 
 @record
@@ -80,26 +71,26 @@ class ArmElimination:
     looks: int = 8
     floor: str = "support"
     stopping: str = "certified"
-    tolerance: float = 0.01
-    reserve: float = 0.05
+    tolerance: float = option(0.01, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
     rounds: RoundSettings = field(init=False, compare=False, repr=False)
+    traits: Traits = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
-        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
-        share_of_pulls("reserve", self.reserve)
+        check_options(self)
         self._set_rounds(self.problem.epsilon)
         object.__setattr__(self, "rule", self.rule.bound(self))
         self._set_rounds(max(self.problem.epsilon, self.rule.certified))
+        object.__setattr__(self, "traits", self._traits())
 
     def _set_rounds(self, epsilon: float) -> None:
         names = ("slack", "schedule", "union", "looks", "floor", "stopping")
         asked = replace(self.problem, epsilon=epsilon)
         object.__setattr__(self, "rounds", RoundSettings(asked, *(getattr(self, name) for name in names)))
 
-    @property
-    def traits(self) -> Traits:
+    def _traits(self) -> Traits:
         embedding, own = self.embedding, self.embedding.traits
         caveat = (
             f"In {self.rule.chosen} dimensions misspecification can force a shortfall of {self.rule.certified:g}; "
@@ -109,7 +100,7 @@ class ArmElimination:
             eliminates=True,
             uses_features=own.family != "independent",
             assumptions=own.assumptions,
-            checks=(LINEAR,) if self.rule.exact else checks_of(embedding),
+            checks=(model_checks.LINEAR,) if self.rule.exact else model_checks.checks_of(embedding),
             caveats=(*own.caveats, caveat) if self._promises_less else own.caveats,
             embedding=None if self.rule.exact else embedding,
             features=embedding.at(embedding.max_dim).features if self.rule.exact else None,
@@ -139,7 +130,7 @@ class ArmElimination:
         embedded, tau = self.embedding.at(choice.dim), choice.design.value  # Alg. 1, line 4
         eps_k = bias(embedded.misspecification, tau, self.bias_slack)  # Alg. 1, line 6
         total = rounds.round_size(self.rounds, k, value=tau, bias=eps_k, num_active=len(active))  # Alg. 1, line 6
-        checkable = partial(with_check_pulls, self.embedding, choice.dim, share=self.reserve)
+        checkable = partial(model_checks.with_check_pulls, self.embedding, choice.dim, share=self.reserve)
         return rounds.open_round(  # Alg. 1, line 7
             self.rounds,
             state,
@@ -157,16 +148,16 @@ class ArmElimination:
         gamma, log_term = embedded.misspecification, self.rounds.log_term(plan.round, len(active))
         spread = gamma * math.sqrt(pooled.total) + noise_multiplier(sigma, log_term)
         comparison = compare(fitted, active, offset=2.0 * gamma, multiplier=spread)  # Alg. 1, line 10
-        compressed = self.rule.exact or not is_saturated(self.embedding, plan.dim)
-        alarms = failed_checks(self.embedding, plan, pooled, fitted, sigma=sigma, epsilon=self.problem.epsilon)
+        compressed = self.rule.exact or not model_checks.is_saturated(self.embedding, plan.dim)
+        alarms = model_checks.failed_checks(self.embedding, plan, pooled, fitted, self.problem)
         return rounds.conclude(self.rounds, state, plan, seen, comparison, compressed=compressed, alarms=alarms)
 
     def claim(self, state: EliminationState) -> Claim:
         return rounds.claim(
             self.rounds,
             state,
-            assumptions=active_assumptions(self.embedding, state.pulls, state.compressed),
-            why_heuristic=why_heuristic(state.alarms, why_bound_heuristic(self.embedding, state.compressed)),
+            assumptions=model_checks.active_assumptions(self.embedding, state.pulls, state.compressed),
+            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             remark=self._remark,
             epsilon=self.rounds.epsilon,
         )

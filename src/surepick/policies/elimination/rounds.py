@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import IntArray, freeze, record
-from surepick.core.comparisons import Intervals
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import check_choice, check_slack, whole_number
-from surepick.designs import allocate, round_design
 from surepick.errors import ContractError, InvalidInput
-from surepick.policies.base import Claim, Problem, trace_row
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, designed, trace_row
 from surepick.policies.elimination.delta_spending import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
-from surepick.policies.elimination.rule import Comparison, intervals_of
-from surepick.policies.round_sizes import FLOORS, whole_pulls
+from surepick.policies.elimination.rule import Comparison, intervals_after
+from surepick.policies.options import check_options, one_of, option, whole
+from surepick.policies.round_sizes import FLOORS, rounded, whole_pulls
 
 STOPPINGS = ("certified", "rounds")
 
@@ -80,20 +80,15 @@ class RoundSettings:
     """
 
     problem: Problem
-    slack: float
-    schedule: str
-    union: str
-    looks: int
-    floor: str
-    stopping: str
+    slack: float = option(0.1, options.slack)
+    schedule: str = option("convergent", one_of(*SCHEDULES))
+    union: str = option("best-pairs", one_of(*UNIONS))
+    looks: int = option(8, whole("a round is judged at least once."))
+    floor: str = option("support", one_of(*FLOORS))
+    stopping: str = option("certified", one_of(*STOPPINGS))
 
     def __post_init__(self) -> None:
-        check_slack(self.slack)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("union", self.union, UNIONS)
-        check_choice("floor", self.floor, FLOORS)
-        check_choice("stopping", self.stopping, STOPPINGS)
-        whole_number("looks", self.looks, least=1, meaning="a round is judged at least once.")
+        check_options(self)
 
     @property
     def epsilon(self) -> float:
@@ -188,27 +183,10 @@ def open_round(
 
     `checkable` spreads and adds pulls, so that a lack of fit can show.
 
-    floor "support": the realised allocation keeps N max ||y||^2_{A^-1} <= (1 + zeta) tau, raising N if it must.
-    floor "published": N is at least 2 p / zeta for a design that supports p arms, as in the published code.
+    The floor of a round's size is that of `rounded`.
     """
-    if settings.floor == "published":
-        least = math.ceil(2.0 * np.count_nonzero(design.weights) / settings.slack)
-        counts = round_design(design.weights, max(total, least))
-    elif isinstance(embedded, IndependentArms):
-        counts = np.zeros(settings.problem.num_arms, np.int64)
-        counts[state.active] = math.ceil(total / len(state.active))  # equal counts lose nothing to rounding
-    else:
-        counts = allocate(design, embedded.features, total, slack=settings.slack, active=state.active).counts
-    counts = checkable(counts)
-    whole_round = Plan(
-        round=state.round,
-        counts=counts,
-        dim=embedded.dim,
-        design_value=design.value,
-        lower_bound=design.lower_bound,
-        misspecification=embedded.misspecification,
-    )
-    return settings.first_look(whole_round)
+    counts = rounded(settings.floor, design, embedded, state.active, total, slack=settings.slack)
+    return settings.first_look(designed(state.round, checkable(counts), design, embedded))
 
 
 def next_look(plan: Plan) -> Plan:
@@ -220,17 +198,7 @@ def next_look(plan: Plan) -> Plan:
 
 def _look(plan: Plan, allocation: IntArray, look: int, looks: int) -> Plan:
     done, until = (-(-allocation * part // looks) for part in (look - 1, look))
-    return Plan(
-        round=plan.round,
-        counts=until - done,
-        look=look,
-        looks=looks,
-        allocation=allocation,
-        dim=plan.dim,
-        design_value=plan.design_value,
-        lower_bound=plan.lower_bound,
-        misspecification=plan.misspecification,
-    )
+    return replace(plan, counts=until - done, look=look, looks=looks, allocation=allocation)
 
 
 def conclude(
@@ -265,23 +233,9 @@ def conclude(
         compressed=state.compressed or compressed,
         alarms=state.alarms + tuple(alarm for alarm in alarms if alarm not in state.alarms),
     )
-    row = trace_row(
-        plan,
-        pulls=pooled.total,
-        total_pulls=after.pulls,
-        active=after.active,
-        leader=after.leader,
-        certified_gap=after.gap,
-        alarms=alarms,
-    )
     certifies = None if settings.stopping == "rounds" else settings.epsilon
-
-    def deciding(_: Intervals | None) -> Intervals:
-        return intervals_of(
-            comparison.leading, active=state.active, survivors=after.active, leader=after.leader, epsilon=certifies
-        )
-
-    return Step(after, row, deciding)
+    deciding = intervals_after(comparison, state.active, after.active, epsilon=certifies)
+    return Step(after, trace_row(plan, after, pulls=pooled.total, gap=after.gap, alarms=alarms), deciding)
 
 
 def _why_finished(settings: RoundSettings, plan: Plan, comparison: Comparison) -> str:

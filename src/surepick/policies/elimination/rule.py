@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
-from surepick.core.comparisons import Intervals
+from surepick.core.comparisons import Deciding, Intervals
 from surepick.estimators import Estimate
 from surepick.policies.elimination.pair_screening import screen_of
 
@@ -128,6 +128,14 @@ def _gap(estimate: Estimate, active: IntArray, leader: int, offset: float, multi
         return 0.0
     width = offset + multiplier * estimate.distances(others, np.array([leader]))[:, 0]
     return max(0.0, float(np.max(estimate.scores[others] - estimate.scores[leader] + width)))
+
+
+def intervals_after(
+    comparison: Comparison, active: IntArray, survivors: IntArray, *, epsilon: float | None
+) -> Deciding:
+    """Gives the intervals of a look: `intervals_of` what was compared, with the leader that it found."""
+    leading, leader = comparison.leading, comparison.leader
+    return lambda _: intervals_of(leading, active=active, survivors=survivors, leader=leader, epsilon=epsilon)
 
 
 def intervals_of(

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import field
+from functools import partial
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
-from surepick.core.design import Design, Embedding
+from surepick.core.arrays import FloatArray, freeze, record
+from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import check_choice, positive_number
-from surepick.designs import allocate, round_design
 from surepick.embeddings.neural.network import SCALES, ArmNetwork, GradientSpectrum, Network
-from surepick.errors import NotConverged
 from surepick.estimators.network_training import TRAINERS, Trained, plausible_regularization, train
 from surepick.linalg.unique_rows import equal_rows
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
-from surepick.policies.dimension import embedding_design
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
+from surepick.policies.dimension import best_found, embedding_design
 from surepick.policies.neural import rule as neural_rule
 from surepick.policies.neural.rule import NeuralRule, NeuralState
+from surepick.policies.options import check_options, one_of, option, positive
+from surepick.policies.round_sizes import rounded
 
 LEAST_VALUE = 1.0  # of the first design; two arms that are measured equally often have 4
 ASSUMPTIONS = ("A network of this kind, trained on the measurements, predicts the mean reward of every candidate.",)
@@ -29,6 +29,10 @@ CAVEAT = (
     "Its counts do not come with a guarantee: the verdict will be heuristic. means-neural-rule takes the same counts "
     "without a network; certified-neural gives a certificate."
 )
+
+
+def _declared(misspecification: float, _: int) -> float:
+    return misspecification
 
 
 @record
@@ -67,14 +71,15 @@ class NeuralElimination:
     features: FloatArray
     network: Network
     constants: str = "derived"
-    error_tolerance: float = 1e-3
-    tolerance_scale: str = "relative"
-    trainer: str = "gauss-newton"
-    regularization: float | None = None
+    error_tolerance: float = option(1e-3, positive("what the embedding may leave out."))
+    tolerance_scale: str = option("relative", one_of(*SCALES))
+    trainer: str = option("gauss-newton", one_of(*TRAINERS))
+    regularization: float | None = option(None, options.regularization)
     slack: float = 0.1
     floor: str = "support"
     misspecification: float | None = None
-    tolerance: float = 0.02
+    tolerance: float = option(0.02, options.tolerance)
+    traits: Traits = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -82,15 +87,10 @@ class NeuralElimination:
         check_arms(self.problem, len(self.features))
         ArmNetwork(self.features, self.network).check_size()
         _ = self.rule
-        check_choice("tolerance_scale", self.tolerance_scale, SCALES)
-        check_choice("trainer", self.trainer, TRAINERS)
-        positive_number("error_tolerance", self.error_tolerance, "what the embedding may leave out.")
-        positive_number("tolerance", self.tolerance, "the relative gap to which designs are solved.")
-        if self.regularization is not None:
-            positive_number("regularization", self.regularization, "what holds the weights near their start.")
+        check_options(self)
+        object.__setattr__(self, "traits", self._traits())
 
-    @property
-    def traits(self) -> Traits:
+    def _traits(self) -> Traits:
         equal = len(self.features) - len(equal_rows(self.features).first)
         told = (f"{equal} arms have the features of another: no network tells them apart.",) if equal else ()
         return Traits(
@@ -102,7 +102,7 @@ class NeuralElimination:
             features=self.features,
             network_depth=self.network.depth,
             slack=self.slack,
-            misspecification=lambda _: self.misspecification or 0.0,
+            misspecification=partial(_declared, self.misspecification or 0.0),
         )
 
     @property
@@ -119,16 +119,10 @@ class NeuralElimination:
         spectrum = arms.spectrum(self._trained(arms, state.seen).weights)  # Alg. 2, line 3
         dim = max(self._dimension(spectrum), min(2, arms.num_distinct - 1, arms.num_parameters))  # Alg. 2, line 3
         embedded = Embedding(spectrum.vectors_of(dim), rule.misspecification)  # Alg. 2, line 3
-        design = self._design(embedded, active)  # Alg. 2, line 4
+        design = best_found(embedding_design, embedded, active, tolerance=self.tolerance)  # Alg. 2, line 4
         total = rule.pulls(k, dim=dim, value=design.value)  # Alg. 2, line 5
-        return Plan(
-            round=k,
-            counts=self._rounded(design, embedded, active, total),  # Alg. 2, line 6
-            dim=dim,
-            design_value=design.value,
-            lower_bound=design.lower_bound,
-            misspecification=embedded.misspecification,
-        )
+        counts = rounded(self.floor, design, embedded, active, total, slack=self.slack)  # Alg. 2, line 6
+        return designed(k, counts, design, embedded)
 
     def tell(self, state: NeuralState, plan: Plan, seen: Observations) -> Step[NeuralState]:
         arms = ArmNetwork(self.features, self.network)
@@ -148,19 +142,6 @@ class NeuralElimination:
 
     def _dimension(self, spectrum: GradientSpectrum) -> int:
         return spectrum.dimension(self.error_tolerance, self.tolerance_scale)
-
-    def _design(self, embedded: Embedding, active: IntArray) -> Design:
-        try:
-            return embedding_design(embedded, active, tolerance=self.tolerance)
-        except NotConverged as unfinished:  # its value is that of its weights all the same
-            best: Design = unfinished.best
-            return best
-
-    def _rounded(self, design: Design, embedded: Embedding, active: IntArray, total: int) -> IntArray:
-        if self.floor == "published":
-            least = math.ceil(2.0 * np.count_nonzero(design.weights) / self.slack)
-            return round_design(design.weights, max(total, least))
-        return allocate(design, embedded.features, total, slack=self.slack, active=active).counts
 
     def _collapsed(self, plan: Plan, arms: ArmNetwork, state: NeuralState) -> tuple[str, ...]:
         """Whether eps-bar left next to nothing of the arms: with one dimension, or a design value near 0, any

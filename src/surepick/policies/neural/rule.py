@@ -19,15 +19,15 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
-from surepick.core.comparisons import Intervals, against
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import check_choice, check_slack, not_negative
 from surepick.errors import ContractError
-from surepick.policies.base import Claim, Problem, trace_row
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, compared_with, trace_row
 from surepick.policies.dimension import bias
 from surepick.policies.model_checks import with_failed_checks
+from surepick.policies.options import check_options, not_negative, one_of, option
 from surepick.policies.round_sizes import FLOORS, whole_pulls
 
 CONSTANTS = ("box", "paper", "proof", "derived")
@@ -84,16 +84,13 @@ class NeuralRule:
     """
 
     problem: Problem
-    slack: float
-    constants: str
-    floor: str
-    misspecification: float
+    slack: float = option(0.1, options.slack)
+    constants: str = option("derived", one_of(*CONSTANTS))
+    floor: str = option("support", one_of(*FLOORS))
+    misspecification: float = option(0.0, not_negative("how far the means may be from the embedding."))
 
     def __post_init__(self) -> None:
-        check_slack(self.slack)
-        check_choice("constants", self.constants, CONSTANTS)
-        check_choice("floor", self.floor, FLOORS)
-        not_negative("misspecification", self.misspecification, "how far the means may be from the embedding.")
+        check_options(self)
 
     @property
     def num_rounds(self) -> int:
@@ -185,23 +182,9 @@ def conclude(
         finished=finished,
         alarms=with_failed_checks(state.alarms, alarms),
     )
-    row = trace_row(
-        plan,
-        pulls=seen.total,
-        total_pulls=after.pulls,
-        active=survivors,
-        leader=leader,
-        certified_gap=None,
-        alarms=alarms,
-    )
-
-    def deciding(_: Intervals | None) -> Intervals:
-        rivals = active[active != leader]
-        threshold = rule.threshold(plan.round) if seen.total > 0 else math.inf
-        leads, widths = scores[leader] - scores[rivals], np.full(len(rivals), threshold)
-        return against(leader, rivals, leads=leads, widths=widths, allowed=0.0)
-
-    return Step(after, row, deciding)
+    threshold = rule.threshold(plan.round) if seen.total > 0 else math.inf
+    deciding = compared_with(leader, active[active != leader], scores, np.full(len(scores), threshold), 0.0)
+    return Step(after, trace_row(plan, after, pulls=seen.total, gap=None, alarms=alarms), deciding)
 
 
 def claim(rule: NeuralRule, state: NeuralState, assumptions: tuple[str, ...], scores: str) -> Claim:

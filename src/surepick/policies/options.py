@@ -1,0 +1,80 @@
+"""Options of policies: a field with its default, and the check that refuses values without meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, fields
+from typing import Any, TypeVar
+
+from surepick.core import validation
+from surepick.core.validation import as_number, check_choice, check_slack, positive_number, share_of_pulls, whole_number
+from surepick.errors import InvalidInput
+from surepick.text import quoted
+
+T = TypeVar("T")
+Check = Callable[[str, object], object]  # (name of the option, its value); raises InvalidInput
+MOST_GROWTH = 1000.0
+GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
+
+
+def option(default: T, check: Check) -> T:
+    """A field of a record with that default, for `check_options`; None is accepted where it is the default."""
+    made: T = field(default=default, metadata={"check": check})
+    return made
+
+
+def check_options(settings: Any) -> None:
+    """Call the check of each field that has one.
+
+    Raises:
+        InvalidInput: from the first that refuses its value.
+    """
+    for each in fields(settings):
+        check = each.metadata.get("check")
+        if check is not None and (getattr(settings, each.name) is not None or each.default is not None):
+            check(each.name, getattr(settings, each.name))
+
+
+def positive(meaning: str) -> Check:
+    return lambda name, value: positive_number(name, value, meaning)
+
+
+def not_negative(meaning: str) -> Check:
+    return lambda name, value: validation.not_negative(name, value, meaning)
+
+
+def one_of(*known: str) -> Check:
+    return lambda name, value: check_choice(name, value, known)
+
+
+def whole(meaning: str) -> Check:
+    return lambda name, value: whole_number(name, value, least=1, meaning=meaning)
+
+
+def _growth(name: str, value: object) -> None:
+    if as_number(name, value) > MOST_GROWTH:
+        raise InvalidInput(
+            f"{name} is {quoted(value)}; it must be at most {MOST_GROWTH:g}: by what share a batch adds pulls."
+        )
+
+
+def growth(name: str, value: object) -> None:
+    """Refuse batches that do not grow, or beyond what anybody could measure."""
+    positive_number(name, value, GROWTH)
+    _growth(name, value)
+
+
+def growth_or_none(name: str, value: object) -> None:
+    """The same, but 0 has a meaning too."""
+    validation.not_negative(name, value, GROWTH)
+    _growth(name, value)
+
+
+def slack(_: str, value: object) -> None:
+    check_slack(value)
+
+
+check_share = share_of_pulls
+tolerance = positive("the relative gap to which designs are solved.")
+largest_batch = whole("a batch has at least one pull.")
+regularization = positive("what holds the weights near their start.")

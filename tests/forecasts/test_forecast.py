@@ -171,9 +171,9 @@ def test_predictions_are_not_taken_for_designs():
     policy = linear(environment, epsilon=0.2, name="certified-linear")
     for found in (forecast(policy), forecast(policy, environment.means)):
         first, *later = found.rounds
-        assert first.design_value > 0
+        assert first.value > 0
         assert later
-        assert {row.design_value for row in later} == {None}
+        assert {row.value for row in later} == {None}
         assert all(row.bias == pytest.approx(2 * row.misspecification) for row in found.rounds)
         assert all(row.accuracy is None for row in found.rounds)
         assert sum(row.pulls for row in found.rounds) == found.total == found.rounds[-1].total

@@ -99,7 +99,7 @@ def test_when_everything_is_out_the_total_is_zero(study):
     nothing = study.lease(worker="bob")
     assert (nothing.total, nothing.lease) == (0, None)
     assert nothing.keys() == []
-    with pytest.raises(sp.OutOfTurn, match=r"only pulls that are leased have keys; ask\(worker=...\)"):
+    with pytest.raises(sp.OutOfTurn, match=r"only leased pulls have keys; lease\(worker=...\)"):
         study.ask().keys()
     assert study.ask().total == 9  # what the plan is, for whoever wants to know
     assert study.progress().free == 0

@@ -203,7 +203,7 @@ def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRo
             ForecastRound(
                 round=plans[0].round,
                 dim=int(np.median([plan.dim for plan in plans])) if traits.uses_features else 0,
-                design_value=float(np.mean(values)) if values else None,
+                value=float(np.mean(values)) if values else None,
                 misspecification=float(np.mean([plan.misspecification for plan in plans])),
                 bias=float(np.mean([_bias(traits, plan) for plan in plans])),
                 accuracy=None if traits.rounds is None else traits.rounds.accuracy(plans[0].round),

@@ -12,7 +12,7 @@ class ForecastRound:
     Args:
         round: 1, 2, ...
         dim: d, dimension of the embedding; 0 for policies that use no features.
-        design_value: tau; None without a design, or where the plan has a prediction in its place.
+        value: tau; None without a design, or where the plan has a prediction in its place.
         misspecification: gamma-tilde(d), in reward units.
         bias: how far misspecification can move a difference of two arms, in reward units; where tau is not known, the
             least that it can, twice the misspecification.
@@ -25,7 +25,7 @@ class ForecastRound:
 
     round: int
     dim: int
-    design_value: float | None
+    value: float | None
     misspecification: float
     bias: float
     accuracy: float | None

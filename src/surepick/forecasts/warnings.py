@@ -130,11 +130,11 @@ class Doubts:
             return []
         first = self.rounds[0]
         compressed = first.dim < embedding.max_dim
-        if not compressed or (first.dim > 1 and (first.design_value is None or first.design_value >= 1.0)):
+        if not compressed or (first.dim > 1 and (first.value is None or first.design_value >= 1.0)):
             return []
         return [
             f"Round 1 would tell {embedding.num_distinct} different candidates apart in {first.dim} of "
-            f"{embedding.max_dim} directions (design value {first.design_value:.3g}). That is suspiciously little: if "
+            f"{embedding.max_dim} directions (design value {first.value:.3g}). That is suspiciously little: if "
             "the norm bound is too small, the answer is worthless."
         ]
 

@@ -163,7 +163,10 @@ def _difference(stored: Decision, again: Decision, tolerance: float) -> str:
     for field in COMPARED:
         theirs, ours = getattr(stored, field), getattr(again, field)
         if isinstance(theirs, str) and not isinstance(ours, str):
-            theirs = from_json(type(ours), theirs)
+            try:
+                theirs = from_json(type(ours), theirs)
+            except StorageError as error:
+                return f"{field}: {error}"
         difference = first_difference(theirs, ours, tolerance)
         if difference:
             return f"{field}{difference}"

@@ -1,9 +1,8 @@
 """The hidden truth: synthetic instances and data sets that can be pulled. No policy sees them."""
 
-from surepick.environments.added_noise import table_with_added_noise
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
-from surepick.environments.recorded import table
+from surepick.environments.recorded import table, table_with_added_noise
 from surepick.environments.rewards import RecordedRewards
 from surepick.environments.synthetic import high_dimensional, one_better, soare, sphere, two_clusters
 

@@ -1,4 +1,4 @@
-"""Recorded measurements as an environment: rehearse a policy on what was really measured."""
+"""Recorded measurements as an environment: simulate a policy on what was really measured."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.validation import positive_number
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
-from surepick.noise import Noise
+from surepick.noise import Noise, SubGaussian
 from surepick.tables import Names, ReadOptions, Table, grouped_arms, read_table
 
 
@@ -54,14 +55,9 @@ def table(
             known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
             raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
         reward = recorded.measurements[0]
+    used = (reward,)
     grouped = grouped_arms(
-        recorded,
-        id,
-        features,
-        exclude=(reward,),
-        needed=(reward,),
-        standardize=standardize,
-        intercept=intercept,
+        recorded, id, features, exclude=used, needed=used, standardize=standardize, intercept=intercept
     )
     rewards = _checked_rewards(grouped.table, reward, noise)
     law = RecordedRewards(rewards, grouped.arm_of_row)
@@ -69,7 +65,49 @@ def table(
     return Environment(arms=grouped.arms, means=law.means, noise=noise, minimize=direction, law=law)
 
 
+def table_with_added_noise(
+    path: str | Path,
+    id: Names | None = None,  # noqa: A002 (the public name)
+    reward: str | None = None,
+    features: Names | None = None,
+    *,
+    sigma: float,
+    minimize: bool | None = None,
+    standardize: bool = False,
+    intercept: bool = False,
+) -> Environment:
+    """A recorded table whose measurements were not repeated, made noisy: means scaled to [0, 1], noise N(0, sigma^2).
+
+        mean = (value - worst)/(best - worst)
+
+    Only the truth is recorded; the noise is invented, and says nothing about the instrument. Use `table` where
+    measurements were repeated.
+
+    Args:
+        path, id, reward, features, standardize, intercept: as in `table`; several rows of an arm are averaged first.
+        sigma: standard deviation of the added noise, in units of the distance from the worst arm to the best.
+        minimize: small values are good; None: as an Olympus folder says, else False.
+
+    Returns:
+        An environment in which large rewards are good whatever the direction was: the best arm has mean 1, the worst 0.
+
+    Raises:
+        InvalidInput: as `table` does, sigma is not positive, or all arms have the same value.
+    """
+    noise = SubGaussian(positive_number("sigma", sigma, "the noise that is added."))
+    recorded = table(
+        path, id, reward, features, noise=noise, minimize=minimize, standardize=standardize, intercept=intercept
+    )
+    distance = float(np.ptp(recorded.means))
+    if distance == 0.0:
+        raise InvalidInput(
+            f"all {recorded.num_arms} arms of {path} have the value {recorded.means[0]:g}; nothing could be chosen."
+        )
+    return Environment(arms=recorded.arms, means=np.clip(1.0 - recorded.gaps / distance, 0.0, 1.0), noise=noise)
+
+
 def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
+    """The rewards, shape (rows,), as the noise declares them."""
     rewards = recorded.numbers(reward)
     bad = np.flatnonzero(~np.isfinite(rewards))
     if bad.size:
@@ -78,19 +116,18 @@ def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
             f"{recorded.source}: {bad.size} rewards in column {reward!r} are not finite (rows {rows}). "
             "Drop these rows: a lost measurement is not a reward."
         )
-    if noise.support is not None:
-        low, high = noise.support
-        outside = np.flatnonzero((rewards < low) | (rewards > high))
-        if outside.size:
-            raise InvalidInput(
-                f"{recorded.source}, row {recorded.line_of(outside[0])}: the reward {rewards[outside[0]]:g} lies "
-                f"outside [{low:g}, {high:g}], as do {outside.size} of {len(rewards)}; every width of a certificate "
-                f"rests on the declared noise {noise.spec!r}. Declare bounds that hold, or subgaussian:SIGMA."
-            )
-    if noise.spec == "bernoulli" and np.any((rewards != 0.0) & (rewards != 1.0)):
-        row = np.flatnonzero((rewards != 0.0) & (rewards != 1.0))[0]
+    low, high = noise.support or (-np.inf, np.inf)
+    outside = np.flatnonzero((rewards < low) | (rewards > high))
+    if outside.size:
         raise InvalidInput(
-            f"{recorded.source}, row {recorded.line_of(row)}: the reward {rewards[row]:g} is neither 0 nor 1, so "
-            "it is not Bernoulli. Declare bounded:0:1."
+            f"{recorded.source}, row {recorded.line_of(outside[0])}: the reward {rewards[outside[0]]:g} lies "
+            f"outside [{low:g}, {high:g}], as do {outside.size} of {len(rewards)}; every width of a certificate "
+            f"rests on the declared noise {noise.spec!r}. Declare bounds that hold, or subgaussian:SIGMA."
+        )
+    between = np.flatnonzero((rewards != 0.0) & (rewards != 1.0)) if noise.spec == "bernoulli" else outside
+    if between.size:
+        raise InvalidInput(
+            f"{recorded.source}, row {recorded.line_of(between[0])}: the reward {rewards[between[0]]:g} is neither 0 "
+            "nor 1, so it is not Bernoulli. Declare bounded:0:1."
         )
     return rewards

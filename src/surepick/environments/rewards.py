@@ -112,11 +112,16 @@ class RecordedRewards:
         return counts
 
     @property
+    def _first(self) -> IntArray:
+        """Place of the first recorded reward of each arm, shape (K,)."""
+        return np.cumsum(self.repeats) - self.repeats
+
+    @property
     def half_ranges(self) -> FloatArray:
         """Half the spread of the recorded rewards of each arm, shape (K,): a sub-Gaussian scale that holds here."""
-        starts = np.concatenate([[0], np.cumsum(self.repeats)[:-1]])
-        spread: FloatArray = np.maximum.reduceat(self.rewards, starts) - np.minimum.reduceat(self.rewards, starts)
-        return spread / 2.0
+        most, least = (extreme.reduceat(self.rewards, self._first) for extreme in (np.maximum, np.minimum))
+        half: FloatArray = (most - least) / 2.0
+        return half
 
     @property
     def means(self) -> FloatArray:
@@ -136,8 +141,7 @@ class RecordedRewards:
         Arms pulled less often than they have rewards are drawn pull by pull; for the others the multinomial counts
         are drawn reward by reward, each binomial given the earlier ones, for all arms at once.
         """
-        repeats, left = self.repeats, counts.copy()
-        first = np.concatenate([[0], np.cumsum(repeats)[:-1]])
+        repeats, first, left = self.repeats, self._first, counts.copy()
         rarely = np.where(left < repeats, left, 0)
         arm_of_pull = np.repeat(np.arange(len(counts)), rarely)
         drawn_rows = first[arm_of_pull] + rng.integers(repeats[arm_of_pull])

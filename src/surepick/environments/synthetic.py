@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
-from surepick.core.validation import positive_number, whole_number
+from surepick.core.validation import check_choice, positive_number, whole_number
 from surepick.environments.environment import Environment
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, SubGaussian
@@ -51,7 +51,14 @@ def two_clusters(
     Source: "Detailed descriptions of datasets", with the steps' axes redrawn until the columns have full rank.
         Differs from the paper: it does not say how; after 100 redraws, repeated axes are replaced by missing ones.
     """
-    _check_two_clusters(num_arms, dim, reward, perturbation)
+    check_choice("reward", reward, ("linear", "norm"))
+    whole_number("dim", dim, least=2, meaning="two directions of the positive orthant differ.")
+    positive_number("perturbation", perturbation, "else the arms would be two points.")
+    if num_arms < max(4, dim) or num_arms % 2:
+        raise InvalidInput(
+            f"num_arms is {num_arms}; two clusters of equal size that span {dim} dimensions need an even number, at "
+            f"least {max(4, dim + dim % 2)}."
+        )
     rng = stream(seed, "two_clusters", reward, num_arms, dim)
     if reward == "linear":
         first, second = _linear_centres(dim, rng)
@@ -71,28 +78,15 @@ def two_clusters(
     return Environment(arms=Arms(features), means=means, noise=Bernoulli())
 
 
-def _check_two_clusters(num_arms: int, dim: int, reward: str, perturbation: float) -> None:
-    if reward not in ("linear", "norm"):
-        raise InvalidInput(f"reward is {reward!r}; two_clusters knows 'linear' and 'norm'.")
-    if num_arms < 4 or num_arms % 2:
-        raise InvalidInput(f"num_arms is {num_arms}; two clusters of equal size need an even number, at least 4.")
-    if dim < 2:
-        raise InvalidInput(f"dim is {dim}; two different directions of the positive orthant need at least 2.")
-    if num_arms < dim:
-        raise InvalidInput(
-            f"{num_arms} arms cannot span {dim} dimensions; every column must matter. Use num_arms >= {dim + dim % 2}."
-        )
-    if not (perturbation > 0 and math.isfinite(perturbation)):
-        raise InvalidInput(
-            f"perturbation is {perturbation!r}; it must be positive and finite, or the arms would be two points."
-        )
+def _unit(points: FloatArray) -> FloatArray:
+    """The points scaled to length 1, shape (count, dim)."""
+    scaled: FloatArray = points / np.sqrt(np.sum(points**2, axis=1, keepdims=True))
+    return scaled
 
 
 def _positive_direction(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
     """Uniform directions of the positive orthant, shape (count, dim)."""
-    normals = np.abs(rng.standard_normal((count, dim)))
-    directions: FloatArray = normals / np.sqrt(np.sum(normals**2, axis=1, keepdims=True))
-    return directions
+    return _unit(np.abs(rng.standard_normal((count, dim))))
 
 
 def _linear_centres(dim: int, rng: np.random.Generator, *, draws: int = 256, batches: int = 40) -> list[FloatArray]:
@@ -129,13 +123,11 @@ def _spanning_axes(
         a, b = missing[:2]
         return len(missing) == 2 and abs(first[a] * second[b] - first[b] * second[a]) > 1e-3 / dim
 
-    axes = rng.integers(dim, size=count)
-    for _ in range(redraws):
-        if spans(axes):
-            return axes
-        axes = rng.integers(dim, size=count)
+    axes, tries = rng.integers(dim, size=count), 0
     while not spans(axes):
-        axes = rng.integers(dim, size=count)
+        axes, tries = rng.integers(dim, size=count), tries + 1
+        if tries <= redraws:
+            continue
         _, kept = np.unique(axes, return_index=True)
         spare = rng.permutation(np.setdiff1d(np.arange(count), kept))
         missing = rng.permutation(np.setdiff1d(np.arange(dim), axes))[: len(spare)]
@@ -171,8 +163,7 @@ def high_dimensional(dim: int, epsilon: float, seed: int = 0) -> Environment:
     steps = eta * np.eye(dim)
     features = np.vstack([first, first + steps, (1.0 - 2.0 * epsilon) * first + steps])
     ids = ["x1", *(f"{centre}+e{axis + 1}" for centre in ("x1", "x2") for axis in range(dim))]
-    order = stream(seed, "high_dimensional", dim).permutation(len(ids))
-    return _linear(features[order], first, [ids[arm] for arm in order])
+    return _shuffled(features, first, ids, stream(seed, "high_dimensional", dim))
 
 
 def sphere(num_arms: int, dim: int, seed: int = 0) -> Environment:
@@ -188,10 +179,10 @@ def sphere(num_arms: int, dim: int, seed: int = 0) -> Environment:
 
     Source: a standard instance of linear best-arm identification (Tao et al. 2018).
     """
-    if num_arms < 1 or dim < 1:
-        raise InvalidInput(f"num_arms is {num_arms} and dim {dim}; both must be at least 1.")
+    whole_number("num_arms", num_arms, least=1, meaning="something must be chosen among.")
+    whole_number("dim", dim, least=1, meaning="a sphere has directions.")
     normals = stream(seed, "sphere", num_arms, dim).standard_normal((num_arms + 1, dim))
-    points = normals / np.sqrt(np.sum(normals**2, axis=1, keepdims=True))
+    points = _unit(normals)
     return _linear(points[1:], points[0], None)
 
 
@@ -217,8 +208,7 @@ def soare(dim: int, angle: float, seed: int = 0) -> Environment:
     axes = np.eye(dim)
     features = np.vstack([axes, math.cos(angle) * axes[0] + math.sin(angle) * axes[1]])
     ids = [*(f"e{axis + 1}" for axis in range(dim)), "near-e1"]
-    order = stream(seed, "soare", dim).permutation(len(ids))
-    return _linear(features[order], axes[0], [ids[arm] for arm in order])
+    return _shuffled(features, axes[0], ids, stream(seed, "soare", dim))
 
 
 def one_better(num_arms: int = 100, gap: float = 0.15, seed: int = 0) -> Environment:
@@ -243,6 +233,11 @@ def one_better(num_arms: int = 100, gap: float = 0.15, seed: int = 0) -> Environ
     means = np.full(num_arms, 0.5)
     means[stream(seed, "one_better", num_arms).integers(num_arms)] += gap
     return Environment(arms=Arms(np.eye(num_arms)), means=means, noise=SubGaussian(1.0))
+
+
+def _shuffled(features: FloatArray, theta: FloatArray, ids: list[str], rng: np.random.Generator) -> Environment:
+    order = rng.permutation(len(ids))
+    return _linear(features[order], theta, [ids[arm] for arm in order])
 
 
 def _linear(features: FloatArray, theta: FloatArray, ids: list[str] | None) -> Environment:

@@ -36,7 +36,7 @@ def settings(**changes):
         "schedule": "convergent", "union": "best-pairs", "looks": 8, "floor": "support", "stopping": "certified",
     }  # fmt: skip
     chosen = usual | changes
-    problem = sp.Problem(**{name: chosen.pop(name) for name in ASKED})
+    problem = sp.Problem(**{name: chosen.pop(name) for name in ASKED if name in chosen})
     return RoundSettings(problem, **chosen)
 
 

@@ -11,6 +11,7 @@ from .core.step import Step
 from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
+from .find_best import find_best
 from .forecasts import forecast
 from .noise import Bernoulli, Bounded, PilotGaussian, SubGaussian, parse_noise
 from .policies.base import Claim, Policy, Problem, Traits
@@ -18,8 +19,8 @@ from .policies.registry import make_policy, paper_settings, policy_names
 from .reports.study.page import write_report
 from .simulation import simulate
 from .studies.batch import Batch
-from .studies.closed_loop import Result, find_best
 from .studies.database import create_study, list_studies, open_study
+from .studies.runner.closed_loop import Result
 from .studies.study import Study
 from .tables import read_arms
 from .tuning.kernel import choose_kernel

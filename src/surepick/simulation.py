@@ -16,7 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies import Study
 from surepick.studies.batch import Batch
-from surepick.studies.closed_loop import until_stopped
+from surepick.studies.runner.closed_loop import Askable, until_stopped
 
 
 @record
@@ -57,7 +57,7 @@ def simulate(
     *,
     seed: int = 0,
     max_pulls: int = 10_000_000,
-    on_plan: Callable[[Batch, Study], None] | None = None,
+    on_plan: Callable[[Batch, Askable], None] | None = None,
 ) -> Run:
     """Run a study on simulated rewards until the policy stops by itself or the budget ends.
 

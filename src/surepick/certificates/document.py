@@ -32,11 +32,11 @@ from surepick.errors import StorageError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.studies.audit import Audit, audited
-from surepick.studies.deviations import EarlyEnd
+from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
 from surepick.studies.replay import Closed, Judged, in_order, replay
-from surepick.studies.study import Study, answer_of
+from surepick.studies.study import Study
 from surepick.studies.validation import received
 
 FORMAT = "surepick certificate"

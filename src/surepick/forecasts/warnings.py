@@ -130,7 +130,7 @@ class Doubts:
             return []
         first = self.rounds[0]
         compressed = first.dim < embedding.max_dim
-        if not compressed or (first.dim > 1 and (first.value is None or first.design_value >= 1.0)):
+        if not compressed or (first.dim > 1 and (first.value is None or first.value >= 1.0)):
             return []
         return [
             f"Round 1 would tell {embedding.num_distinct} different candidates apart in {first.dim} of "

@@ -28,9 +28,8 @@ from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, shown
 from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.seals import study_seal
-from surepick.studies.registration import code_of
+from surepick.studies.registration import code_of, subject_of
 from surepick.studies.study import Study
-from surepick.studies.subject import subject_of
 
 VERSION = 1  # of the configuration's format
 

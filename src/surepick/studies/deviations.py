@@ -1,16 +1,26 @@
-"""What a study knows and its policy does not: how the plans were carried out, in the words of the certificate."""
+"""Deviations from what a policy asked: pulls given up, studies closed early, and what the certificate says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from surepick.core.arms import Arms
 from surepick.core.arrays import record
 from surepick.core.certificate import Certificate
 from surepick.core.plan import Plan
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Deviations, Event
+from surepick.core.step import RoundRecord
+from surepick.errors import InvalidInput
+from surepick.policies.base import Policy
+from surepick.policies.certificate import certificate_of
+from surepick.studies.ledger import Ledger
+from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, INDEPENDENT_OF_VALUE, Deviations, Event
 from surepick.studies.logs.leases import to_the_minute
 from surepick.studies.progress import times
+from surepick.studies.validation import stated
 
 
 def with_deviations(answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations]) -> Certificate:
@@ -93,3 +103,65 @@ def with_early_end(answer: Certificate, end: EarlyEnd) -> Certificate:
     if end.predicted is not None:
         more += f", and about {end.predicted:,.0f} were predicted to be enough"
     return replace(answer, reason=f"{answer.reason} The study was closed on {to_the_minute(end.at)}{why}. {more}.")
+
+
+def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
+    """As `Study.abandon`, which has the arguments."""
+    why = stated(reason)
+    if not why:
+        raise InvalidInput(
+            "an abandonment needs its reason: independent-of-value if which results are missing has nothing to do "
+            "with their values, else what happened."
+        )
+    arms = np.arange(len(ledger.ids)) if ids is None else np.unique(ledger.arms_of(ids)[0])
+    with ledger.turn():
+        planned, open_plan = ledger.taking()
+        missing, now = open_plan.missing, ledger.log.clock()
+        for arm in arms[missing[arms] > 0].tolist():
+            ledger.log.add_event(Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
+        if not ledger.replay.look(planned).missing.any():
+            ledger.log.add_event(Event(CLOSED, planned.number, at=now))
+    ledger.replay.settle()
+
+
+def close(ledger: Ledger, reason: str) -> None:
+    """As `Study.close`, which has the arguments."""
+    log, replay = ledger.log, ledger.replay
+    while not replay.settle().decision.stopped:
+        with ledger.turn():
+            planned, decision = log.last_plan(), log.last_decision()
+            judged = -1 if decision is None else decision.plan
+            if planned is not None and planned.number > judged and replay.look(planned).closed:
+                continue  # its last result came meanwhile: it may have stopped the study
+            if log.ended() is None:
+                log.add_event(Event(ENDED, 0, reason=stated(reason), at=log.clock()))
+            return
+
+
+def early_end(ledger: Ledger) -> EarlyEnd | None:
+    """How the study was closed before its policy stopped; None if it was not."""
+    head, ended = ledger.replay.settle(), ledger.log.ended()
+    if ended is None or head.decision.stopped:
+        return None
+    if head.planned is not None:
+        return EarlyEnd.of(ended, head.planned.plan, int(ledger.replay.look(head.planned).missing.sum()))
+    plan = ledger.replay.policy.ask(ledger.replay.state_of(head.decision))
+    return EarlyEnd.of(ended, plan, plan.total)
+
+
+def answer_of(
+    policy: Policy[Any],
+    arms: Arms,
+    state: Any,
+    *,
+    minimize: bool,
+    rounds: tuple[RoundRecord, ...],
+    deviations: Sequence[Deviations],
+    end: EarlyEnd | None,
+) -> Certificate:
+    """The certificate of a study, from where its policy stands and how its plans were carried out."""
+    answer = certificate_of(policy, state)
+    prepared = arms.preparation if policy.traits.assumptions else ()
+    answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
+    answer = with_deviations(answer, prepared, deviations)
+    return answer if end is None else with_early_end(answer, end)

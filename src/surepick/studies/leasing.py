@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surepick.core.validation import storable_text, text_of, whole_number
+from surepick.core.validation import storable_text, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.batch import Batch
-from surepick.studies.logs.base import Log
+from surepick.studies.ledger import Ledger
+from surepick.studies.logs.base import FAILED, Event, Log, Planned
 from surepick.studies.logs.leases import ANYONE, format_time, parse_duration, pull_key
 from surepick.studies.open_plan import LeaseProgress, OpenPlan
 from surepick.text import quoted
@@ -30,35 +31,6 @@ def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) 
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(f"worker is {quoted(worker)}; give a name, so that what is leased is known to be theirs.")
     return storable_text("worker", name), parse_duration(USUAL_LEASE if lease is None else lease)
-
-
-def names_of(ids: Sequence[object]) -> list[str]:
-    """Ids as texts.
-
-    Raises:
-        InvalidInput: they are no sequence.
-    """
-    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
-        raise InvalidInput(f"ids is {quoted(ids)}; give a sequence of ids, [{quoted(ids)}] for one.")
-    return [text_of("an id", name) for name in ids]
-
-
-def source(worker: str | None) -> str:
-    """Who told, for the log; "" where nobody is named.
-
-    Raises:
-        InvalidInput: it is no text that a database can hold.
-    """
-    return "" if worker is None else storable_text("worker", worker)
-
-
-def stated(reason: str) -> str:
-    """A reason, for the log.
-
-    Raises:
-        InvalidInput: it is no text that a database can hold.
-    """
-    return storable_text("the reason", reason).strip()
 
 
 def checked_time(log: Log) -> float:
@@ -93,3 +65,52 @@ def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...
         left[arm] = len(ordinals[-1])
     flat = np.concatenate(ordinals) if ordinals else np.empty(0, np.int64)
     return Batch.of(planned.plan, ids, planned.number, counts=left, lease=held.lease, ordinals=flat)
+
+
+def lease_part(
+    ledger: Ledger, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool
+) -> Batch | None:
+    """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
+    log = ledger.log
+    with ledger.turn():
+        now = log.clock() if trusted else checked_time(log)
+        open_plan = ledger.replay.look(planned)
+        held = open_plan.held_by(worker, now)
+        if not open_plan.takes_results:
+            return None
+        if held is None:
+            leased = open_plan.grant(worker, most, now=now, until=now + seconds)
+            if leased is None:
+                return ledger.batch(planned, np.zeros_like(open_plan.asked))
+            log.add_lease(leased, now)
+            held = LeaseProgress(leased, np.zeros_like(open_plan.asked))
+        return part(log, open_plan, held, ledger.ids)
+
+
+def release(ledger: Ledger, worker: str) -> int:
+    """As `Study.release`, which has the arguments."""
+    pulls = 0
+    with ledger.turn():
+        (planned, open_plan), now = ledger.taking(), ledger.log.clock()
+        for held in open_plan.running(now):
+            if held.lease.worker != worker and not held.lease.worker.startswith(f"{worker}/"):
+                continue
+            left, number = held.left, held.lease.number
+            for arm in np.flatnonzero(left).tolist():
+                pulls += int(left[arm])
+                ledger.log.add_event(Event(FAILED, planned.number, arm, int(left[arm]), number, "", now))
+    return pulls
+
+
+def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:
+    """The ids of a batch, one a pull, and their keys: those of the lease where it has one.
+
+    Raises:
+        InvalidInput: keys are given for pulls that have some.
+    """
+    if batch.lease is None:
+        return batch.pulls(), keys
+    if keys is not None:
+        raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")
+    rows = batch.keys()
+    return [name for name, _ in rows], [key for _, key in rows]

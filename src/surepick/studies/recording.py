@@ -10,12 +10,14 @@ import numpy as np
 
 from surepick.core.arrays import IntArray, record
 from surepick.core.plan import Plan
-from surepick.errors import InvalidInput
-from surepick.studies.keys import other_spellings, read_pull_key
-from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, Event, Log, Results, Told
+from surepick.errors import InvalidInput, OutOfTurn
+from surepick.studies.keys import canonical_keys, other_spellings, read_pull_key
+from surepick.studies.ledger import Ledger
+from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results, Told
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay
+from surepick.studies.validation import source
 from surepick.text import quoted
 
 
@@ -40,6 +42,59 @@ class Receipt:
     prior: int = 0
     failed: int = 0
     closed: bool = False
+
+
+class _NoPlan(Exception):
+    """Results belong to no plan; what was stored in the same turn is taken back."""
+
+
+def tell(
+    ledger: Ledger,
+    results: Results,
+    worker: str | None,
+    plan: int | None,
+    failed: Sequence[tuple[object, object]] = (),
+) -> Receipt:
+    """Record results, and what gave none, in one turn; `Study.tell` has the arguments."""
+    gone, rows = Receipt(), pairs(failed)
+    try:
+        with ledger.turn():
+            if rows:
+                gone = _fail(ledger, rows, worker)
+            receipt = store(ledger.replay, results, ledger.ids, worker, plan) if len(results.arms) else Receipt()
+            if receipt is None:
+                raise _NoPlan
+    except _NoPlan:
+        ledger.replay.settle()
+        raise OutOfTurn(ledger.why_closed()) from None
+    if receipt.closed:
+        ledger.replay.settle()
+    repeated, late = receipt.repeated + gone.repeated, receipt.late + gone.late
+    return replace(receipt, failed=gone.failed, repeated=repeated, late=late)
+
+
+def keep_apart(ledger: Ledger, results: Results) -> Receipt:
+    """Record results that the study did not ask for; they never enter an estimate."""
+    with ledger.turn():
+        news, repeated = fresh(ledger.log, results, ledger.ids)
+        if len(news.arms):
+            ledger.log.add_results(0, news, standing=PRIOR, at=ledger.log.clock())
+    return Receipt(prior=len(news.arms), repeated=repeated)
+
+
+def fail(ledger: Ledger, ids: Sequence[object], keys: Sequence[object] | None, worker: str | None) -> Receipt:
+    """As `Study.fail`, which has the arguments."""
+    _, names = ledger.arms_of(ids)
+    labels = canonical_keys(keys, names) or (None,) * len(names)
+    with ledger.turn():
+        ledger.taking()
+        return _fail(ledger, list(zip(names, labels, strict=True)), worker)
+
+
+def _fail(ledger: Ledger, failed: Sequence[tuple[object, object]], worker: str | None) -> Receipt:
+    arms, names = ledger.arms_of([name for name, _ in failed])
+    keys = canonical_keys([key for _, key in failed], names) or ()
+    return store_failures(ledger.replay, arms, ledger.ids, keys, source(worker))
 
 
 def store(replay: Replay, results: Results, ids: Sequence[str], worker: str | None, plan: int | None) -> Receipt | None:

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray
 from surepick.core.observations import Observations
+from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise
 from surepick.studies.logs.base import Results
+from surepick.text import quoted
 
 ROUNDING = 1e-9
 LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
@@ -136,3 +138,32 @@ def _single(told: Results, sign: float, num_arms: int) -> Observations:
     squares = np.zeros(num_arms)
     squares[told.arms] = told.squares
     return Observations(counts, sums, squares)
+
+
+def names_of(ids: Sequence[object]) -> list[str]:
+    """Ids as texts.
+
+    Raises:
+        InvalidInput: they are no sequence.
+    """
+    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+        raise InvalidInput(f"ids is {quoted(ids)}; give a sequence of ids, [{quoted(ids)}] for one.")
+    return [text_of("an id", name) for name in ids]
+
+
+def source(worker: str | None) -> str:
+    """Who told, for the log; "" where nobody is named.
+
+    Raises:
+        InvalidInput: it is no text that a database can hold.
+    """
+    return "" if worker is None else storable_text("worker", worker)
+
+
+def stated(reason: str) -> str:
+    """A reason, for the log.
+
+    Raises:
+        InvalidInput: it is no text that a database can hold.
+    """
+    return storable_text("the reason", reason).strip()

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray, record
 from surepick.core.certificate import Certificate
+from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput
-from surepick.noise import Noise
-from surepick.policies.registry import fitting_policy, make_policy
 from surepick.studies.batch import Batch
-from surepick.studies.study import Study
 
 Measure = Callable[[list[str]], ArrayLike]
+
+
+class Askable(Protocol):
+    """What the loop needs of a study."""
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+    @property
+    def missing(self) -> IntArray: ...
+    @property
+    def trace(self) -> tuple[RoundRecord, ...]: ...
+    def ask(self) -> Batch | None: ...
+    def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
+    def certificate(self) -> Certificate: ...
 
 
 @record
@@ -33,14 +44,14 @@ class Result:
         verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls.
         pulls: measurements in the closed plans of the study.
         certificate: the answer, and what it rests on.
-        study: the study; `study.run(measure)` goes on after a budget was exhausted.
+        study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
     """
 
     best_arm: str
     verdict: str
     pulls: int
     certificate: Certificate
-    study: Study
+    study: Askable
 
     def __str__(self) -> str:
         return str(self.certificate)
@@ -49,48 +60,8 @@ class Result:
         return self.certificate._repr_html_()
 
 
-def find_best(
-    arms: Arms | Sequence[object],
-    measure: Measure,
-    *,
-    epsilon: float,
-    delta: float = 0.05,
-    noise: Noise | str,
-    policy: str | None = None,
-    minimize: bool = False,
-    max_pulls: int | None = None,
-    progress: bool | None = None,
-    **options: Any,
-) -> Result:
-    """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
-
-    Args:
-        arms: what is chosen among; ids alone for arms without features.
-        measure: gets ids, one for each pull, and returns as many rewards in the same order.
-        epsilon: how much worse than the best the answer may be, in reward units, > 0.
-        delta: probability that the answer is worse than that, in (0, 1).
-        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
-        policy: one of `policy_names()`; None: the one that the options speak of (`certified-linear` where there is a
-            norm_bound, `certified-kernel` where there is a kernel too, else `certified-independent`).
-        minimize: small rewards are good.
-        max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
-        progress: show a bar on standard error; None: if that is a terminal.
-        options: settings of the policy, as in `make_policy`.
-
-    Returns:
-        The answer with its certificate.
-
-    Raises:
-        InvalidInput: a setting or a reward is refused.
-    """
-    known = arms if isinstance(arms, Arms) else Arms(ids=arms)
-    chosen = fitting_policy(options) if policy is None else policy
-    made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
-    return Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, progress=progress)
-
-
 def run_study(
-    study: Study,
+    study: Askable,
     measure: Measure,
     *,
     max_pulls: int | None = None,
@@ -118,11 +89,11 @@ def run_study(
 
 
 def until_stopped(
-    study: Study,
+    study: Askable,
     carry_out: Callable[[Batch], None],
     *,
     max_pulls: int | None = None,
-    on_batch: Callable[[Batch, Study], None] | None = None,
+    on_batch: Callable[[Batch, Askable], None] | None = None,
 ) -> Result:
     """Ask and carry out batches until the policy stops, or the next one would pass the budget.
 
@@ -159,7 +130,7 @@ def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]
 
 
 @contextmanager
-def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Study], None]]:
+def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable], None]]:
     """One bar on standard error, which tells the round, who is left, and how much of the work is in.
 
     The bar measures the looks of a round, or, where the plan predicts how many pulls are still to come, all pulls.
@@ -177,7 +148,7 @@ def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Study], N
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("round 1", total=None, note="")
 
-        def show(plan: Batch, study: Study) -> None:
+        def show(plan: Batch, study: Askable) -> None:
             trace, num_arms = study.trace, len(study.ids)
             left = len(trace[-1].active) if trace else num_arms
             spent = trace[-1].total_pulls if trace else 0

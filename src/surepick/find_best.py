@@ -1,0 +1,52 @@
+"""The main job in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from surepick.core.arms import Arms
+from surepick.noise import Noise
+from surepick.policies.registry import fitting_policy, make_policy
+from surepick.studies.runner.closed_loop import Measure, Result
+from surepick.studies.study import Study
+
+
+def find_best(
+    arms: Arms | Sequence[object],
+    measure: Measure,
+    *,
+    epsilon: float,
+    delta: float = 0.05,
+    noise: Noise | str,
+    policy: str | None = None,
+    minimize: bool = False,
+    max_pulls: int | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Result:
+    """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
+
+    Args:
+        arms: what is chosen among; ids alone for arms without features.
+        measure: gets ids, one for each pull, and returns as many rewards in the same order.
+        epsilon: how much worse than the best the answer may be, in reward units, > 0.
+        delta: probability that the answer is worse than that, in (0, 1).
+        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
+        policy: one of `policy_names()`; None: the one that the options speak of (`certified-linear` where there is a
+            norm_bound, `certified-kernel` where there is a kernel too, else `certified-independent`).
+        minimize: small rewards are good.
+        max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
+        progress: show a bar on standard error; None: if that is a terminal.
+        options: settings of the policy, as in `make_policy`.
+
+    Returns:
+        The answer with its certificate.
+
+    Raises:
+        InvalidInput: a setting or a reward is refused.
+    """
+    known = arms if isinstance(arms, Arms) else Arms(ids=arms)
+    chosen = fitting_policy(options) if policy is None else policy
+    made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
+    return Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, progress=progress)

@@ -1,0 +1,147 @@
+"""The log of a study as its users see it: by ids, a turn at a time, and what we say where nothing can be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick.core.arrays import IntArray
+from surepick.errors import InvalidInput, OutOfTurn
+from surepick.noise import Noise
+from surepick.studies import validation as border
+from surepick.studies.batch import Batch
+from surepick.studies.keys import canonical_keys
+from surepick.studies.logs.base import Log, Planned, Results
+from surepick.studies.logs.leases import format_time
+from surepick.studies.open_plan import OpenPlan
+from surepick.studies.replay import Replay
+
+
+class Ledger:
+    """The log of a study, with the ids of its arms.
+
+    Args:
+        replay: the log, as far as it was replayed.
+        ids: ids of the arms, K of them.
+        noise: what is assumed of a reward.
+    """
+
+    def __init__(self, replay: Replay, ids: tuple[str, ...], noise: Noise) -> None:
+        self.replay = replay
+        self.ids = ids
+        self.noise = noise
+        self._index = {name: arm for arm, name in enumerate(ids)}
+
+    @property
+    def log(self) -> Log:
+        """Where plans and results are kept."""
+        return self.replay.log
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The log's turn; if it fails, we forget what we saw inside."""
+        try:
+            with self.log.turn():
+                yield
+        except BaseException:
+            self.replay.forget()
+            raise
+
+    def open_plan(self) -> Planned | None:
+        """The open plan; a new one if there is none; None once stopped."""
+        head = self.replay.settle()
+        if head.decision.stopped or self.log.ended() is not None:
+            return None
+        if head.planned is not None:
+            return head.planned
+        plan = self.replay.policy.ask(self.replay.state_of(head.decision))  # no lock is held while we design
+        return self.log.add_plan(Planned(head.decision.plan + 1, plan, self.log.clock()))
+
+    def taking(self) -> tuple[Planned, OpenPlan]:
+        """The plan that takes results, and where it stands.
+
+        Raises:
+            OutOfTurn: none does.
+        """
+        planned = self.log.last_plan()
+        if planned is not None and (open_plan := self.replay.look(planned)).takes_results:
+            return planned, open_plan
+        raise OutOfTurn(self.why_closed())
+
+    def why_closed(self) -> str:
+        """Why no plan takes results."""
+        ended, decision = self.log.ended(), self.log.last_decision()
+        if ended is not None:
+            why = f" ({ended.reason})." if ended.reason else "."
+            return f"the study was closed on {format_time(ended.at)}{why} No more results are needed."
+        if decision is not None and decision.stopped:
+            return "the study has stopped; no more results are needed."
+        return (
+            "no plan is open: nothing has been asked yet, or all of it has been told; call ask() first, "
+            "measure what it says, then tell."
+        )
+
+    def batch(self, planned: Planned, counts: IntArray | None = None) -> Batch:
+        """The plan with the ids of the arms; with `counts`, that part of it."""
+        return Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+
+    def arms_of(self, ids: Sequence[object]) -> tuple[IntArray, Sequence[str]]:
+        """(indices, names) of the arms of these ids.
+
+        Raises:
+            InvalidInput: some are not arms of the study.
+        """
+        if ids is self.ids:
+            return np.arange(len(self.ids)), self.ids
+        names = border.names_of(ids)
+        unknown = [name for name in names if name not in self._index]
+        if unknown:
+            raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
+        return np.array([self._index[name] for name in names], np.int64), names
+
+    def singles(
+        self, ids: Sequence[object], rewards: ArrayLike, keys: Sequence[object] | None, worker: str | None
+    ) -> Results:
+        """Results of one pull each.
+
+        Raises:
+            InvalidInput: as in `Study.tell`.
+        """
+        arms, names = self.arms_of(ids)
+        values = border.check_rewards(rewards, self.noise, len(arms), names)
+        labels = canonical_keys(keys, names)
+        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=border.source(worker))
+
+    def totals(
+        self,
+        ids: Sequence[object],
+        pulls: ArrayLike,
+        sums: ArrayLike,
+        squares: ArrayLike | None,
+        keys: Sequence[object] | None,
+        worker: str | None,
+    ) -> Results:
+        """Results that add up several pulls; rows without pulls are left out.
+
+        Raises:
+            InvalidInput: as in `Study.tell_totals`.
+        """
+        arms, names = self.arms_of(ids)
+        seen = border.check_sums(pulls, sums, squares, self.noise, names)
+        labels = canonical_keys(keys, names)
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, labels, source=border.source(worker))
+        return rows.rows(np.flatnonzero(seen.counts))
+
+    def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:
+        """(worker, number of the plan) of the results of a batch.
+
+        Raises:
+            InvalidInput: it is of another study.
+        """
+        if batch.ids != self.ids:
+            raise InvalidInput("this batch is of another study: its candidates are others.")
+        holder = batch.lease.worker if worker is None and batch.lease is not None else worker
+        return holder, batch.number if plan is None else plan

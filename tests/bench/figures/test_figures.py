@@ -9,10 +9,11 @@ from scipy.stats import binom
 from surepick.bench.figures.active_figure import median_curve, read_rounds
 from surepick.bench.figures.error_figure import error_figure
 from surepick.bench.figures.figures import LAYOUTS, experiment_figures
-from surepick.bench.figures.panels import looks, short_number
 from surepick.bench.figures.pulls_figure import pulls_figure
-from surepick.bench.figures.replicates import ORACLE, OWN_STOP, error_interval, read_replicates, truth
+from surepick.bench.figures.replicates import ORACLE, OWN_STOP, read_replicates, truth
+from surepick.bench.summary import share
 from surepick.errors import InvalidInput
+from surepick.reports.figure_page import looks, short_number
 from surepick.tables import Table, read_table, write_table
 
 pytest.importorskip("matplotlib")
@@ -71,6 +72,11 @@ def marks(axes, marker) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for line in points for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
 
 
+def interval(wrong, runs) -> tuple[float, float]:
+    found = share(wrong, runs)
+    return found.low, found.high
+
+
 def notes(figure) -> str:
     return figure.get_supxlabel().replace("\n", " ")
 
@@ -104,7 +110,7 @@ def test_an_own_stop_is_no_failure_no_budget_and_no_policy_without_one(as_read):
 
 @pytest.mark.parametrize(("wrong", "runs"), [(0, 1), (1, 1), (0, 50), (3, 50), (17, 40), (50, 50)])
 def test_the_interval_is_where_both_tails_have_their_share(wrong, runs):
-    low, high = error_interval(wrong, runs)
+    low, high = interval(wrong, runs)
     assert low == 0.0 if wrong == 0 else binom.sf(wrong - 1, runs, low) == pytest.approx(0.025)
     assert high == 1.0 if wrong == runs else binom.cdf(wrong, runs, high) == pytest.approx(0.025)
 
@@ -253,7 +259,7 @@ def test_policies_that_err_more_often_than_they_say_stand_out():
     heights = sorted(float(container.lines[0].get_ydata()[0]) for container in axes.containers)
     np.testing.assert_allclose(heights, [0.1, 0.1, 0.45, 0.45])  # exhausted budgets are no wrong answers
     tops = [container.lines[2][0].get_segments()[0][:, 1] for container in axes.containers]
-    assert any(np.allclose(top, error_interval(4, 40)) for top in tops)
+    assert any(np.allclose(top, interval(4, 40)) for top in tops)
     reference = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
     assert [set(np.asarray(line).tolist()) for line in reference] == [{0.05}, {0.2}]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.05", "0.2"]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surepick.bench.figures.layout import open_page
-from surepick.bench.figures.panels import Look, scale_pulls, short_number
 from surepick.bench.figures.replicates import Replicates, numbers, texts
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.reports.figure_page import Looks, label_powers, open_page, scale_pulls
 from surepick.tables import Table
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def read_rounds(table: Table) -> Rounds | None:
     return Rounds(pulls[order], numbers(active)[order], span)
 
 
-def arms_left_figure(rows: Replicates, rounds: Rounds, styles: Mapping[str, Look], *, title: str) -> Figure | None:
+def arms_left_figure(rows: Replicates, rounds: Rounds, styles: Looks, *, title: str) -> Figure | None:
     """One panel an environment: the median number of arms left over the runs of each policy that eliminates.
 
     Args:
@@ -59,7 +58,7 @@ def arms_left_figure(rows: Replicates, rounds: Rounds, styles: Mapping[str, Look
         return None
     places = here.environments
     page = open_page(len(places), columns=3, width=4.0, height=3.2, room=2.6)
-    page.name_policies(here.policies, styles, filled=here.policies, notes={}, marks=("line",))
+    page.name_series({policy: styles[policy] for policy in here.policies}, {}, marker=False)
     for axes, place in zip(page.axes, places, strict=True):
         part = here.where(here.environment == place)
         curves = {policy: median_curve(part.where(part.policy == policy), rounds) for policy in part.policies}
@@ -87,20 +86,16 @@ def median_curve(rows: Replicates, rounds: Rounds) -> tuple[FloatArray, FloatArr
     return grid, np.median(left, axis=0)
 
 
-def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: Mapping[str, Look]) -> None:
+def _draw(axes: Axes, curves: Mapping[str, tuple[FloatArray, FloatArray]], styles: Looks) -> None:
     """Steps on two logarithmic axes.
 
     Args:
         curves: policy -> (pulls, arms left).
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 (heavy)
-
     for policy, (pulls, left) in curves.items():
         look = styles[policy]
         axes.plot(pulls, left, color=look.colour, linestyle=look.line, linewidth=1.6, drawstyle="steps-post")
     scale_pulls(axes, "x", [value for pulls, _ in curves.values() for value in (pulls[0], pulls[-1])])
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.8)
-    axes.yaxis.set_major_locator(LogLocator(base=10.0, subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(short_number))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    label_powers(axes.yaxis)

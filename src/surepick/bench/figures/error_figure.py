@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surepick.bench.figures.layout import Page, open_page
-from surepick.bench.figures.panels import Look, draw_error_rates
-from surepick.bench.figures.replicates import OWN_STOP, Replicates, certified, missing
+from surepick.bench.figures.panels import draw_error_rates, filled_looks
+from surepick.bench.figures.replicates import FILLED, OWN_STOP, Replicates, always_certified, certified, missing
+from surepick.reports.figure_page import Looks, open_page, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+INTERVAL = (
+    "Bar: exact 95 % interval (Clopper-Pearson), each by itself: even a policy that errs exactly at the rate delta "
+    "lies wholly above it in up to one case of 40."
+)
 
-def error_figure(rows: Replicates, styles: Mapping[str, Look], *, title: str) -> Figure:
+
+def error_figure(rows: Replicates, styles: Looks, *, title: str) -> Figure:
     """One panel an environment: the share of wrong answers of each policy at each delta, and the line error = delta.
 
     Args:
@@ -24,26 +28,25 @@ def error_figure(rows: Replicates, styles: Mapping[str, Look], *, title: str) ->
         title: above the figure.
     """
     judged = rows.where(rows.own_stop & ~np.isnan(rows.success))
-    drawn = {policy: styles[policy] for policy in judged.policies}
-    notes = certified(judged)
-    filled = [policy for policy, words in notes.items() if words == "certified"]
+    drawn = filled_looks(styles, judged.policies, always_certified(judged))
     deltas = np.unique(rows.delta).tolist()
     places = rows.environments
     width = max(3.4, 0.6 + 0.22 * len(drawn) * len(deltas))
     page = open_page(len(places), columns=max(1, min(3, int(13.0 / width))), width=width, height=3.6, room=2.8)
-    page.name_policies(judged.policies, styles, filled=filled, notes=notes, marks=("marker",))
+    page.name_series(drawn, certified(judged), line=False)
     page.name_mark("error = delta", color="black", linestyle="--")
     exceeding = []
     for axes, place in zip(page.axes, places, strict=True):
         answers = answers_of(judged.where(judged.environment == place))
-        above = draw_error_rates(axes, answers, drawn, deltas=deltas, filled=filled)
-        exceeding += [f"{policy} ({place})" for policy in above]
+        exceeding += [f"{policy} ({place})" for policy in draw_error_rates(axes, answers, drawn, deltas=deltas)]
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel("delta")
         axes.set_ylabel("wrong answers at the own stop")
         if not answers:
-            axes.text(0.5, 0.5, "no run ended at its own stop", transform=axes.transAxes, ha="center", va="center")
-    _explain(page, exceeding)
+            say(axes, "no run ended at its own stop")
+    page.notes.extend((INTERVAL, FILLED))
+    if exceeding:
+        page.notes.append(f"Wholly above delta (ringed): {', '.join(exceeding)}.")
     page.notes.extend(missing(rows, OWN_STOP))
     return page.finish(title)
 
@@ -56,13 +59,3 @@ def answers_of(rows: Replicates) -> dict[tuple[str, float], tuple[int, int]]:
             success = rows.success[(rows.policy == policy) & (rows.delta == delta)]
             found[policy, delta] = (int((success == 0.0).sum()), len(success))
     return found
-
-
-def _explain(page: Page, exceeding: list[str]) -> None:
-    page.notes.append(
-        "Bar: exact 95 % interval (Clopper-Pearson), each by itself: even a policy that errs exactly at the rate delta "
-        "lies wholly above it in up to one case of 40."
-    )
-    page.notes.append("Filled: every own stop certified; hollow: heuristic, or not certified in every run.")
-    if exceeding:
-        page.notes.append(f"Wholly above delta (ringed): {', '.join(exceeding)}.")

@@ -10,7 +10,7 @@ The first two numbers never share an axis. A run without the number is never dra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,11 +19,10 @@ import numpy as np
 
 from surepick.bench.figures.active_figure import Rounds, arms_left_figure, read_rounds
 from surepick.bench.figures.error_figure import error_figure
-from surepick.bench.figures.layout import reproducible, save
-from surepick.bench.figures.panels import Look, looks
 from surepick.bench.figures.pulls_figure import Layout, Published, pulls_figure
 from surepick.bench.figures.replicates import OWN_STOP, Replicates, read_replicates
 from surepick.core.arrays import BoolArray, FloatArray
+from surepick.reports.figure_page import Looks, looks, reproducible, save
 from surepick.tables import Table
 
 if TYPE_CHECKING:
@@ -68,16 +67,12 @@ def experiment_figures(
         for experiment in sorted(set(everything.experiment.tolist())):
             rows = everything.where(everything.experiment == experiment)
             for name, figure in _figures(rows, traces, experiment, styles, published or {}):
-                paths += save(figure, Path(directory), _file_name(name))
+                paths += save(figure, Path(directory), name)
     return paths
 
 
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
-
-
 def _figures(
-    rows: Replicates, rounds: Rounds | None, experiment: str, styles: Mapping[str, Look], published: Published
+    rows: Replicates, rounds: Rounds | None, experiment: str, styles: Looks, published: Published
 ) -> Iterator[tuple[str, Figure]]:
     """Every figure of one experiment, with its name."""
     layout = LAYOUTS.get(experiment, Layout(experiment, measures=(OWN_STOP,)))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surepick.bench.figures.layout import Page, open_page
-from surepick.bench.figures.panels import Look, draw_boxes, draw_lines
-from surepick.bench.figures.replicates import ORACLE, OWN_STOP, Measure, Replicates, certified, missing, own_stop_notes
+from surepick.bench.figures.panels import draw_boxes, draw_lines, filled_looks
+from surepick.bench.figures.replicates import (
+    FILLED,
+    ORACLE,
+    OWN_STOP,
+    Measure,
+    Replicates,
+    always_certified,
+    missing,
+    own_stop_notes,
+)
 from surepick.core.arrays import FloatArray, record
+from surepick.reports.figure_page import Looks, Page, open_page, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +50,7 @@ def pulls_figure(
     rows: Replicates,
     measure: Measure,
     layout: Layout,
-    styles: Mapping[str, Look],
+    styles: Looks,
     *,
     title: str,
     published: Published | None = None,
@@ -63,6 +72,10 @@ def pulls_figure(
         page = _lines(drawn, measure, layout.across, layout.panels, styles, marks)
     else:
         page = _boxes(drawn, measure, styles, marks)
+    if _marks(drawn, marks):
+        page.name_mark("published", color="black", marker="D", linestyle="", markerfacecolor="none", markersize=8)
+    if measure is OWN_STOP:
+        page.notes.append(FILLED)
     page.notes.extend(missing(rows, measure))
     if (measure.of(rows) == 0.0).any():
         page.notes.append("Runs that needed no pull at all are drawn at 1.")
@@ -91,17 +104,15 @@ def _lines(
     measure: Measure,
     across: str,
     panels: str | None,
-    styles: Mapping[str, Look],
+    styles: Looks,
     published: Published,
 ) -> Page:
     other = _panel_of(rows, panels)
     values = np.unique(other)
     page = open_page(len(values), columns=2, width=5.2, height=4.2, room=2.6)
-    filled = _filled(rows, measure)
-    notes = own_stop_notes(rows) if measure is OWN_STOP else {}
-    page.name_policies(rows.policies, styles, filled=filled, notes=notes)
+    drawn = filled_looks(styles, rows.policies, _filled(rows, measure))
+    page.name_series(drawn, own_stop_notes(rows) if measure is OWN_STOP else {})
     page.name_mark("mean outside the quartiles", color="white", marker="*", linestyle="", markeredgecolor="black")
-    any_published = False
     for axes, value in zip(page.axes, values.tolist(), strict=True):
         part = rows.where(other == value)
         at, numbers = getattr(part, across), _drawable(part, measure)
@@ -112,21 +123,19 @@ def _lines(
         }
         where = dict(zip(part.environment.tolist(), at.tolist(), strict=True))
         marks = {(policy, where[place]): number for (policy, place), number in _marks(part, published).items()}
-        any_published = any_published or bool(marks)
-        draw_lines(axes, settings, measured, styles, filled=filled, published=marks)
+        draw_lines(axes, settings, measured, drawn, marks)
         axes.set_xlabel(AXES[across])
         axes.set_ylabel(measure.label)
         if panels is not None:
             axes.set_title(f"{AXES[panels]} = {value:g}", fontsize="medium")
     page.notes.append("Marker: median; bar: quartiles. Policies are set apart sideways so that bars can be told apart.")
-    _name_the_rest(page, filled_matters=measure is OWN_STOP, published=any_published)
     return page
 
 
-def _boxes(rows: Replicates, measure: Measure, styles: Mapping[str, Look], published: Published) -> Page:
+def _boxes(rows: Replicates, measure: Measure, styles: Looks, published: Published) -> Page:
     places, policies, numbers = rows.environments, rows.policies, _drawable(rows, measure)
-    page = open_page(len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, in_a_row=True)
-    filled = _filled(rows, measure)
+    page = open_page(len(places), columns=3, width=3.6, height=1.2 + 0.36 * len(policies), room=2.8, legend="above")
+    drawn = filled_looks(styles, policies, _filled(rows, measure))
     notes = own_stop_notes(rows) if measure is OWN_STOP else {}
     marks = _marks(rows, published)
     page.name_mark("mean", color="black", marker="*", linestyle="")
@@ -136,24 +145,21 @@ def _boxes(rows: Replicates, measure: Measure, styles: Mapping[str, Look], publi
         measured = {policy: numbers[known & (rows.policy == policy)] for policy in policies}
         runs = {policy: int((here & (rows.policy == policy)).sum()) for policy in policies}
         told = {policy: number for (policy, where), number in marks.items() if where == place}
-        draw_boxes(axes, measured, runs, styles, filled=filled, published=told)
+        draw_boxes(axes, measured, runs, drawn, told)
         if not known.any():
-            axes.text(0.5, 0.5, "no run gave a number", transform=axes.transAxes, ha="center", va="center")
+            say(axes, "no run gave a number")
         axes.set_title(place, fontsize="medium")
         axes.set_xlabel(measure.label)
         first_in_row = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
         names = [f"{policy}\n{notes[policy]}" if policy in notes else policy for policy in policies]
         axes.set_yticks(range(len(names)), names if first_in_row else [""] * len(names), fontsize="small")
     page.notes.append("Box: quartiles and median; whiskers: to 1.5 box lengths. On the right: runs drawn, of all runs.")
-    _name_the_rest(page, filled_matters=measure is OWN_STOP, published=bool(marks))
     return page
 
 
-def _filled(rows: Replicates, measure: Measure) -> list[str]:
+def _filled(rows: Replicates, measure: Measure) -> Sequence[str]:
     """Certified policies are filled; a verdict belongs to the own stop, so oracle pulls are all alike."""
-    if measure is ORACLE:
-        return list(rows.policies)
-    return [policy for policy, words in certified(rows).items() if words == "certified"]
+    return rows.policies if measure is ORACLE else always_certified(rows)
 
 
 def _marks(rows: Replicates, published: Published) -> dict[tuple[str, str], float]:
@@ -165,10 +171,3 @@ def _marks(rows: Replicates, published: Published) -> dict[tuple[str, str], floa
         for (name, place, policy), number in published.items()
         if name == experiment and (policy, place) in there
     }
-
-
-def _name_the_rest(page: Page, *, filled_matters: bool, published: bool) -> None:
-    if published:
-        page.name_mark("published", color="black", marker="D", linestyle="", markerfacecolor="none", markersize=8)
-    if filled_matters:
-        page.notes.append("Filled: every own stop certified; hollow: heuristic, or not certified in every run.")

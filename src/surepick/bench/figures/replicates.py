@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,19 @@ def read_replicates(table: Table) -> Replicates:
     Raises:
         InvalidInput: one of the columns experiment, environment and policy is not there.
     """
+
+    def read(name: str, cells_as: Callable[[Column], NDArray[Any]]) -> NDArray[Any]:
+        nothing: Column = ("",) * table.num_rows
+        return cells_as(table.columns.get(name, nothing))
+
     columns: dict[str, Any] = {name: texts(table.column(name)) for name in ("experiment", "environment", "policy")}
     columns |= {name: np.char.replace(columns[name], "$", r"\$") for name in ("environment", "policy")}  # no formula
-    columns |= {name: _texts(table, name) for name in ("key", "verdict", "stops", "failure")}
-    columns |= {name: _of_environment(columns, _numbers(table, name)) for name in ("num_arms", "dim")}
-    columns |= {name: _numbers(table, name) for name in ("epsilon", "delta", "pulls", "oracle_pulls")}
-    columns |= {name: _truth(table, name) for name in ("success", "eliminates")}
+    columns |= {name: read(name, texts) for name in ("key", "verdict", "stops", "failure")}
+    columns |= {name: _of_environment(columns, read(name, numbers)) for name in ("num_arms", "dim")}
+    columns |= {name: read(name, numbers) for name in ("epsilon", "delta", "pulls", "oracle_pulls")}
+    columns |= {name: read(name, truth) for name in ("success", "eliminates")}
     if np.isnan(columns["eliminates"]).all():
-        columns["eliminates"] = _seen_to_eliminate(columns, _truth(table, "best_eliminated"))
+        columns["eliminates"] = _seen_to_eliminate(columns, read("best_eliminated", truth))
     return Replicates(**columns)
 
 
@@ -102,17 +108,9 @@ def _seen_to_eliminate(columns: dict[str, Any], best_eliminated: FloatArray) -> 
 
 def _of_environment(named: dict[str, Any], values: FloatArray) -> FloatArray:
     """Missing sizes filled from other runs in the same environment."""
-    places = [
-        f"{experiment}/{label}" for experiment, label in zip(named["experiment"], named["environment"], strict=True)
-    ]
+    places = list(zip(named["experiment"].tolist(), named["environment"].tolist(), strict=True))
     known = {place: value for place, value in zip(places, values.tolist(), strict=True) if not np.isnan(value)}
-    return np.array(
-        [
-            known.get(place, np.nan) if np.isnan(value) else value
-            for place, value in zip(places, values.tolist(), strict=True)
-        ],
-        dtype=np.float64,
-    )
+    return np.where(np.isnan(values), [known.get(place, np.nan) for place in places], values)
 
 
 def texts(cells: Column) -> TextArray:
@@ -138,24 +136,6 @@ def truth(cells: Column) -> FloatArray:
     return np.array([meaning.get(cell.strip().lower(), np.nan) for cell in cells], dtype=np.float64)
 
 
-def _texts(table: Table, name: str) -> TextArray:
-    return texts(table.columns[name]) if name in table.columns else np.full(table.num_rows, "", dtype=np.str_)
-
-
-def _numbers(table: Table, name: str) -> FloatArray:
-    return numbers(table.columns[name]) if name in table.columns else np.full(table.num_rows, np.nan)
-
-
-def _truth(table: Table, name: str) -> FloatArray:
-    return truth(table.columns[name]) if name in table.columns else np.full(table.num_rows, np.nan)
-
-
-def error_interval(wrong: int, runs: int) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) 95 % interval for the error rate behind `wrong` of `runs`."""
-    found = share(wrong, runs)
-    return found.low, found.high
-
-
 @record
 class Measure:
     """A number of pulls that is drawn: the name in file names, and the label of the axis."""
@@ -169,6 +149,7 @@ class Measure:
 
 
 ORACLE = Measure("oracle", "pulls until only epsilon-best arms are left\n(needs the truth: oracle)")
+FILLED = "Filled: every own stop certified; hollow: heuristic, or not certified in every run."
 OWN_STOP = Measure("own-stop", "pulls until the policy stops by itself\n(own stop)")
 
 
@@ -181,6 +162,11 @@ def certified(rows: Replicates) -> dict[str, str]:
         if count:
             found[policy] = "certified" if count == len(verdicts) else f"certified in {count} of {len(verdicts)}"
     return found
+
+
+def always_certified(rows: Replicates) -> list[str]:
+    """Policies all of whose own stops are certified: the filled ones."""
+    return [policy for policy, words in certified(rows).items() if words == "certified"]
 
 
 def own_stop_notes(rows: Replicates) -> dict[str, str]:

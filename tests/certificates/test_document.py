@@ -58,20 +58,26 @@ def test_every_altered_field_is_found_by_its_digest(document):
     assert not verify_certificate({**document, "study": "ink"}, most_plans=0).lines[0].holds
 
 
-def missed(document: dict, each: int) -> list:
-    """Altered derived fields, under a digest that was computed again, of which every line holds."""
+def missed(document: dict, each: int, values: int = 10**6) -> list:
+    """Altered derived fields, under a digest that was computed again, of which every line holds.
+
+    Args:
+        document: the certificate.
+        each: fields of each kind.
+        values: other values of a field.
+    """
     found = []
     for path in flips.some_of_each_kind(document, each):
         if path == ("sha256",) or flips.is_fact(path):
             continue
-        for value in flips.altered(flips.at(document, path)):
+        for value in flips.altered(flips.at(document, path))[:values]:
             if verify_certificate(resealed(flips.replaced(document, path, value))).holds:
                 found.append((path, value))
     return found
 
 
 def test_every_altered_derived_field_is_found_without_the_digest(short):
-    assert missed(short, each=1) == []
+    assert missed(short, each=1, values=2) == []
 
 
 @pytest.mark.slow
@@ -81,8 +87,7 @@ def test_every_single_derived_field_is_found_without_the_digest(document):
 
 def test_a_verifier_that_computed_nothing_would_be_noticed(short, monkeypatch):
     monkeypatch.setattr(Comparison, "difference", lambda self, stored, again, where: "")
-    monkeypatch.setattr(flips, "altered", lambda value, altered=flips.altered: altered(value)[:1])
-    assert len(missed(short, each=1)) > 10
+    assert len(missed(short, each=1, values=1)) > 10
 
 
 @pytest.mark.parametrize("told", ["pulls", "sums", "squares"])

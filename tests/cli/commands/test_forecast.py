@@ -40,7 +40,7 @@ def table(tmp_path) -> Path:
     return path
 
 
-OPTIONS = ("--id", "colour", "--noise", "subgaussian:0.3", "--epsilon", 0.2)
+OPTIONS = ("--id", "colour", "--noise", "subgaussian:0.3", "--epsilon", 0.6)
 
 
 def test_a_table_with_rewards_has_a_guess(table):
@@ -59,7 +59,7 @@ def test_a_table_with_rewards_has_a_guess(table):
         assert row["worst"]["rounds"][0].keys() == ROUND
         assert 0 < row["guess"]["total"] <= row["worst"]["total"]
         policy = sp.make_policy(arms=sp.read_arms(table, id=None, features="red,blue"), **row["spec"])
-        assert policy.problem.epsilon == 0.2
+        assert policy.problem.epsilon == 0.6
     assert any(row["name"] in found["advice"] for row in found["rows"])
 
 

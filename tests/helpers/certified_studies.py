@@ -183,7 +183,7 @@ def bad_candidates_in_turn(counts: np.ndarray, *, most: int, wait: int = 1) -> A
     """
 
     def ask(state: CertifiedState) -> Plan:
-        plan = Plan(round=state.round, counts=counts, dim=len(counts), value=0.0)
+        plan = Plan(round=state.round, counts=counts, dim=len(counts), predicted_pulls=0.0)
         if state.round <= wait:
             return plan
         if len(state.epochs) >= most:
@@ -207,7 +207,7 @@ def counting_from_the_start(policy: CertifiedElimination) -> Told:
             return after
         alone: tuple[CandidateTest, ...] = ()
         for state, asked, came in past:
-            opening = replace(asked, candidate=plan.candidate, value=0.0)
+            opening = replace(asked, candidate=plan.candidate, predicted_pulls=0.0)
             alone = policy.tell(replace(state, epochs=alone), opening, came).state.epochs
         older, shift = after.epochs[:-1], math.log(after.epochs[-1].weight / alone[0].weight)
         return replace(after, epochs=(*older, replace(alone[0], evidence=alone[0].evidence + shift)))

@@ -116,7 +116,7 @@ def few_good() -> World:
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("runs", [60, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
+@pytest.mark.parametrize("runs", [25, *(pytest.param(runs, marks=pytest.mark.slow) for runs in (200, 2000))])
 def test_two_good_arms_among_decoys_just_outside_epsilon(runs, delta):
     """Half of the studies start with a decoy as the candidate, and all collect evidence through the network."""
     world = few_good()
@@ -160,7 +160,7 @@ def crossings(world: World, policy: CertifiedNeural, counts: Callable[[int], np.
     for seed in range(trials):
         rng, state = np.random.default_rng([seed, 7]), policy.init()
         for batch in range(5):
-            plan = Plan(round=state.round, counts=counts(batch), dim=5, value=0.0)
+            plan = Plan(round=state.round, counts=counts(batch), dim=5, predicted_pulls=0.0)
             if batch:
                 looks = np.where(bad, remembered(policy, state.seen).scores, -np.inf)
                 candidate = state.epochs[0].candidate if state.epochs else int(np.argmax(looks))
@@ -174,13 +174,18 @@ def fourfold(batch: int) -> np.ndarray:
     return np.full(32, 50 * 4**batch)
 
 
-def test_hostile_steering_through_embeddings_of_the_past():
+HOSTILE = [20, pytest.param(60, marks=pytest.mark.slow)]  # studies; `make prove` has all of them
+
+
+@pytest.mark.parametrize("trials", HOSTILE)
+def test_hostile_steering_through_embeddings_of_the_past(trials):
     """Gamma = 0 is not true here (the misfit is about .1), and still the noise alone does not break delta."""
     world = told_apart()
-    assert crossings(world, make(world, **HEART), fourfold, 60) <= failures_allowed(60, 0.05)
+    assert crossings(world, make(world, **HEART), fourfold, trials) <= failures_allowed(trials, 0.05)
 
 
-def test_an_embedding_that_has_seen_its_own_batch_is_noticed(monkeypatch):
+@pytest.mark.parametrize("trials", HOSTILE)
+def test_an_embedding_that_has_seen_its_own_batch_is_noticed(trials, monkeypatch):
     """The saboteur: the same studies, but the network has learnt the batch by heart that is measured through it."""
     honest = CertifiedNeural._evidence
 
@@ -191,9 +196,9 @@ def test_an_embedding_that_has_seen_its_own_batch_is_noticed(monkeypatch):
 
     monkeypatch.setattr(CertifiedNeural, "_evidence", spoilt)
     world = told_apart()
-    crossed = crossings(world, make(world, **HEART), fourfold, 60)
-    print(f"\nembeddings of their own batch: {crossed} of 60 settled wrongly, {failures_allowed(60, 0.05)} allowed")
-    assert crossed > failures_allowed(60, 0.05)
+    crossed, allowed = crossings(world, make(world, **HEART), fourfold, trials), failures_allowed(trials, 0.05)
+    print(f"\nembeddings of their own batch: {crossed} of {trials} settled wrongly, {allowed} allowed")
+    assert crossed > allowed
 
 
 def odd_one_out() -> World:

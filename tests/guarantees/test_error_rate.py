@@ -7,7 +7,7 @@ from bounds import failures_allowed
 import surepick as sp
 
 EPSILON, DELTA = 0.1, 0.05
-TRIALS = [200, pytest.param(400, marks=pytest.mark.slow)]
+TRIALS = [100, pytest.param(400, marks=pytest.mark.slow)]
 LINEAR = {"norm_bound": 1.0}
 POLICIES = [
     pytest.param("linear-embedding", LINEAR, id="adaptive"),

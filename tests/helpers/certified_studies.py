@@ -7,12 +7,14 @@ are the worst that come to mind. They reach the policy's own `tell` by plans tha
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
+from surepick.embeddings.base import EmbeddingTraits
 from surepick.noise import Noise
 from surepick.policies.base import stopped
 from surepick.policies.certified.candidate_test import CandidateTest
@@ -225,11 +227,7 @@ class GivenVectors:
     features: np.ndarray
     gamma: float
     norm_bound: float
-    heuristic: str = ""
-    assumptions: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
-    family: str = "given"
-    spec: None = None
+    traits: ClassVar[EmbeddingTraits] = EmbeddingTraits("given")
 
     @property
     def num_arms(self) -> int:

@@ -16,7 +16,6 @@ from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import SourceArgument, TableOptions, example_named
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.core.json import encode
 from surepick.environments.noise_checks import quieter_records
 from surepick.errors import ContractError, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare
@@ -122,11 +121,8 @@ def _row(
 
 
 def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: Spec | None) -> dict[str, Any]:
-    found: dict[str, Any] = encode(picked(row, "name", "worst", "guess", "warnings", "believable"))
-    for case in (found["worst"], found["guess"]):
-        for each in [] if case is None else case["rounds"]:
-            each["value"] = each.pop("design_value")  # the name of the published field
-    return found | {"policy": policy, "options": settings, "spec": spec, "refusal": row.refusal or None}
+    about = {"policy": policy, "options": settings, "spec": spec, "refusal": row.refusal or None}
+    return about | picked(row, "name", "worst", "guess", "warnings", "believable")
 
 
 def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: options.Goal) -> None:

@@ -112,9 +112,8 @@ def elsewhere(page: str) -> set[str]:
     run: set[str] = set()
     if page in (*test_examples.DOCUMENTS, *test_examples.SLOW_DOCUMENTS):
         run |= {example.command.replace("\\\n", " ") for example in test_examples.examples((page,))}
-    if page == "README.md":  # test_readme and test_study_documents
+    if page == "README.md":  # test_readme
         run |= {*re.findall(r"```python\n(.*?)```", text, re.DOTALL)}
-        run |= {*re.findall(r"^```sh\n(surepick create .*?)^```$", text, re.MULTILINE | re.DOTALL)}
     if page == "docs/concepts.md":
         run |= {part for example in test_examples.PROGRAM.findall(text) for part in example}
     if page == "docs/studies.md":
@@ -163,18 +162,11 @@ class Instead:
 
 
 INSTEAD = {
-    "surepick bench run paper --runs 50 --out results.parquet": Instead(
-        "a quarter of an hour; docs/reproduction.md has it too", (f"{SMALL_BENCH}results.parquet",)
-    ),
     "surepick bench run paper --runs 50 --out paper.parquet": Instead(
-        "a quarter of an hour", (), (LONG_BENCH.format("paper", "paper.parquet"),)
+        "a quarter of an hour", (f"{SMALL_BENCH}paper.parquet",), (LONG_BENCH.format("paper", "paper.parquet"),)
     ),
-    "surepick bench figures results.parquet --out figures": Instead(
-        "seconds; test_add_a_policy draws some", (), ("surepick bench figures results.parquet --out figures",)
-    ),
-    "surepick bench summary paper.parquet": Instead("as in the README", (), ("surepick bench summary paper.parquet",)),
     "surepick bench figures paper.parquet --out figures": Instead(
-        "as in the README", (), ("surepick bench figures paper.parquet --out figures",)
+        "seconds; test_add_a_policy draws some", (), ("surepick bench figures paper.parquet --out figures",)
     ),
     "surepick bench run peers --runs 5 --out peers.parquet": Instead(
         "minutes", (), (LONG_BENCH.format("peers", "peers.parquet"),)

@@ -1,4 +1,4 @@
-"""The sessions of the operating manual and of the README are what the commands do; only times differ."""
+"""The sessions of the operating manual are what the commands do; only times differ."""
 
 import csv
 import os
@@ -15,7 +15,6 @@ from surepick.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d [^;\s]+")
 CLICK = "import sys\nfor _ in range(int(sys.argv[2])):\n    print(int(sys.argv[1] == 'B'))\n"
 
@@ -78,20 +77,6 @@ def test_the_program_of_the_manual(folder):
     (command,) = re.findall(r"^```sh\n(surepick run-study sqlite[^\n]*)\n```$", MANUAL, re.MULTILINE)
     run(sessions()[0][0])
     assert "Recommended: B   certified" in run(command)
-
-
-def test_the_four_lines_of_the_readme(folder):
-    (block,) = re.findall(r"^```sh\n(surepick create .*?)^```$", README, re.MULTILINE | re.DOTALL)
-    lines = block.splitlines()
-    assert len(lines) == 4
-    for line in lines:
-        if " tell " in line:
-            rows = rows_of(folder / "todo.csv")
-            (folder / "todo.csv").write_text(
-                "id,key,reward\n" + "".join(f"{row['id']},{row['key']},{int(row['id'] == 'B')}\n" for row in rows)
-            )
-        printed = run(line)
-    assert "headlines: round 2" in printed
 
 
 def test_the_python_of_the_manual(folder):

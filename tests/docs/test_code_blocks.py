@@ -545,7 +545,7 @@ def test_nothing_stands_in_place_of_what_is_gone():
         ("```sh\npip install '.[no-such]'\n```\n", "no-such"),
         ("```python\nraise ValueError('it was run')\n```\n", "it was run"),
         ("```python\nx = (\n```\n", "never closed"),
-        ("```python\nimport surepick as sp\nsp.studies.sql_log\n```\n", "has no attribute 'studies'"),
+        ("```python\nimport surepick as sp\nsp.studies.sql_log\n```\n", "no surepick attribute studies"),
         ("```python\nprint(1)\n```\n\nIt prints:\n\n```text\n2\n```\n", "README.md, line 7"),
         ("It prints:\n\n```text\n2\n```\n", "no program before it"),
         ("```text\n$ surepick tell --help\nnothing at all\n```\n", "nothing at all"),

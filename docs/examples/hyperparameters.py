@@ -47,10 +47,9 @@ def run(*, epsilon: float = 0.05, seed: int = 0) -> sp.Study:
     """Train and test where it tells most, until one setting is certified."""
     rng, arms = np.random.default_rng(seed), sp.Arms(ids=list(SETTINGS))
     policy = sp.make_policy("certified-independent", arms, epsilon=epsilon, delta=0.05, noise=sp.Bounded(0.0, 1.0))
-    study = sp.Study(arms, policy)
-    while (plan := study.ask()) is not None:
-        trials = [setting for setting, times in plan.table() for _ in range(times)]
-        study.tell(trials, [train_and_test(setting, rng) for setting in trials])
+    study = sp.Study(policy)
+    while (batch := study.ask()) is not None:
+        study.tell(batch, [train_and_test(setting, rng) for setting in batch.pulls()])
         judged = study.trace[-1]
         print(f"{judged.total_pulls:5,} models trained, settings that may be the best: {len(judged.active)}")
     return study

@@ -30,9 +30,9 @@ from surepick.environments import Environment
 QUESTIONS = 442
 
 
-def ask_models(plan: sp.Plan, recorded: Environment, rng: np.random.Generator) -> sp.Observations:
+def ask_models(batch: sp.Batch, recorded: Environment, rng: np.random.Generator) -> sp.Observations:
     """Stands for the models and the grader: so many random questions to each model, its scores added up."""
-    return recorded.pull(plan.counts, rng)
+    return recorded.pull(batch.counts, rng)
 
 
 def run(directory: str | Path, *, epsilon: float = 0.05, seed: int = 0) -> sp.Study:
@@ -41,10 +41,10 @@ def run(directory: str | Path, *, epsilon: float = 0.05, seed: int = 0) -> sp.St
     policy = sp.make_policy(
         "certified-independent", recorded.arms, epsilon=epsilon, delta=0.05, noise=sp.Bounded(0.0, 1.0)
     )
-    study = sp.Study(recorded.arms, policy)
-    while (plan := study.ask()) is not None:
-        scores = ask_models(plan, recorded, rng)
-        study.tell_totals(study.ids, scores.counts, scores.sums, scores.squares)  # squares: how much models vary
+    study = sp.Study(policy)
+    while (batch := study.ask()) is not None:
+        scores = ask_models(batch, recorded, rng)
+        study.tell_totals(batch, scores.counts, scores.sums, scores.squares)  # squares: how much models vary
         judged = study.trace[-1]
         print(f"{judged.total_pulls:5,} questions asked, models that may be the best: {len(judged.active)}")
     return study

@@ -63,19 +63,20 @@ def run(tuning: optuna.Study, rng: np.random.Generator) -> sp.Study:
     trials = best_distinct(tuning, 20)
     arms, scores_of = sp.Arms(ids=list(trials)), {number: [] for number in trials}
     policy = sp.make_policy("certified-independent", arms, epsilon=0.1, delta=0.05, noise=sp.SubGaussian(0.5))
-    study = sp.Study(arms, policy)
-    while (plan := study.ask()) is not None:
-        days = [number for number, pulls in plan.table() for _ in range(pulls)]
-        scores = [simulate_day(trials[number].params, rng) for number in days]
-        study.tell(days, scores)
-        for number, score in zip(days, scores, strict=True):
+
+    def simulate(numbers: list[str]) -> list[float]:
+        scores = [simulate_day(trials[number].params, rng) for number in numbers]
+        for number, score in zip(numbers, scores, strict=True):
             scores_of[number].append(score)
-    answer = study.certificate()
+        return scores
+
+    study = sp.Study(policy)
+    answer = study.run(simulate).certificate
     tuning.set_user_attr("surepick_best_trial", int(answer.best_arm))
     tuning.set_user_attr("surepick_verdict", answer.verdict)
     tuning.set_user_attr("surepick_promise", answer.promise)
-    tuning.set_user_attr("surepick_pulls", {number: len(told) for number, told in scores_of.items()})
-    tuning.set_user_attr("surepick_means", {number: float(np.mean(told)) for number, told in scores_of.items()})
+    tuning.set_user_attr("surepick_pulls", {number: len(scores) for number, scores in scores_of.items()})
+    tuning.set_user_attr("surepick_means", {number: float(np.mean(scores)) for number, scores in scores_of.items()})
     return study
 
 

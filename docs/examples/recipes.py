@@ -42,7 +42,7 @@ def make_samples(recipes: list[str], losses: dict[str, list[float]], rng: np.ran
     return [float(rng.choice(losses[recipe])) for recipe in recipes]
 
 
-def days(study: sp.Study) -> Iterator[sp.Plan]:
+def days(study: sp.Study) -> Iterator[sp.Batch]:
     """What to make each day, until no more samples are needed."""
     while (batch := study.lease(max_pulls=SAMPLES_A_DAY, worker="machine")) is not None:
         yield batch
@@ -53,11 +53,10 @@ def run(path: str | Path, *, seed: int = 0) -> sp.Study:
     losses, rng = recorded_losses(path), np.random.default_rng(seed)
     arms = sp.Arms(ids=list(losses))
     policy = sp.make_policy("certified-independent", arms, epsilon=0.05, delta=0.05, noise=sp.SubGaussian(0.21))
-    study = sp.Study(arms, policy, minimize=True)
+    study = sp.Study(policy, minimize=True)
     for day, batch in enumerate(days(study), start=1):
-        recipes, keys = zip(*batch.keys(), strict=True)  # a row a sample; told twice under its key, it counts once
-        receipt = study.tell(recipes, make_samples(recipes, losses, rng), keys, worker="machine")
-        if receipt.closed:  # all that the plan asked for is in: now the results are judged
+        receipt = study.tell(batch, make_samples(batch.pulls(), losses, rng))  # under their keys: each counts once
+        if receipt.closed:  # all that the plan asked for is in: now the study judges the results
             judged = study.trace[-1]
             print(f"day {day:2d}: {judged.total_pulls:5,} samples so far, recipes still possible: {len(judged.active)}")
     return study

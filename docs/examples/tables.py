@@ -57,9 +57,9 @@ def run(seed: int = 0) -> sp.Study:
     """In memory, with pandas."""
     doughs, rng = pd.DataFrame(DOUGHS), np.random.default_rng(seed)
     arms = sp.Arms(doughs[FEATURES], ids=doughs["dough"], columns=FEATURES)
-    study = sp.Study(arms, linear_policy(arms))
-    while (plan := study.ask()) is not None:
-        todo = pd.DataFrame(plan.table(), columns=["dough", "times"])
+    study = sp.Study(linear_policy(arms))
+    while (batch := study.ask()) is not None:
+        todo = pd.DataFrame(batch.table(), columns=["dough", "times"])
         results = todo.loc[todo.index.repeat(todo["times"]), ["dough"]]  # a row a measurement
         results["score"] = taste(results["dough"].to_list(), rng)
         study.tell(results["dough"], results["score"])
@@ -73,9 +73,9 @@ def run_durable(folder: Path, seed: int = 0) -> sp.Study:
     doughs, rng = pl.DataFrame(DOUGHS), np.random.default_rng(seed)
     arms = sp.Arms(doughs.select(FEATURES), ids=doughs["dough"], columns=FEATURES)
     url = f"sqlite:///{folder / 'bakery.db'}"
-    study = sp.create_study(url, "doughs", arms, linear_policy(arms))
-    while (plan := study.ask()) is not None:
-        todo = pl.DataFrame(plan.table(), schema=["dough", "times"], orient="row")
+    study = sp.create_study(url, "doughs", linear_policy(arms))
+    while (batch := study.ask()) is not None:
+        todo = pl.DataFrame(batch.table(), schema=["dough", "times"], orient="row")
         results = todo.select(pl.col("dough").repeat_by("times").explode())
         results = results.with_columns(score=pl.Series(taste(results["dough"].to_list(), rng)))
         study.tell(results["dough"], results["score"])

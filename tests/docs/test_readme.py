@@ -24,7 +24,8 @@ def test_it_fits_on_one_screen():
 
 
 @pytest.mark.parametrize(
-    ("target", "document"), [("demo", "README.md"), ("test", "README.md"), ("prove", "CONTRIBUTING.md"), ("check", "CONTRIBUTING.md")]
+    ("target", "document"),
+    [("demo", "README.md"), ("test", "README.md"), ("prove", "CONTRIBUTING.md"), ("check", "CONTRIBUTING.md")],
 )
 def test_every_make_target_named_exists(target, document):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

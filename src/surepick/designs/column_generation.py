@@ -62,7 +62,7 @@ class Working:
     gap: float
 
     def renamed(self, rows: IntArray) -> Working:
-        """The same for a problem of which this one is the restriction to `rows`."""
+        """The same for a problem of which this one is the restriction to `rows`, shape (k,)."""
         return replace(self, anchors=rows[self.anchors], arms=rows[self.arms], pairs=rows[self.pairs])
 
 
@@ -112,7 +112,7 @@ def first_working_set(problem: Problem) -> Working:
 
 
 def spanning(basis: FloatArray) -> IntArray:
-    """Rows that span, from the longest ones if they do so clearly."""
+    """Rows of a basis (k, r) that span, shape (r,), from the longest ones if they do so clearly."""
     count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
     while count < len(basis):
         found = spanning_rows(basis[:count])
@@ -156,7 +156,7 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
 
 
 def factor_of(problem: Problem, working: Working) -> FloatArray:
-    """L with L L' = A of the weights.
+    """L with L L' = A of the weights, shape (r, r).
 
     Raises:
         InvalidInput: A is singular to rounding.
@@ -168,7 +168,7 @@ def factor_of(problem: Problem, working: Working) -> FloatArray:
 
 
 def bounded(problem: Problem, working: Working, factor: FloatArray) -> Priced:
-    """The bound that the multipliers of a working set give, over all arms; `factor` is that of its weights."""
+    """The bound that the multipliers of a working set give, over all arms; `factor` is L of its weights, (r, r)."""
     own = solve_rows(factor, problem.basis[working.arms])
     ends = solve_rows(factor, problem.differences(working.pairs)) * np.sqrt(working.multipliers)[:, None]
     return _priced(problem, factor, own, ends.T @ ends)
@@ -202,7 +202,8 @@ def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: Float
         return Priced(0.0, np.ones(len(used)), np.empty(0))
     half = solve_lower(factor, spread, transposed=True)
     prices = symmetric_spectrum(solve_lower(factor, half.T, transposed=True)).values  # of L'^-1 W L^-1
-    count = _longer(problem.lengths, math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY))
+    least = math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY)
+    count = len(problem.lengths) - int(np.searchsorted(problem.lengths[::-1], least))  # those at least as long
     gains = np.empty(count)
     for top in range(0, count, FEW):
         rows = solve_rows(factor, problem.basis[top : min(top + FEW, count)])
@@ -210,11 +211,6 @@ def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: Float
     trace = float(np.trace(spread))
     lower = trace * (trace / max(largest, float(gains.max(initial=0.0)))) * (1.0 - BOUND_SAFETY)  # no square underflows
     return Priced(lower, used / largest, gains / largest)
-
-
-def _longer(lengths: FloatArray, least: float) -> int:
-    """How many of the decreasing lengths are at least `least`."""
-    return len(lengths) - int(np.searchsorted(lengths[::-1], least))
 
 
 def _all_pairs(problem: Problem) -> IntArray:
@@ -238,7 +234,7 @@ def _spread_of_all(problem: Problem, factor: FloatArray) -> FloatArray:
 
 
 def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
-    """The first pairs of a list, at most `most`, in which no arm appears more than `each` times."""
+    """The first pairs of a list (n, 2), at most `most`, in which no arm appears more than `each` times."""
     seen: dict[int, int] = {}
     chosen: list[int] = []
     for row, (a, b) in enumerate(pairs.tolist()):
@@ -337,7 +333,7 @@ class Iterated:
     steps: int
 
     def weights(self, size: int) -> FloatArray:
-        """The best weights, of all arms."""
+        """The best weights of all arms, shape (size,)."""
         weights = np.zeros(size)
         weights[self.best.arms] = self.best.weights
         return weights
@@ -351,10 +347,6 @@ def _announce(problem: Problem, first: float) -> None:
         "the work grows with the cube of the directions (a smoother kernel, a larger epsilon or a smaller norm has "
         "fewer), and each batch takes a few designs.",
     )
-
-
-def _gap(upper: float, lower: float) -> float:
-    return upper / lower - 1.0 if lower > 0.0 else np.inf
 
 
 def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
@@ -373,7 +365,7 @@ def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
             break
         if not (swept.certain or len(_unknown(problem, working, swept.far))):
             objective.forget()
-        gap = _gap(min(swept.upper, upper), lower)
+        gap = min(swept.upper, upper) / lower - 1.0 if lower > 0.0 else np.inf
         least, since = (gap, 0) if gap < HEURISTIC_PROGRESS * least else (least, since + 1)
         stalled = since >= HEURISTIC_PATIENCE
         working = optimised(problem, grown(problem, working, swept, gap=gap, stalled=stalled))

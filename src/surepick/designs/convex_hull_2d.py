@@ -87,7 +87,7 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
 
 
 def farthest_of_few(points: FloatArray) -> Pairs:
-    """The farthest pair of some points in the plane, from all pairs."""
+    """The farthest pair of some points in the plane, shape (s, 2), from all pairs."""
     everyone = np.arange(len(points))
     first, second = _farthest_between(points, everyone, everyone)
     squares = _squares(points, first, second)
@@ -95,6 +95,7 @@ def farthest_of_few(points: FloatArray) -> Pairs:
 
 
 def _squares(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Squared distances of pairs of points, shape (n,)."""
     return row_squares(points[first] - points[second])
 
 

@@ -61,7 +61,7 @@ class Pairs:
 
 
 def ordered(first: IntArray, second: IntArray, squares: FloatArray, elsewhere: float) -> Pairs:
-    """The pairs, the farthest first and ties in the order given."""
+    """The pairs, each array of shape (n,), the farthest first and ties in the order given."""
     order = np.argsort(-squares, kind="stable")
     return Pairs(first[order], second[order], squares[order], elsewhere)
 
@@ -72,7 +72,7 @@ def _of_rank(values: NDArray[Any], count: int) -> float:
 
 
 def largest(squares: FloatArray, most: int) -> IntArray:
-    """Positions of the `most` largest entries, spread evenly over exact ties at the cut."""
+    """Positions of the `most` largest of n entries, shape (most,) or (n,), spread evenly over exact ties at the cut."""
     if len(squares) <= most:
         return np.arange(len(squares), dtype=np.int64)
     cut = _of_rank(squares, most)
@@ -94,6 +94,7 @@ class _Kept:
         self._count, self._full = 0, 2 * least
 
     def add(self, first: IntArray, second: IntArray) -> None:
+        """Look at the pairs of these positions, shape (n,) each."""
         for start in range(0, len(first), CHUNK):
             a, b = first[start : start + CHUNK], second[start : start + CHUNK]
             squares = row_squares(self._points[a] - self._points[b])
@@ -104,6 +105,7 @@ class _Kept:
                 self._trim()
 
     def _trim(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Raise the floor as far as what is kept allows, drop what is below it, and give the rest."""
         first, second, squares = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         for count, share in ((self.least, self.share), (self.most, 1.0)):
             if len(squares) >= count:
@@ -152,12 +154,13 @@ class _Tiles:
         return self._largest(tile, floor, most)
 
     def far_within(self, rows: slice, floor: float, most: int) -> tuple[IntArray, IntArray]:
-        """The same for the pairs of one block with itself, each once."""
+        """The same for the pairs of one block with itself, each once; two arrays of shape (n,)."""
         tile = self._left[rows] @ self._right[:, rows]
         tile[_lower_triangle(len(tile))] = -np.inf
         return self._largest(tile, floor, most)
 
     def _largest(self, tile: NDArray[Any], floor: float, most: int) -> tuple[IntArray, IntArray]:
+        """Rows and columns of the entries that `far` wants."""
         least = floor / self._scale - self._slack
         if float(tile.max()) < least:
             nothing = np.empty(0, np.int64)

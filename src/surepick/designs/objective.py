@@ -101,7 +101,7 @@ class Objective:
         """Far pairs of active points under A = L L', as rows of the problem's points.
 
         Args:
-            factor: L.
+            factor: L, shape (r, r).
             most: how many.
             enough: a squared distance; it suffices to know on which side of it the farthest pair is. Infinite: the
                 farthest pair itself is wanted.
@@ -186,10 +186,11 @@ class Objective:
         return self._valued(weights, np.inf, range_cut)
 
     def at_most(self, ceiling: float, weights: FloatArray, *, range_cut: float = RANGE_CUT) -> bool:
-        """Whether the objective of the weights is at most the ceiling; cheaper than its value. See `value`."""
+        """Whether the objective of the weights, shape (k,), is at most the ceiling; cheaper than `value`."""
         return self._valued(weights, ceiling, range_cut) <= ceiling
 
     def _valued(self, weights: FloatArray, enough: float, range_cut: float) -> float:
+        """The value, or where it is within `enough` a bound on it that is, too."""
         problem = self.problem
         if problem.rank == 0 or len(problem.active) <= (0 if problem.opposite else 1):
             return 0.0
@@ -271,6 +272,7 @@ def ends_of(pairs: Pairs) -> IntArray:
 
 
 def _renamed(pairs: Pairs, rows: IntArray) -> Pairs:
+    """Pairs of positions in `rows`, shape (s,), as pairs of these rows."""
     return Pairs(rows[pairs.first], rows[pairs.second], pairs.squares, pairs.elsewhere)
 
 

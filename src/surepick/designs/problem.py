@@ -64,7 +64,7 @@ class Problem:
         return self.rounding * float(self.lengths.max(initial=0.0)) / longest if longest > 0.0 else 0.0
 
     def compared(self, start: int, stop: int) -> FloatArray:
-        """Active points, of given places in `active`, less their centre."""
+        """Active points less their centre, shape (stop - start, r), of given places in `active`."""
         if len(self.active) == len(self.points):
             return self.points[start:stop] - self.centre
         return self.points[self.active[start:stop]] - self.centre
@@ -76,13 +76,13 @@ class Problem:
         return self.points[pairs[:, 0]] - self.points[pairs[:, 1]]
 
     def spread(self, weights: FloatArray) -> FloatArray:
-        """Weights of the distinct arms as weights of all K arms: the first of equal arms carries the weight."""
+        """Weights of the k distinct arms as weights (K,) of all arms: the first of equal arms carries the weight."""
         full = np.zeros(len(self.group))
         full[self.first] = weights
         return full
 
     def merged(self, weights: FloatArray) -> FloatArray:
-        """Weights of the K arms as weights of the distinct ones: those of equal arms are added."""
+        """Weights of the K arms as weights (k,) of the distinct ones: those of equal arms are added."""
         merged: FloatArray = np.bincount(self.group, weights, len(self.first)).astype(np.float64, copy=False)
         return merged
 
@@ -91,7 +91,7 @@ def restricted(problem: Problem, rows: IntArray) -> Problem:
     """The problem of differences with some of its arms only: both to be measured and, if active, to be compared.
 
     Args:
-        rows: of the basis, ascending. The centre stays, so that the same design has the same value to the last bit.
+        rows: of the basis, ascending, shape (n,). The centre stays, so that a design keeps its value to the last bit.
     """
     basis, lengths = problem.basis[rows], problem.lengths[rows]
     return replace(
@@ -106,7 +106,7 @@ def restricted(problem: Problem, rows: IntArray) -> Problem:
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """The weights divided by their sum."""
+    """The weights divided by their sum, of the same shape."""
     shares: FloatArray = weights / weights.sum()
     return shares
 
@@ -117,19 +117,29 @@ def checked_features(features: ArrayLike) -> FloatArray:
     Raises:
         InvalidInput: wrong shape, no arm, or entries that are NaN or infinite (the rows are named).
     """
+    return checked_rows(features, "features", "arm", "K")
+
+
+def checked_rows(values: ArrayLike, what: str, one: str, size: str, *, dim: int | None = None) -> FloatArray:
+    """Rows as a (size, d) array of finite floats; `what` they are, and `one` of them, in words.
+
+    Raises:
+        InvalidInput: wrong shape, no row, or entries that are NaN or infinite (the rows are named).
+    """
+    shape = f"({size}, {'d' if dim is None else dim})"
     try:
-        matrix = np.asarray(features, dtype=np.float64)
+        matrix = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"features are not a numeric (K, d) array: {error}.") from error
-    if matrix.ndim != 2:
-        raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, d), one row an arm.")
+        raise InvalidInput(f"{what} are not a numeric {shape} array: {error}.") from error
+    if matrix.ndim != 2 or dim not in (None, matrix.shape[1]):
+        raise InvalidInput(f"{what} have shape {matrix.shape}; they must be {shape}, one row {one}.")
     if matrix.shape[0] == 0:
-        raise InvalidInput("there is no arm (K = 0); no design exists.")
+        raise InvalidInput(f"there is no {one} ({size} = 0); no design exists.")
     if not np.isfinite(matrix).all():
         bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
         rows = ", ".join(str(row) for row in bad[:5]) + (f" and {bad.size - 5} more" if bad.size > 5 else "")
         raise InvalidInput(
-            f"{bad.size} of {matrix.shape[0]} rows have NaN or infinite features: rows {rows}. Fill or drop them."
+            f"{bad.size} of {len(matrix)} rows have NaN or infinite {what}: rows {rows}. Fill or drop them."
         )
     return matrix
 
@@ -183,7 +193,7 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
 
 
 def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float | None) -> Problem:
-    """The problem of measuring the differences of the active arms by pulls of any arm.
+    """The problem of measuring the differences of the active arms by pulls of any arm; features of shape (K, d).
 
     Raises:
         InvalidInput: as `checked_features` and `checked_active`.
@@ -222,7 +232,7 @@ def _distinct(matrix: FloatArray, classes: EqualRows) -> FloatArray:
 
 
 def longest_first(lengths: FloatArray) -> IntArray:
-    """The order of decreasing length, ties in the order given; the slower stable sort only where there are any."""
+    """The order of decreasing length, shape (n,), ties in the order given; the slower stable sort only for these."""
     order = np.argsort(-lengths)
     ordered = lengths[order]
     if (ordered[1:] == ordered[:-1]).any():

@@ -69,6 +69,7 @@ class _State:
 
 
 def _at(arms: FloatArray, pairs: FloatArray, lam: FloatArray) -> _Point | None:
+    """The point at lambda, for arms (m, r) and pairs (n, r); None where A is singular."""
     factor = cholesky(information(arms, lam))
     if factor is None:
         return None

@@ -89,7 +89,11 @@ def less_rounding(problem: Problem, bound: float) -> float:
 
 
 def certified(objective: Objective, weights: FloatArray, bound: float) -> Design:
-    """The record of weights on the distinct arms: spread over all arms, valued afresh."""
+    """The record of weights (k,) on the distinct arms: spread over all arms, valued afresh.
+
+    Raises:
+        ContractError: the lower bound exceeds the value.
+    """
     problem = objective.problem
     full = normalised(problem.spread(weights))
     value = objective.value(full[problem.first])
@@ -144,7 +148,7 @@ def solve_design(
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse a tolerance that no certificate can meet."""
+    """Refuse a tolerance that no certificate can meet (InvalidInput): one that is not positive and finite."""
     if not 0.0 < tolerance < math.inf:
         raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive and finite, .01 is usual.")
 

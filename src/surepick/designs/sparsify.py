@@ -55,14 +55,6 @@ def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
     return result
 
 
-def without_smallest(weights: FloatArray, count: int) -> FloatArray:
-    """The weights with the `count` smallest positive ones set to zero, normalised."""
-    support = np.flatnonzero(weights)
-    kept = weights.copy()
-    kept[support[np.argsort(weights[support], kind="stable")[:count]]] = 0.0
-    return normalised(kept)
-
-
 def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
     """Weights on few arms whose exact value stays below a ceiling, however their rounding turns out.
 
@@ -87,11 +79,14 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
     for candidate in (cleaned,) if fewer is cleaned else (cleaned, normalised(fewer)):
         if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
             best = candidate
-    low, high = 0, int(np.count_nonzero(best))
-    start = best
+    start, support = best, np.flatnonzero(best)
+    ascending = support[np.argsort(best[support], kind="stable")]
+    low, high = 0, len(support)
     while high - low > 1:
         middle = (low + high) // 2
-        candidate = without_smallest(start, middle)
+        candidate = start.copy()
+        candidate[ascending[:middle]] = 0.0
+        candidate = normalised(candidate)
         if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
             low, best = middle, candidate
         else:

@@ -10,32 +10,12 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design
 from surepick.designs.diagonal import independent_star_design
-from surepick.designs.problem import Problem, checked_features, pose_star, pose_targets
+from surepick.designs.problem import Problem, checked_features, checked_rows, pose_star, pose_targets
 from surepick.designs.solve import check_tolerance, solved
 from surepick.errors import InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
 
 SPAN_TOLERANCE = 1e-8
-
-
-def checked_targets(targets: ArrayLike, dim: int) -> FloatArray:
-    """Targets as an (m, d) array of finite floats with at least one row.
-
-    Raises:
-        InvalidInput: wrong shape, no target, or entries that are NaN or infinite.
-    """
-    try:
-        matrix = np.asarray(targets, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"targets are not a numeric (m, d) array: {error}.") from error
-    if matrix.ndim != 2 or matrix.shape[1] != dim:
-        raise InvalidInput(f"targets have shape {matrix.shape}; they must be (m, {dim}), in the features' coordinates.")
-    if matrix.shape[0] == 0:
-        raise InvalidInput("there is no target; a design measures at least one vector.")
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if bad.size:
-        raise InvalidInput(f"{bad.size} of {len(matrix)} targets have NaN or infinite entries, the first is {bad[0]}.")
-    return matrix
 
 
 def solve_target_design(
@@ -73,7 +53,7 @@ def solve_target_design(
     """
     check_tolerance(tolerance)
     matrix = checked_features(features)
-    vectors = checked_targets(targets, matrix.shape[1])
+    vectors = checked_rows(targets, "targets", "target", "m", dim=matrix.shape[1])
     _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
     with one_blas_thread():
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
@@ -82,7 +62,11 @@ def solve_target_design(
 
 
 def _solved_in_units(problem: Problem, exponent: int, *, tolerance: float, max_steps: int) -> Design:
-    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors."""
+    """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors.
+
+    Raises:
+        NotConverged: as `solved`, in these units too.
+    """
     try:
         return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps), exponent)
     except NotConverged as unfinished:

@@ -72,7 +72,11 @@ class ArmEmbedding(Protocol):
         ...
 
     def at(self, dim: int) -> Embedding | IndependentArms:
-        """The d-dimensional embedding, features of shape (K, d)."""
+        """The d-dimensional embedding, features of shape (K, d).
+
+        Raises:
+            InvalidInput: there is none of that dimension.
+        """
         ...
 
 

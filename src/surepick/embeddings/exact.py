@@ -63,6 +63,7 @@ class ExactFeatures:
         return 0.0 if dim == self.max_dim else np.inf
 
     def at(self, dim: int) -> Embedding:
+        """The features; InvalidInput where `dim` is not D."""
         if dim != self.max_dim:
             raise InvalidInput(f"dimension {dim} was asked of features that are used whole; use {self.max_dim}.")
         return Embedding(self.features, 0.0)

@@ -47,6 +47,7 @@ class IndependentEmbedding:
         return 0.0 if dim == self.num_arms else np.inf
 
     def at(self, dim: int) -> IndependentArms:
+        """The arms without structure; InvalidInput where `dim` is not K."""
         if dim != self.num_arms:
             raise InvalidInput(
                 f"dimension {dim} was asked of {self.num_arms} independent arms, which cannot be compressed; "

@@ -260,6 +260,7 @@ def _approximated(
 
 
 def _check_symmetric(gram: FloatArray, share: float) -> None:
+    """Refuse a gram matrix (n, n) that is 0, or that rounding, a share of its largest entry, leaves asymmetric."""
     largest = float(np.abs(gram).max())
     if largest == 0:
         raise InvalidInput("the kernel is zero for all pairs of arms; every arm would look the same.")
@@ -272,6 +273,7 @@ def _check_symmetric(gram: FloatArray, share: float) -> None:
 
 
 def _check_positive(largest: float, smallest: float, lost: float, num_arms: int) -> None:
+    """Refuse a gram matrix with an eigenvalue, or a pivot, so far below 0 that rounding does not explain it."""
     if largest <= 0 or smallest < -NEGATIVE_SHARE * lost:
         raise InvalidInput(
             f"the kernel is not positive semi-definite on these {num_arms} arms: {smallest:.3g} where at least 0 is "
@@ -281,6 +283,7 @@ def _check_positive(largest: float, smallest: float, lost: float, num_arms: int)
 
 
 def _check(matrix: FloatArray, bound: str, nystrom_above: int, max_rank: int, rounding: float | None) -> None:
+    """Refuse arms without a feature column, shape (K, 0), and parameters without meaning."""
     if matrix.shape[1] == 0:
         raise InvalidInput("the arms have no feature column; a kernel embedding needs at least one.")
     check_choice("bound", bound, BOUNDS)

@@ -188,6 +188,7 @@ class CallableKernel:
             )
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """k(x, z) for all pairs, shape (n, m); InvalidInput where the function gave something else."""
         gram = np.array(self.function(left, right), dtype=np.float64)
         if gram.shape != (len(left), len(right)) or not np.isfinite(gram).all():
             raise InvalidInput(
@@ -213,6 +214,7 @@ def distances(left: FloatArray, right: FloatArray, *, squared: bool = False) -> 
 
 
 def _matern_half(radii: FloatArray, order: int) -> FloatArray:
+    """The Matern kernel with nu = order + 1/2 at radii r, of their shape."""
     capped = np.minimum(radii, 1e4)  # exp(-1e4) is 0; keeps infinity * 0 away
     total = np.zeros_like(capped)
     for i in range(order + 1):  # Horner in 2r, highest power first
@@ -223,6 +225,7 @@ def _matern_half(radii: FloatArray, order: int) -> FloatArray:
 
 
 def _matern_bessel(radii: FloatArray, nu: float) -> FloatArray:
+    """The Matern kernel of any nu at radii r, of their shape."""
     from scipy.special import gammaln, kve  # noqa: PLC0415 - loaded on first use
 
     result = np.ones_like(radii)  # the limit where r^nu underflows or K_nu overflows: there 1 - k(r) is below rounding

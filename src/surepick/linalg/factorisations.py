@@ -41,7 +41,7 @@ def row_norms(rows: FloatArray) -> FloatArray:
 
 
 def power_of_two_scaled(matrix: FloatArray) -> FloatArray:
-    """The matrix with each column scaled by a power of two so that its largest entry lies in [1, 2); exact."""
+    """(K, d) with each column scaled by a power of two so that its largest entry lies in [1, 2); exact."""
     narrow = matrix.shape[1] <= NARROW  # columns in a row are then ten times faster to go through
     columns = np.ascontiguousarray(matrix.T) if narrow else matrix.T
     largest = np.max(np.abs(columns), axis=1, initial=0.0)
@@ -63,7 +63,7 @@ def product(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
-    """Lower triangular L with L L' = matrix; None when the matrix is not positive definite to rounding."""
+    """Lower triangular L (n, n) with L L' = matrix; None where the matrix is not positive definite to rounding."""
     factor, failure = lapack.dpotrf(matrix, lower=1, clean=1)
     return None if failure else factor
 
@@ -75,7 +75,7 @@ def reciprocal_condition(matrix: FloatArray, factor: FloatArray) -> float:
 
 
 def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
-    """L^-1 right, or L'^-1 right when transposed, for a lower triangular L without a zero on its diagonal."""
+    """L^-1 right (n, m), or L'^-1 right when transposed, for a lower triangular L (n, n) without 0 on its diagonal."""
     solution, _ = lapack.dtrtrs(factor, right, lower=1, trans=int(transposed))
     result: FloatArray = solution
     return result
@@ -87,13 +87,13 @@ def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
-    """matrix^-1 right by one Cholesky factorisation; None when the matrix is not positive definite to rounding."""
+    """matrix^-1 right (n,) by one Cholesky factorisation; None where rounding hides that it is positive definite."""
     _, solution, failure = lapack.dposv(matrix, right, lower=1)
     return None if failure else solution
 
 
 def gram_of_rows(matrix: FloatArray) -> FloatArray:
-    """M M' in the lower triangle, zeros above it; half the work of the product."""
+    """M M' of (n, m) in the lower triangle of (n, n), zeros above it; half the work of the product."""
     # The transpose of a C-ordered matrix is in the order that BLAS wants, and the other triangle of the result, too.
     upper: FloatArray = blas.dsyrk(1.0, matrix.T, trans=1, lower=0)
     return upper.T

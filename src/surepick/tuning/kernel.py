@@ -151,7 +151,7 @@ def choose_kernel(
 
 
 def _measured(matrix: FloatArray, pilot: Observations) -> IntArray:
-    """Indices of the measured arms, checked to be enough."""
+    """Indices of the measured arms, shape (p,); InvalidInput where they are too few, or the pilot is of other arms."""
     if matrix.shape[1] == 0:
         raise InvalidInput("the arms have no feature column; a kernel compares features.")
     if pilot.counts.shape != (len(matrix),):
@@ -172,7 +172,7 @@ def _measured(matrix: FloatArray, pilot: Observations) -> IntArray:
 
 
 def _variances(sigma: FloatArray, counts: IntArray) -> FloatArray:
-    """sigma_x^2 / n_x of the measured arms."""
+    """sigma_x^2 / n_x of the measured arms, shape (p,); InvalidInput where one is too close to 0 or infinity."""
     with np.errstate(over="ignore", under="ignore"):
         variances: FloatArray = sigma**2 / counts
     if not np.all((variances >= SMALLEST_SQUARE) & (variances <= LARGEST_SQUARE)):
@@ -184,7 +184,7 @@ def _variances(sigma: FloatArray, counts: IntArray) -> FloatArray:
 
 
 def _squared_distances(matrix: FloatArray, pulled: IntArray) -> FloatArray:
-    """||x - z||^2 of the measured arms, shape (p, p)."""
+    """||x - z||^2 of the measured arms, shape (p, p); InvalidInput where they are too close to 0 or infinity."""
     with np.errstate(over="ignore", under="ignore"):
         span = np.ptp(matrix, axis=0)
         largest = float(np.sum(span**2))  # at least the square of any distance
@@ -198,12 +198,14 @@ def _squared_distances(matrix: FloatArray, pulled: IntArray) -> FloatArray:
 
 
 def _grid(squared: FloatArray) -> FloatArray:
+    """Gammas around one over the mean squared distance, rising, shape (m,)."""
     steps = HEURISTIC_DECADES * HEURISTIC_STEPS
     grid: FloatArray = 10.0 ** (np.arange(-steps, steps + 1) / HEURISTIC_STEPS) / float(np.mean(squared[squared > 0]))
     return grid
 
 
 def _checked(gammas: Sequence[float]) -> list[float]:
+    """The gammas to try, refused unless there is one and all are positive."""
     meaning = "one over the squared distance at which two arms stop telling about each other."
     found = [positive_number("gamma", gamma, meaning) for gamma in gammas]
     if not found:
@@ -224,7 +226,10 @@ def _between(tried: dict[float, _Fitted]) -> list[float]:
 
 
 def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterion: str) -> _Fitted:
-    """The signal variance of best score, from one spectrum: N^-1/2 G N^-1/2 = V diag(l) V'."""
+    """The signal variance of best score, from one spectrum: N^-1/2 G N^-1/2 = V diag(l) V', for G of shape (p, p).
+
+    InvalidInput where something that is computed from rewards and noise is not finite.
+    """
     roots = np.sqrt(variances)
     scaled = gram / roots[:, None] / roots
     if not (np.all(np.isfinite(scaled)) and np.all(np.isfinite((means / roots) ** 2))):
@@ -234,19 +239,17 @@ def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterio
     shares = vectors.T @ (means / roots)
     log_noise = float(np.sum(np.log(2.0 * np.pi * variances)))
 
-    def likelihoods(s2: FloatArray) -> FloatArray:
+    def score(s2: FloatArray) -> FloatArray:
         grown = s2[:, None] * values + 1.0
-        logs: FloatArray = -0.5 * (np.sum(np.log(grown) + shares**2 / grown, axis=1) + log_noise)
+        if criterion == MARGINAL_LIKELIHOOD:
+            terms = np.log(grown) + shares**2 / grown
+        else:
+            solved = (shares / grown) @ vectors.T  # of (s^2 G + N)^-1 means, times the root of N
+            diagonal = (1.0 / grown) @ (vectors**2).T  # of (s^2 G + N)^-1, times N
+            terms = solved**2 / diagonal - np.log(diagonal)
+        logs: FloatArray = -0.5 * (np.sum(terms, axis=1) + log_noise)
         return logs
 
-    def predictions(s2: FloatArray) -> FloatArray:
-        grown = s2[:, None] * values + 1.0
-        solved = (shares / grown) @ vectors.T  # of (s^2 G + N)^-1 means, times the root of N
-        diagonal = (1.0 / grown) @ (vectors**2).T  # of (s^2 G + N)^-1, times N
-        logs: FloatArray = -0.5 * (np.sum(solved**2 / diagonal - np.log(diagonal), axis=1) + log_noise)
-        return logs
-
-    score = likelihoods if criterion == MARGINAL_LIKELIHOOD else predictions
     unit = max(float(shares @ shares), 1.0) / max(float(values.sum()), 1e-300)
     best, variance = _maximised(score, unit)
     grown = variance * values + 1.0
@@ -258,6 +261,7 @@ def _fitted(gram: FloatArray, means: FloatArray, variances: FloatArray, criterio
 
 
 def _out_of_range(means: FloatArray, variances: FloatArray) -> InvalidInput:
+    """What to say where means and variances, shape (p,), cannot be computed with."""
     return InvalidInput(
         f"mean rewards of up to {float(np.max(np.abs(means))):.3g} beside noise of scale "
         f"{math.sqrt(float(variances.min())):.3g} in a mean give squares that are not finite; check the units of the "
@@ -297,6 +301,7 @@ def _unmeasured(matrix: FloatArray, pulled: IntArray, gamma: float) -> int:
 
 
 def _choice(matrix: FloatArray, pulled: IntArray, tried: dict[float, _Fitted], criterion: str) -> KernelChoice:
+    """The gamma of best score among those tried, for features (K, D) of which the rows `pulled` were measured."""
     gammas = np.array(list(tried))
     scores = np.array([fitted.score for fitted in tried.values()])
     best = int(np.argmax(scores))

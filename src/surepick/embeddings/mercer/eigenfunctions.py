@@ -148,6 +148,7 @@ class HermiteExpansion:
         return self._first * self._powers(count)
 
     def eigenfunctions(self, features: FloatArray, count: int) -> FloatArray:
+        """phi_1 .. phi_count at the arms, shape (K, count); InvalidInput where an arm is too far out."""
         x = _column(features)
         exponents = self._flattening * x**2
         far = np.flatnonzero(exponents > UNDERFLOW_EXPONENT)
@@ -177,6 +178,7 @@ class HermiteExpansion:
         return f"hermite:{self.gamma!r}:{self.spread!r}"
 
     def _powers(self, count: int) -> FloatArray:
+        """1, q, q^2, ..., shape (count,)."""
         powers: FloatArray = self.ratio ** np.arange(count, dtype=np.float64)
         return powers
 
@@ -211,6 +213,7 @@ def hurwitz_zeta(power: float, start: FloatArray) -> FloatArray:
 
 
 def _column(features: FloatArray) -> FloatArray:
+    """The only column of (K, 1), shape (K,); InvalidInput where there are more or none."""
     if features.shape[1] != 1:
         raise InvalidInput(
             f"the arms have {features.shape[1]} feature columns and this expansion is of one variable; choose a "
@@ -220,7 +223,7 @@ def _column(features: FloatArray) -> FloatArray:
 
 
 def unit_column(features: FloatArray) -> FloatArray:
-    """The only column, whose values must lie in [0, 1]."""
+    """The only column of (K, 1), shape (K,), in [0, 1]; InvalidInput where a value lies outside, or there are more."""
     column = _column(features)
     outside = np.flatnonzero((column < 0) | (column > 1))
     if outside.size:

@@ -146,7 +146,10 @@ class MercerEmbedding:
 
 
 def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool) -> FloatArray:
-    """max_x sqrt(k(x, x) - ||psi_d(x)||^2 + rounding) for d = 0 .. count."""
+    """max_x sqrt(k(x, x) - ||psi_d(x)||^2 + rounding) for d = 0 .. count, shape (count + 1,), from psi (K, count).
+
+    InvalidInput where ||psi_d(x)||^2 exceeds k(x, x) of an expansion that is not said to be approximate.
+    """
     num_arms, count = scores.shape
     lacks = np.empty((num_arms, count + 1))
     lacks[:, 0] = diagonal
@@ -166,6 +169,7 @@ def _pointwise_tails(diagonal: FloatArray, scores: FloatArray, approximate: bool
 
 
 def _check(matrix: FloatArray, expansion: Expansion, bound: str, max_dim: int | None) -> None:
+    """Refuse an expansion that is none, or not of the columns of (K, D), and parameters without meaning."""
     if not isinstance(expansion, Expansion):
         raise InvalidInput(
             f"expansion is a {type(expansion).__name__}; give SineExpansion(), HermiteExpansion(gamma), "

@@ -84,6 +84,7 @@ class FourierExpansion:
         return f"fourier:{self.decay_of}:{self.rate!r}"
 
     def _pair_values(self, pairs: IntArray) -> FloatArray:
+        """v_m of given m, of their shape."""
         orders = pairs.astype(np.float64)
         values: FloatArray = orders ** (-2.0 * self.rate) if self.decay_of == "polynomial" else self.rate**orders
         return values

@@ -131,6 +131,7 @@ class ProductExpansion:
         return chosen
 
     def _check(self, features: FloatArray) -> None:
+        """Refuse features (K, D) of which there is not one column for each factor."""
         if features.shape[1] != len(self.factors):
             raise InvalidInput(
                 f"the arms have {features.shape[1]} feature columns and the product has {len(self.factors)} factors; "
@@ -234,6 +235,7 @@ def parse_expansion(text: str) -> Expansion:
 
 
 def _shaped(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+    """What a given function returned, refused unless it is finite and of that shape."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape or not np.isfinite(array).all():
         raise InvalidInput(f"{name} gave shape {array.shape}; it must give finite numbers of shape {shape}.")

@@ -72,7 +72,10 @@ def spectrum_effective_dimension(spectrum: ArrayLike, tolerance: float, *, round
 
 
 def checked_spectrum(spectrum: ArrayLike, rounding: float | None, *, columns: int = 0) -> tuple[FloatArray, float]:
-    """Eigenvalues, decreasing and not negative, and by how much each may be too small."""
+    """Eigenvalues, decreasing and not negative, shape (K,), and by how much each may be too small.
+
+    As `spectrum_effective_dimension`, which says what is refused; a sum over `columns` features may be rounded.
+    """
     given = finite_numbers(spectrum)
     if given.ndim == 1 and given.size > 0:
         if not np.isfinite(given).all():
@@ -83,6 +86,7 @@ def checked_spectrum(spectrum: ArrayLike, rounding: float | None, *, columns: in
 
 
 def finite_numbers(values: ArrayLike) -> FloatArray:
+    """An array of numbers, of any shape; InvalidInput where it holds something else."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -90,6 +94,7 @@ def finite_numbers(values: ArrayLike) -> FloatArray:
 
 
 def checked_gram(gram: FloatArray) -> FloatArray:
+    """A gram matrix (K, K) as it is given; InvalidInput where it is not square, finite and symmetric."""
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0:
         raise InvalidInput(
             f"the array has shape {gram.shape}; give a gram matrix (K, K), or, for a dimension, K eigenvalues."
@@ -107,6 +112,10 @@ def checked_gram(gram: FloatArray) -> FloatArray:
 def clipped_spectrum(
     values: FloatArray, rounding: float | None, *, computed: bool, columns: int
 ) -> tuple[FloatArray, float]:
+    """Decreasing eigenvalues (K,), negative ones as 0, and by how much each may be too small.
+
+    InvalidInput where rounding, of exact eigenvalues or computed ones, does not explain how far one is below 0.
+    """
     usual = EPS * (len(values) * abs(float(values[0])) + (columns + 16) * float(np.abs(values).sum()))
     if rounding is None:
         allowance = usual if computed else 0.0
@@ -131,6 +140,7 @@ def spectrum_tails(values: FloatArray, allowance: float) -> FloatArray:
 
 
 def first_within(tails: FloatArray, tolerance: float) -> int:
+    """The least d >= 1 whose tail, of those (K + 1,) for d = 0 .. K, is within a tolerance; InvalidInput below 0."""
     limit = as_number("tolerance", tolerance)
     if not limit >= 0.0:
         raise InvalidInput(f"tolerance is {quoted(tolerance)}; it must be 0 or more, in units of the gram matrix.")

@@ -101,6 +101,7 @@ class Network:
 
 
 def _check_device(device: str) -> None:
+    """Refuse a device that torch does not have here."""
     try:
         kind = torch.device(device).type
     except (RuntimeError, TypeError) as error:
@@ -347,6 +348,7 @@ class ArmNetwork:
         return parts
 
     def _drawn(self, rng: np.random.Generator, outputs: int, inputs: int, *, last: bool) -> list[FloatArray]:
+        """Weights (outputs, inputs) of a layer at the start, and the biases (outputs,) of a published one."""
         width = self.network.width
         if self.network.architecture == "published":
             limit = 1.0 / math.sqrt(inputs)
@@ -360,10 +362,11 @@ class ArmNetwork:
         return [np.block([[block, np.zeros_like(block)], [np.zeros_like(block), block]])]
 
     def tensor(self, values: FloatArray) -> Tensor:
-        """Numbers where the network computes, in its precision."""
+        """Numbers where the network computes, in its precision and of the shape given."""
         return torch.tensor(values, dtype=PRECISIONS[self.network.precision], device=self.network.device)
 
     def _check_memory(self, entries: int, what: str) -> None:
+        """Refuse an array of more than 4 GiB."""
         needed = entries * self.inputs.element_size()
         if needed > LARGEST_ARRAY:
             raise InvalidInput(

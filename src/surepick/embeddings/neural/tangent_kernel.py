@@ -87,6 +87,7 @@ class NeuralTangentKernel:
         return f"ntk:{self.depth}:{self.form}:{self.norm_tolerance!r}"
 
     def _directions(self, features: FloatArray) -> FloatArray:
+        """The rows (n, D) divided by their norms, refused where these are not 1."""
         norms = row_norms(features)
         bad = np.flatnonzero(np.abs(norms - 1.0) > self.norm_tolerance)
         if bad.size:

@@ -19,6 +19,7 @@ from surepick.policies import options
 from surepick.policies.base import Claim, Problem, Spec, Traits, designed, trace_row
 from surepick.policies.baselines import xy_static
 from surepick.policies.baselines.linear import check_linear
+from surepick.policies.baselines.xy_static import CONSTANTS, PhaseState
 from surepick.policies.elimination.rule import Comparison, compare, intervals_after
 from surepick.policies.model_checks import LINEAR, misfit
 from surepick.policies.options import one_of, option
@@ -66,7 +67,7 @@ class XYAdaptive:
     features: FloatArray
     shrinkage: float = option(0.1, share_of_width)
     stopping: str = option("certified", one_of(*STOPPINGS))
-    constants: str = option("paper", one_of(*xy_static.CONSTANTS))
+    constants: str = option("paper", one_of(*CONSTANTS))
     slack: float = option(0.1, options.slack)
     growth: float = option(0.1, options.growth)
     tolerance: float = option(0.01, options.tolerance)
@@ -76,16 +77,16 @@ class XYAdaptive:
     def __post_init__(self) -> None:
         check_linear(self, eliminates=True, checks=(LINEAR,))
 
-    def init(self) -> xy_static.PhaseState:
+    def init(self) -> PhaseState:
         dim = self.features.shape[1]
         return xy_static.initial_state(self.problem, reached=1.0 / (dim * (dim + 1) + 1))  # Alg. 2: rho^0, n_0
 
-    def ask(self, state: xy_static.PhaseState) -> Plan:
+    def ask(self, state: PhaseState) -> Plan:
         whole = self._phase(state) if state.opened is None else state.opened
         most = 0 if whole.allocation is None else int(whole.allocation.sum())
         return xy_static.next_part(whole, state, self.growth, most=most)
 
-    def tell(self, state: xy_static.PhaseState, plan: Plan, seen: Observations) -> Step[xy_static.PhaseState]:
+    def tell(self, state: PhaseState, plan: Plan, seen: Observations) -> Step[PhaseState]:
         asked, pooled, pulls = self.problem, state.seen.plus(seen), state.pulls + seen.total
         fitted = least_squares(Embedding(self.features, 0.0), pooled, reference=int(state.active[0]))
         multiplier = xy_static.fixed_design_multiplier(
@@ -96,7 +97,7 @@ class XYAdaptive:
         finished = self._why_finished(comparison, over=over)
         alarms = misfit(plan, pooled, fitted, asked)
         gap = 0.0 if over and self._alike(comparison.survivors) else comparison.gap
-        after = xy_static.PhaseState(
+        after = PhaseState(
             round=state.round + 1,
             active=comparison.survivors if over else state.active,
             opened=None if over else plan,
@@ -112,10 +113,10 @@ class XYAdaptive:
         deciding = intervals_after(comparison, state.active, after.active, epsilon=certifies)
         return Step(after, trace_row(plan, after, pulls=seen.total, gap=after.gap, alarms=alarms), deciding)
 
-    def claim(self, state: xy_static.PhaseState) -> Claim:
+    def claim(self, state: PhaseState) -> Claim:
         return xy_static.linear_claim(self, state)
 
-    def _phase(self, state: xy_static.PhaseState) -> Plan:
+    def _phase(self, state: PhaseState) -> Plan:
         """The allocation of the next phase (Alg. 2, the loop over x_t)."""
         design = solve_design(self.features, state.active, tolerance=self.tolerance)
         total = whole_pulls((1.0 + self.slack) * design.value / (self.shrinkage * state.reached))

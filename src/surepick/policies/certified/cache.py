@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from surepick.core.design import Embedding, IndependentArms
+from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
 from surepick.embeddings import ArmEmbedding
 from surepick.linalg.whitening import Whitened, whitened
@@ -55,8 +55,3 @@ class Cache:
         found = form()
         self._guess = (dim, seen, found)
         return found
-
-
-def white_for(cache: Cache, embedding: ArmEmbedding, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
-    """The whitened coordinates of what is used in place of psi_d; None where that has no structure."""
-    return None if isinstance(used, IndependentArms) else cache.white(embedding, dim)

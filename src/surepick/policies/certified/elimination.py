@@ -21,7 +21,7 @@ from surepick.linalg.whitening import Whitened
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
 from surepick.policies.certified import conclusion, sampling_rule
-from surepick.policies.certified.cache import Cache, white_for
+from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.sampling_rule import NextBatch, PlugInMeans
 from surepick.policies.dimension import best_found, cheapest_dimension
@@ -214,7 +214,7 @@ class CertifiedElimination:
         return self._cache.guess(dim, seen, form)
 
     def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
-        return white_for(self._cache, self.embedding, used, dim)
+        return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
 
     def _evidence(self, state: CertifiedState, plan: Plan, seen: Observations) -> Callable[[int, IntArray], Evidence]:
         """(candidate, rivals) -> the batch's log e-values; bets and allowances are from before it (lines 2 to 4)."""

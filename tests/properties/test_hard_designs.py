@@ -135,7 +135,7 @@ def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
         rivals=drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
         evidence=rng.uniform(-20, 2.9, num_arms),
         threshold=3.0,
-        guess=sampling_rule.plug_in_means(embedded, seen, noises),
+        plug_in=sampling_rule.plug_in_means(embedded, seen, noises),
         noise_scales=noises,
         epsilon=10.0 ** rng.uniform(-3, 0),
         tolerance=TOLERANCE,

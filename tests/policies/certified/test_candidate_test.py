@@ -56,28 +56,28 @@ def test_a_new_epoch_starts_from_its_weight_whatever_came_before():
     assert next_weight(epochs) == 0.125
 
 
-def guess(sums, counts, sigma: float = 1.0) -> sampling_rule.PlugInMeans:
+def plug_in_of(sums, counts, sigma: float = 1.0) -> sampling_rule.PlugInMeans:
     pooled = Observations(np.array(counts), np.array(sums, float))
     return sampling_rule.plug_in_means(IndependentArms(len(sums)), pooled, np.full(len(sums), sigma))
 
 
 def test_margins_grow_with_the_lead():
-    sure = guess([100.0, 40.0, 100.0], [100, 100, 100], sigma=0.01)
+    sure = plug_in_of([100.0, 40.0, 100.0], [100, 100, 100], sigma=0.01)
     assert np.allclose(sure.margins(0, 0.1), [0.1, 0.7, 0.1])
 
 
 def test_a_deficit_is_believed_only_where_it_is_no_chance():
     """The candidate trails by .05: within one standard error that is chance, beyond it the bet gets smaller."""
-    noisy, sure = (guess([95.0, 100.0], [100, 100], sigma=sigma) for sigma in (1.0, 0.01))
+    noisy, sure = (plug_in_of([95.0, 100.0], [100, 100], sigma=sigma) for sigma in (1.0, 0.01))
     assert np.allclose(noisy.margins(0, 0.1), 0.1)
     assert 0.05 < sure.margins(0, 0.1)[1] < 0.052
-    lost = guess([10.0, 100.0], [100, 100], sigma=0.01)
+    lost = plug_in_of([10.0, 100.0], [100, 100], sigma=0.01)
     assert np.allclose(lost.margins(0, 0.1)[1], 0.025)
 
 
 def test_an_arm_without_a_result_is_guessed_to_be_the_best():
-    assert guess([2.0, 0.0, 2.0], [2, 0, 4]).scores.tolist() == [1.0, 1.0, 0.5]
-    assert np.allclose(guess([2.0, 0.0, 2.0], [2, 0, 4]).margins(2, 0.1), [0.1, 0.1, 0.1], atol=0.5)
+    assert plug_in_of([2.0, 0.0, 2.0], [2, 0, 4]).scores.tolist() == [1.0, 1.0, 0.5]
+    assert np.allclose(plug_in_of([2.0, 0.0, 2.0], [2, 0, 4]).margins(2, 0.1), [0.1, 0.1, 0.1], atol=0.5)
 
 
 def remaining(embedded, **changes):
@@ -85,7 +85,7 @@ def remaining(embedded, **changes):
         "rivals": np.array([1, 2, 3]),
         "evidence": np.full(4, math.log(0.5)),
         "threshold": THRESHOLD,
-        "guess": guess([1e4, 5e3, 3e3, 9e3], [10_000] * 4),
+        "plug_in": plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4),
         "noise_scales": np.full(4, 2.0),
         "epsilon": 0.1,
         "tolerance": 0.01,

@@ -14,17 +14,17 @@ MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
 
 
 class Cache:
-    """Whitened coordinates of the last dimensions used, and the last guess.
+    """Whitened coordinates of the last dimensions used, and the last plug-in means.
 
     Each answer is, bit by bit, that of the function behind it: whatever is kept belongs to equal arguments, and is
     read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
     """
 
-    __slots__ = ("_guess", "_white")
+    __slots__ = ("_plug_in", "_white")
 
     def __init__(self) -> None:
         self._white: dict[int, Whitened] = {}
-        self._guess: tuple[int, Observations, PlugInMeans] | None = None
+        self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
         return Cache, ()
@@ -47,11 +47,11 @@ class Cache:
         self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
         return found
 
-    def guess(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:
-        """The guess in d dimensions after these observations, formed by `form` unless it was the last one."""
-        known = self._guess
+    def plug_in(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:
+        """The plug-in means in d dimensions after these observations, formed by `form` unless it was the last one."""
+        known = self._plug_in
         if known is not None and known[0] == dim and known[1] == seen:
             return known[2]
         found = form()
-        self._guess = (dim, seen, found)
+        self._plug_in = (dim, seen, found)
         return found

@@ -114,7 +114,7 @@ class CertifiedElimination:
             plan,
             seen,
             evidence=self._evidence(state, plan, seen),
-            leader=int(np.argmax(self._guess(plan.dim, state.seen.plus(seen)).scores)),
+            leader=int(np.argmax(self._plug_in(plan.dim, state.seen.plus(seen)).scores)),
             compressed=not isinstance(self.embedded(plan.dim), IndependentArms),
             alarms=self._failed_checks(plan, seen),
         )
@@ -167,32 +167,32 @@ class CertifiedElimination:
 
     def _next_batch(self, state: CertifiedState) -> NextBatch:
         """The candidate to go on with, and the design that is predicted to certify it first."""
-        guess = self._guess(state.dim, state.seen)
-        best = int(np.argmax(guess.scores))
+        plug_in = self._plug_in(state.dim, state.seen)
+        best = int(np.argmax(plug_in.scores))
         candidate = best if state.candidate < 0 else state.candidate
-        batch = self._batch_for(state, candidate, state.dim, guess)
+        batch = self._batch_for(state, candidate, state.dim, plug_in)
         if best != candidate:
-            other = self._batch_for(state, best, state.dim, guess)
+            other = self._batch_for(state, best, state.dim, plug_in)
             if other.design.value < sampling_rule.HEURISTIC_SWITCH * batch.design.value:
                 batch = other
         if self.dim is None and opens(state, batch.candidate, batch.design.value):
-            batch = self._other_dimension(state, batch, guess)
+            batch = self._other_dimension(state, batch, plug_in)
         return batch
 
-    def _other_dimension(self, state: CertifiedState, batch: NextBatch, guess: PlugInMeans) -> NextBatch:
+    def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
         best, dim = batch, state.dim
         while self.embedding.misspecification(dim) > 0.0 and dim < self.embedding.max_dim:
             if 2.0 * self.embedding.misspecification(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
-            other = self._batch_for(state, batch.candidate, dim, guess)
+            other = self._batch_for(state, batch.candidate, dim, plug_in)
             if other.design.value >= best.design.value:
                 break
             best = other
         return best
 
-    def _batch_for(self, state: CertifiedState, candidate: int, dim: int, guess: PlugInMeans) -> NextBatch:
+    def _batch_for(self, state: CertifiedState, candidate: int, dim: int, plug_in: PlugInMeans) -> NextBatch:
         epoch = current_test(state, candidate)
         return sampling_rule.next_batch(
             self.embedded(dim),
@@ -200,18 +200,18 @@ class CertifiedElimination:
             rivals=epoch.open_rivals(),
             evidence=epoch.evidence,
             threshold=threshold_of(self.problem),
-            guess=guess,
+            plug_in=plug_in,
             noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
             epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
         )
 
-    def _guess(self, dim: int, seen: Observations) -> PlugInMeans:
+    def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
             used, noise_scales = self.embedded(dim), sampling_rule.noise_scales(self.problem, seen)
             return sampling_rule.plug_in_means(used, seen, noise_scales, white=self._white(used, dim))
 
-        return self._cache.guess(dim, seen, form)
+        return self._cache.plug_in(dim, seen, form)
 
     def _white(self, used: Embedding | IndependentArms, dim: int) -> Whitened | None:
         return None if isinstance(used, IndependentArms) else self._cache.white(self.embedding, dim)
@@ -221,13 +221,13 @@ class CertifiedElimination:
         noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
         noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
         batch = with_squares(self.problem.noise, seen)
-        guess = self._guess(state.dim, state.seen) if state.seen.total > 0 else None
+        plug_in = self._plug_in(state.dim, state.seen) if state.seen.total > 0 else None
         few = self.problem.num_arms <= conclusion.FEW  # one product for all: its size may decide a row's last bit
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
-            if guess is None or len(rivals) == 0:
+            if plug_in is None or len(rivals) == 0:
                 return Evidence.nothing(self.problem.num_arms)
-            used, margins = self.embedded(plan.dim), guess.margins(centre, self.problem.epsilon)
+            used, margins = self.embedded(plan.dim), plug_in.margins(centre, self.problem.epsilon)
             found = batch_evidence(
                 used,
                 batch,

@@ -147,8 +147,8 @@ def estimated_misspecification(learner: Learner, vectors: FloatArray, seen: Obse
 def _unlearnt(learner: Learner, seen: Observations) -> Learnt:
     """The guess of `certified-independent`: the arms' own means."""
     problem, num_arms = learner.problem, len(learner.features)
-    guess = plug_in_means(IndependentArms(num_arms), seen, noise_scales(problem, seen))
-    return Learnt(None, guess.scores, np.inf, np.full(num_arms, np.inf))
+    plug_in = plug_in_means(IndependentArms(num_arms), seen, noise_scales(problem, seen))
+    return Learnt(None, plug_in.scores, np.inf, np.full(num_arms, np.inf))
 
 
 def _vectors(learner: Learner, arms: ArmNetwork, weights: Any, outputs: FloatArray) -> FloatArray | None:

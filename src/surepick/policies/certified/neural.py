@@ -188,7 +188,7 @@ class CertifiedNeural:
             return Embedding(learnt.vectors, self.misspecification)
         return Embedding(learnt.vectors, estimated_misspecification(self, learnt.vectors, seen))
 
-    def _guess(self, learnt: Learnt, seen: Observations) -> PlugInMeans:
+    def _plug_in(self, learnt: Learnt, seen: Observations) -> PlugInMeans:
         return PlugInMeans(learnt.scores, arm_means(seen), float(sampling_rule.noise_scales(self.problem, seen).max()))
 
     def _opening(self, state: CertifiedState, embedded: Embedding | IndependentArms) -> Plan:
@@ -221,7 +221,7 @@ class CertifiedNeural:
             problem=self.problem,
             state=state,
             embedded=embedded,
-            guess=self._guess(learnt, state.seen),
+            plug_in=self._plug_in(learnt, state.seen),
             noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
             norm_bound=self._norm_bound(embedded),
             tolerance=self.tolerance,
@@ -238,23 +238,23 @@ class CertifiedNeural:
         noise_mgf = noise_mgf_after(self.problem.noise, state.seen)
         noise_scales = noise_mgf.noise_scales(self.problem.epsilon)
         batch = with_squares(self.problem.noise, seen)
-        guess = self._guess(learnt, state.seen) if state.seen.total > 0 else None
+        plug_in = self._plug_in(learnt, state.seen) if state.seen.total > 0 else None
 
         def evidence(centre: int, rivals: IntArray) -> Evidence:
             epoch = current_test(state, centre)
             rivals = np.setdiff1d(rivals, epoch.settled)  # the bets on a rejected rival are over, in the intervals too
-            if guess is None or len(rivals) == 0:
+            if plug_in is None or len(rivals) == 0:
                 return Evidence.nothing(self.problem.num_arms)
             return batch_evidence(
                 used,
                 batch,
                 centre=centre,
                 epsilon=self.problem.epsilon,
-                margins=only(guess.margins(centre, self.problem.epsilon), rivals),
+                margins=only(plug_in.margins(centre, self.problem.epsilon), rivals),
                 noise_mgf=noise_mgf,
                 noise_scales=noise_scales,
                 bias_robust=True,
-                scores=guess.scores,
+                scores=plug_in.scores,
                 offset=self._offset(state.seen),
                 needs=None if learnt.vectors is None else threshold_of(self.problem) - epoch.evidence,
                 norm_bound=self._norm_bound(used),

@@ -62,7 +62,7 @@ class NeuralSamplingRule:
         problem: what is asked.
         state: where the study stands.
         embedded: psi_b with its bound, or arms without structure where the network is not used.
-        guess: of the means.
+        plug_in: the means as they look so far.
         noise_scales: s, shape (K,), in reward units.
         norm_bound: C of psi_b.
         tolerance: relative gap of the designs.
@@ -71,14 +71,14 @@ class NeuralSamplingRule:
     problem: Problem
     state: CertifiedState
     embedded: Embedding | IndependentArms
-    guess: PlugInMeans
+    plug_in: PlugInMeans
     noise_scales: FloatArray
     norm_bound: float
     tolerance: float
 
     def next_batch(self) -> PlannedBatch:
         """The candidate to go on with, and the batch that is predicted to bring it nearer to its certificate."""
-        best = int(np.argmax(self.guess.scores))
+        best = int(np.argmax(self.plug_in.scores))
         candidate = best if self.state.candidate < 0 else self.state.candidate
         batch = self.batch_for(candidate)
         if best != candidate:
@@ -104,7 +104,7 @@ class NeuralSamplingRule:
     def _through(self, embedded: Embedding, candidate: int, rivals: IntArray, limit: float) -> PlannedBatch | None:
         """The batch that rejects the rivals for which the embedding is cheap, the others to follow arm by arm; None if
         both together are predicted to take at least `limit` pulls."""
-        margins = self.guess.margins(candidate, self.problem.epsilon)[rivals]
+        margins = self.plug_in.margins(candidate, self.problem.epsilon)[rivals]
         evidence = current_test(self.state, candidate).evidence[rivals]
         need = sampling_rule.efforts(evidence, threshold_of(self.problem)) * float(self.noise_scales.max())
         first = self._design_for(embedded, candidate, rivals, np.zeros(len(rivals)))
@@ -148,7 +148,7 @@ class NeuralSamplingRule:
             rivals=rivals,
             evidence=current_test(self.state, candidate).evidence,
             threshold=threshold_of(self.problem),
-            guess=self.guess,
+            plug_in=self.plug_in,
             noise_scales=self.noise_scales,
             epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
@@ -189,7 +189,7 @@ class NeuralSamplingRule:
             noise_scales=self.noise_scales,
             norm_bound=self.norm_bound,
             slack=slack,
-            scores=self.guess.scores - self.guess.scores.mean(),
+            scores=self.plug_in.scores - self.plug_in.scores.mean(),
         )
 
 

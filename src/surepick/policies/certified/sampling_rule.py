@@ -95,7 +95,7 @@ def plug_in_means(
     *,
     white: Whitened | None = None,
 ) -> PlugInMeans:
-    """The guess from everything told so far; an arm of which nothing is known is guessed to be as good as the best.
+    """The plug-in means of everything told so far; an arm of which nothing is known counts as good as the best.
 
     Args:
         white: the features' whitened coordinates, if they are known already.
@@ -114,7 +114,7 @@ def next_batch(
     rivals: IntArray,
     evidence: FloatArray,
     threshold: float,
-    guess: PlugInMeans,
+    plug_in: PlugInMeans,
     noise_scales: FloatArray,
     epsilon: float,
     tolerance: float,
@@ -133,7 +133,7 @@ def next_batch(
         rivals: the open ones, at least one.
         evidence: log of weight times e-process, shape (K,).
         threshold: log(1/delta).
-        guess: of the means.
+        plug_in: the means as they look so far.
         noise_scales: s, shape (K,), in reward units.
         tolerance: relative gap of the design.
         bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
@@ -141,7 +141,7 @@ def next_batch(
     Source: ours (docs/decisions/0008 has what was tried).
     """
     effort = efforts(evidence[rivals], threshold)
-    margins = guess.margins(candidate, epsilon)[rivals]
+    margins = plug_in.margins(candidate, epsilon)[rivals]
     gamma = embedded.misspecification
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:

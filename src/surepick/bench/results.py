@@ -102,7 +102,7 @@ class Place:
             unfinished.replace(path)
         except OSError as error:
             raise StorageError(
-                f"{path} cannot be written: {error.strerror}. What is there stays; run again."
+                f"{path} cannot be written: {error.strerror}. Other parts are kept; run again."
             ) from error
 
     def read_part(self, digest: str, seed: int, key: str) -> Played | None:

@@ -80,7 +80,7 @@ def _layers(recorded: Table, names: tuple[str, ...]) -> FloatArray:
 def _accuracies(recorded: Table) -> FloatArray:
     """Share of right answers of each training, shape (K, 3)."""
     accuracies = np.column_stack([recorded.numbers(name) for name in RUNS]) / TEST_IMAGES
-    bad: BoolArray = ~((accuracies >= 0.0) & (accuracies <= 1.0)).all(axis=1)
+    bad: BoolArray = np.asarray(~((accuracies >= 0.0) & (accuracies <= 1.0)).all(axis=1))
     rest = f"no numbers of right answers among {TEST_IMAGES:,}; {bad.sum()} of {len(bad)} rows are so."
     refuse_rows(recorded, bad, lambda row: f"{accuracies[row] * TEST_IMAGES} are {rest}", RECIPE)
     return accuracies

@@ -1,7 +1,8 @@
-"""What is chosen among."""
+"""The candidates among which we choose."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -33,8 +34,7 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
     if len(names) != num_arms:
         raise InvalidInput(f"there are {len(names)} ids for {num_arms} arms; give one id per arm.")
     if len(set(names)) != num_arms:
-        seen: set[str] = set()
-        repeated = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        repeated = [name for name, times in Counter(names).items() for _ in range(times - 1)]
         raise InvalidInput(
             f"{len(repeated)} ids are repeated (the first is {repeated[0]!r}); an id must name one arm. "
             "If the rows are repeated measurements of the same arm, load them as a table of measurements."
@@ -78,7 +78,7 @@ def _refuse_not_finite(matrix: FloatArray, ids: Sequence[str] | None) -> None:
 
 
 def feature_matrix(features: ArrayLike) -> FloatArray:
-    """Features checked as those of `Arms` are, which names no arm unless it must.
+    """Features checked as those of `Arms` are, without ids.
 
     Returns:
         Shape (K, D), read-only; float64, or the array that was given if nobody can write to it, which may be float32.
@@ -93,7 +93,7 @@ def feature_matrix(features: ArrayLike) -> FloatArray:
 
 @record
 class Arms:
-    """What is chosen among.
+    """The candidates among which we choose.
 
     Args:
         features: shape (K, D), finite floats, one row an arm; None or (K, 0) when the arms have no features. A

@@ -1,9 +1,9 @@
-"""Settings that people type: refused with a sentence where they have no meaning."""
+"""Settings that people type: we refuse those without a meaning, in a sentence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from surepick.errors import InvalidInput
 from surepick.text import quoted
@@ -28,12 +28,38 @@ def as_number(name: str, value: object) -> float:
     raise InvalidInput(f"{name} is {quoted(value)}; it must be a number.")
 
 
-def positive_number(name: str, value: object, meaning: str) -> float:
-    """The value as a positive finite float; `meaning` completes "NAME is VALUE; it must be positive: ..."."""
+def _checked(name: str, value: object, holds: Callable[[float], bool], must: str) -> float:
     number = as_number(name, value)
-    if not (math.isfinite(number) and number > 0):
-        raise InvalidInput(f"{name} is {quoted(value)}; it must be positive and finite: {meaning}")
+    if not holds(number):
+        raise InvalidInput(f"{name} is {quoted(value)}; it must {must}")
     return number
+
+
+def positive_number(name: str, value: object, meaning: str) -> float:
+    """The value as a positive finite float; any other is `InvalidInput`, whose message ends with `meaning`."""
+    return _checked(name, value, lambda number: 0.0 < number < math.inf, f"be positive and finite: {meaning}")
+
+
+def not_negative(name: str, value: object, meaning: str) -> float:
+    """The value as a finite float of at least 0; any other is `InvalidInput`, whose message ends with `meaning`."""
+    return _checked(name, value, lambda number: 0.0 <= number < math.inf, f"be finite and not negative: {meaning}")
+
+
+def probability(name: str, value: object, meaning: str) -> float:
+    """The value as a float in (0, 1); any other is `InvalidInput`, whose message ends with `meaning`."""
+    return _checked(name, value, lambda number: 0.0 < number < 1.0, f"lie strictly between 0 and 1: {meaning}")
+
+
+def share_of_pulls(name: str, value: object) -> float:
+    """The value as a share in [0, 1); any other is `InvalidInput`."""
+    return _checked(name, value, lambda number: 0.0 <= number < 1.0, "lie in [0, 1): a share of the pulls.")
+
+
+def check_slack(slack: object) -> None:
+    """Refuse a slack of rounding outside (0, 1] with `InvalidInput`."""
+    _checked(
+        "slack", slack, lambda number: 0.0 < number <= 1.0, "lie in (0, 1]: what rounding to whole pulls may cost."
+    )
 
 
 def check_size(name: str, *numbers: float) -> None:
@@ -45,25 +71,9 @@ def check_size(name: str, *numbers: float) -> None:
     for number in map(float, numbers):  # a small kind of NumPy cannot be compared with 1e100
         if not SMALLEST <= number <= LARGEST:
             raise InvalidInput(
-                f"{name} is {number:g}; what is computed from its square is no number any more. Take another unit, so "
-                f"that it lies between {SMALLEST:g} and {LARGEST:g}."
+                f"{name} is {number:g}; no float holds the square that we compute with. Take another unit, so that it "
+                f"lies between {SMALLEST:g} and {LARGEST:g}."
             )
-
-
-def probability(name: str, value: object, meaning: str) -> float:
-    """The value as a float in (0, 1); `meaning` completes the sentence after a colon."""
-    number = as_number(name, value)
-    if not 0.0 < number < 1.0:
-        raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: {meaning}")
-    return number
-
-
-def share_of_pulls(name: str, value: object) -> float:
-    """The value as a share in [0, 1)."""
-    number = as_number(name, value)
-    if not 0.0 <= number < 1.0:
-        raise InvalidInput(f"{name} is {quoted(value)}; it must lie in [0, 1): a share of the pulls.")
-    return number
 
 
 def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
@@ -79,14 +89,6 @@ def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:
     if not (math.isfinite(number) and number == math.floor(number) and number >= least):
         raise InvalidInput(f"{name} is {quoted(value)}; it must be a whole number, {least} or more: {meaning}")
     return int(number)
-
-
-def not_negative(name: str, value: object, meaning: str) -> float:
-    """The value as a finite float of at least 0."""
-    number = as_number(name, value)
-    if not (math.isfinite(number) and number >= 0):
-        raise InvalidInput(f"{name} is {quoted(value)}; it must be finite and not negative: {meaning}")
-    return number
 
 
 def text_of(name: str, value: object) -> str:
@@ -134,7 +136,7 @@ def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
     if missing:
         raise InvalidInput(
             f"{len(missing)} of {len(given)} {what} are missing: the first is {given[missing[0]]}, in place "
-            f"{missing[0]}. Nothing could be told of what has no name; give it one."
+            f"{missing[0]}. We could not report on it without a name; give it one."
         )
     return tuple(text_of(f"one of the {what}", value) for value in given)
 
@@ -147,13 +149,3 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(f"{name} is {quoted(value)}; choose one of {', '.join(map(repr, known))}.")
-
-
-def check_slack(slack: object) -> None:
-    """Refuse a slack of rounding that has no meaning.
-
-    Raises:
-        InvalidInput: it is not in (0, 1].
-    """
-    if not 0 < as_number("slack", slack) <= 1:
-        raise InvalidInput(f"slack is {quoted(slack)}; it must lie in (0, 1]: what rounding to whole pulls may cost.")

@@ -95,6 +95,16 @@ def test_help_loads_nothing_heavy(words):
     assert not any(name.startswith("scipy") for name in modules)
 
 
+def test_the_list_of_commands_loads_no_command():
+    script = (
+        "import sys\nsys.argv = ['surepick', '--help']\nfrom surepick.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "assert 'surepick.cli.app' in sys.modules and 'numpy' not in sys.modules\n"
+        "assert not [name for name in sys.modules if name.startswith('surepick.cli.commands')]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
 @pytest.fixture
 def small_study(tmp_path):
     url = f"sqlite:///{tmp_path / 'lab.db'}"

@@ -80,7 +80,7 @@ def test_help_is_printed_as_it_is_written(words):
 
 
 def test_a_pilot_is_no_picture():
-    assert "(pilot:100: from 100)" in shown("run", "--help")
+    assert "(pilot:100: 100 measurements)" in shown("run", "--help")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,13 @@ def test_a_pilot_is_no_picture():
 )
 def test_text_is_not_markup(text):
     assert Text.from_markup(as_written(text)).plain == text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_their_own_help_says(name):
+    _, _, summary = COMMANDS[name]
+    own = Text.from_markup(loaded(name).help).plain.split("\n\n")[0]
+    assert " ".join(own.split()).startswith(summary.removesuffix(".")), "docstring and PANELS differ"
 
 
 def test_commands_stand_in_groups():

@@ -26,39 +26,24 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, Option("--format", help="How to print the answer on standard output.")]
 SeedOption = Annotated[int, Option("--seed", min=0, help="Decides every random choice; same seed, same answer.")]
 TableArgument = Annotated[
-    str, Argument(metavar="TABLE", help="A CSV, Excel, Parquet, Arrow or JSON file, or an Olympus folder.")
+    str, Argument(metavar="TABLE", help="CSV, Excel, Parquet, Arrow, JSON, or an Olympus folder.")
 ]
 IdOption = Annotated[
-    str | None,
-    Option("--id", help='Column(s) that name a candidate, e.g. "sku" or "n,theta,r,t"; none: the row number.'),
+    str | None, Option("--id", help='Column(s) that name a candidate, "n,theta"; none: the row number.')
 ]
-FeaturesOption = Annotated[
-    str | None, Option("--features", help='Feature columns, e.g. "a,b"; none: every other numeric column.')
-]
+FeaturesOption = Annotated[str | None, Option("--features", help='Feature columns, "a,b"; none: all other numbers.')]
 RewardOption = Annotated[str | None, Option("--reward", help="The column of the measurements.")]
 MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
-NoiseOption = Annotated[
-    str,
-    Option(
-        "--noise",
-        help="Needed. The noise of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or "
-        "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats).",
-    ),
-]
-PilotOrNoiseOption = Annotated[
-    str,
-    Option(
-        "--noise",
-        help="Needed. The noise of a single measurement: bernoulli (0 or 1), bounded:LOW:HIGH, "
-        "subgaussian:SIGMA (the standard deviation of normal noise, or half the largest range of repeats), or pilot: "
-        "normal with one unknown standard deviation, bounded from 40 measurements (pilot:100: from 100).",
-    ),
-]
+NOISE = (
+    "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or subgaussian:SIGMA (the standard "
+    "deviation of normal noise, or half the largest range of repeats)"
+)
+NoiseOption = Annotated[str, Option("--noise", help=f"{NOISE}.")]
+PILOT = "; or pilot: normal noise whose standard deviation 40 measurements bound (pilot:100: 100 measurements)."
+PilotOrNoiseOption = Annotated[str, Option("--noise", help=NOISE + PILOT)]
 JobsOption = Annotated[int, Option("--jobs", help="Number of processes; -1: one per processor.")]
 DATA = "../shared/data"
-DataOption = Annotated[
-    Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of data sets; MNIST's files in its mnist/.")
-]
+DataOption = Annotated[Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of the data sets.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +63,7 @@ class Reading:
 
     sheet: Annotated[str | None, Option(help="The sheet of an .xlsx or .ods file; none: the first.")] = None
     percent: Annotated[bool, Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
-    drop_missing: Annotated[bool, Option("--drop-missing", help="Leave out rows that miss a needed cell.")] = False
+    drop_missing: Annotated[bool, Option("--drop-missing", help="Leave out rows without a needed cell.")] = False
 
     @property
     def options(self) -> ReadOptions:

@@ -41,15 +41,13 @@ class PolicyOptions:
         ),
     ] = None
     norm_bound: Annotated[
-        str | None, Option(metavar="NUMBER", help="The largest possible norm of a linear reward's coefficients.")
+        str | None, Option(metavar="NUMBER", help="The largest norm that the coefficients of a linear reward can have.")
     ] = None
     norm_estimate: Annotated[
         str | None,
-        Option(metavar="NUMBER", help="An estimated norm in its place (surepick tune); an answer is heuristic then."),
+        Option(metavar="NUMBER", help="An estimate instead (surepick tune); an answer that uses it is heuristic."),
     ] = None
-    gamma: Annotated[str | None, Option(metavar="NUMBER", help="Of the Gaussian kernel exp(-NUMBER ||x - z||^2).")] = (
-        None
-    )
+    gamma: Annotated[str | None, Option(metavar="NUMBER", help="Of the kernel exp(-NUMBER ||x - z||^2).")] = None
     kernel: Annotated[str | None, Option(help='Another kernel, e.g. "matern:2.5:1".')] = None
     expansion: Annotated[
         str | None,
@@ -58,13 +56,9 @@ class PolicyOptions:
             '"fourier:geometric:RATIO", or one for each feature column joined by "*".'
         ),
     ] = None
-    misspecification: Annotated[
-        float | None, Option(help="For certified-neural: how far an embedding can be off, in reward units.")
-    ] = None
-    gap_bound: Annotated[float | None, Option(help="The largest possible difference of two mean rewards.")] = None
-    option: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="Another option of the policy; repeatable.")
-    ] = None
+    misspecification: Annotated[float | None, Option(help="For certified-neural: the embedding's error.")] = None
+    gap_bound: Annotated[float | None, Option(help="The largest possible difference of two means.")] = None
+    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
     def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
         """The one policy that the options ask for.

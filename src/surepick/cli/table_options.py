@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from surepick.cli.options import FeaturesOption, IdOption, Reading, given
+from surepick.cli.output import picked
 from surepick.core.arms import Arms
 from surepick.core.files import is_file
 from surepick.environments import Environment, digits, table, two_clusters
@@ -28,27 +29,23 @@ class TableOptions:
     intercept: Annotated[bool, Option("--intercept", help="Append a feature that is always 1.")] = False
     reading: Reading
 
-    def arms(self, source: str, *, exclude: str | None = None) -> Arms:
-        """The candidates: one a row, or one an id where `exclude` names a column of measurements."""
-        prepare: dict[str, Any] = {"standardize": self.standardize, "intercept": self.intercept}
-        if exclude is None:
-            return read_arms(source, id=self.id, features=self.features, **prepare, **self.reading.options)
+    def arms(self, source: str) -> Arms:
+        """The candidates, one a row."""
+        return read_arms(source, **self._keywords)
+
+    def grouped_arms(self, source: str, reward: str) -> Arms:
+        """The candidates, one an id; `reward` names a column of measurements, which is no feature."""
         read = read_table(source, **self.reading.options)
-        return grouped_arms(read, self.id, self.features, exclude=(exclude,), **prepare).arms
+        prepare: dict[str, Any] = {"standardize": self.standardize, "intercept": self.intercept}
+        return grouped_arms(read, self.id, self.features, exclude=(reward,), **prepare).arms
 
     def recorded(self, source: str, reward: str | None, noise: Noise, *, minimize: bool = False) -> Environment:
         """The recorded measurements as an environment."""
-        return table(
-            source,
-            id=self.id,
-            reward=reward,
-            features=self.features,
-            noise=noise,
-            minimize=minimize or None,
-            standardize=self.standardize,
-            intercept=self.intercept,
-            **self.reading.options,
-        )
+        return table(source, reward=reward, noise=noise, minimize=minimize or None, **self._keywords)
+
+    @property
+    def _keywords(self) -> dict[str, Any]:
+        return picked(self, "id", "features", "standardize", "intercept") | self.reading.options
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +60,7 @@ EXAMPLES = {
     "two-clusters": Example(lambda seed: two_clusters(seed=seed), "1"),
     "digits": Example(digits, "2"),
 }
-SourceArgument = Annotated[
-    str,
-    Argument(
-        metavar="TABLE",
-        help="A CSV, Excel, Parquet, Arrow or JSON file, an Olympus folder, or an example: two-clusters, digits.",
-    ),
-]
+SourceArgument = Annotated[str, Argument(metavar="TABLE", help="As for run, or an example: two-clusters, digits.")]
 
 
 def example_named(source: str, options: TableOptions, reward: str | None, *, minimize: bool) -> Example | None:

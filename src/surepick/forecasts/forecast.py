@@ -42,8 +42,8 @@ def forecast(
 
     A real study whose allocations shrink with its arms never costs more, up to what the designs' tolerance, rounding
     and a dimension chosen anew after an elimination change. Other policies that eliminate are fed equal rewards without
-    noise. Of policies that certify a candidate no worst rewards are known; theirs is the dearest of 8 simulated studies
-    of equal arms.
+    noise. Of policies that certify a candidate no worst rewards are known; theirs is the most expensive of 8 simulated
+    studies of equal arms.
 
     With a guess: the mean of simulated studies, at least 8 (or `rehearsals`, if fewer), and more, up to that number,
     until the standard error is below 6 %. Rewards are normal with the declared sigma; bounded ones are low or high, the
@@ -115,7 +115,7 @@ def compare(
 
 
 def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
-    """What to take, in words: the cheapest row that can be believed, and what that belief rests on.
+    """What to take, in words: the cheapest credible row, and what it rests on.
 
     Args:
         rows: from `compare`.
@@ -123,22 +123,22 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
     """
     known = [row for row in rows if row.believable and row.worst is not None]
     if not known:
-        return "None of these can be believed as it stands; read the warnings, and change what they name."
+        return "None of these is credible as it stands; read the notes, and change what they name."
 
     def cost(row: ForecastRow) -> int:
         chosen = row.guess or row.worst
         return MOST_PULLS if chosen is None else chosen.total
 
     best = min(known, key=lambda row: (cost(row), "norm_bound" in row.name))  # of equals the one that claims less
-    under = "under your guess" if best.guess else "in the worst case"
-    sentence = f"Cheapest that can be believed: {best.name}, {cost(best):,} measurements {under}"
+    under = "if your guess is right" if best.guess else "in the worst case"
+    sentence = f"Cheapest credible option: {best.name}. Expect {cost(best):,} measurements {under}"
     if best.guess and best.worst:
-        sentence += f", {best.worst.total:,} at worst"
-    sentence += f"; measuring all equally often takes {uniform:,}."
+        sentence += f", at most about {best.worst.total:,}"
+    sentence += f"; uniform sampling needs {uniform:,}."
     if uniform < cost(best):
-        sentence += " So nothing is to be gained here by looking in between: measure all equally often."
+        sentence += " An adaptive policy gains nothing here: sample uniformly."
     if "norm_bound" in best.name:
-        sentence += " A norm bound is a claim about the world: take the smallest that you are sure of."
+        sentence += " A norm bound is a claim about the world: give the smallest that you are sure of."
     return sentence
 
 

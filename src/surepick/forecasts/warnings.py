@@ -71,19 +71,19 @@ class Doubts:
         return [*found, *self._guess_contradicts(self.embedding), *self._wrong()]
 
     def mild(self, total: int, uniform: int) -> list[str]:
-        """What makes it dear, or rests on more than the table."""
+        """What makes it expensive, or rests on more than the table."""
         found = [*self.policy.traits.caveats, *self._network_dimension()]
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
             found += [] if self.norm_matters else self._no_gap(self.embedding)
         if not self.policy.traits.eliminates and self.guess is None:
             found.append(
-                "This policy steers by what it sees, so no rewards are proved to be its worst: the worst case is the "
-                f"dearest of {EQUAL_STUDIES} simulated studies in which all candidates are equal."
+                "This policy adapts to the data, so no worst case is proved. 'At worst' is the most expensive of "
+                f"{EQUAL_STUDIES} simulated studies in which all candidates are equal."
             )
         if total > uniform > 0:
             case = "In the worst case" if self.guess is None else "Under the guess"
-            found.append(f"{case} it takes more measurements than all equally often would.")
+            found.append(f"{case} it takes more measurements than uniform sampling.")
         return found
 
     def _network_dimension(self) -> list[str]:
@@ -191,14 +191,14 @@ class Doubts:
         share = last.bias / (self.policy.problem.epsilon if last.accuracy is None else last.accuracy)
         if share <= BIAS_SHARE or any(run.hopeless for run in self.runs):
             return []
-        dearer = 1.0 / (1.0 - min(share, 0.999)) ** 2
+        factor = 1.0 / (1.0 - min(share, 0.999)) ** 2
         if last.accuracy is not None:
-            what = f"In the last round misspecification eats {share:.0%} of the accuracy, which makes that round "
-            what += f"{dearer:.1f} times dearer"
+            what = f"In the last round misspecification uses {share:.0%} of the accuracy, so that round costs "
+            what += f"{factor:.1f} times as much"
         elif share < 1.0:
-            what = f"Misspecification eats {share:.0%} of epsilon, which makes it {dearer:.1f} times dearer to settle "
+            what = f"Misspecification uses {share:.0%} of epsilon, so it costs {factor:.1f} times as much to decide "
             what += "candidates that are as good as the best"
         else:
             what = f"Misspecification is {share:.1f} times epsilon, so candidates that are as good as the best cannot "
-            what += "be settled"
+            what += "be decided"
         return [f"{what}; a larger dimension or a smaller valid norm bound would help."]

@@ -49,5 +49,5 @@ def forecast_figure(rows: Sequence[ForecastRow], uniform: int, path: str | Path,
         if any(row.worst is not None and not row.believable for row in rows):
             hollow: dict[str, Any] = {"marker": "s", "linestyle": "", "markerfacecolor": "white"}
             page.name_mark("not credible (see warnings)", color=ORANGE, **hollow)
-        page.name_mark("sampling all equally often", color=GREY, linestyle="--")
+        page.name_mark("uniform sampling", color=GREY, linestyle="--")
         write_figure(page.finish(title), path, dpi=150)

@@ -88,8 +88,8 @@ def test_the_table_fits_and_its_notes_are_explained():
     assert explained
     assert used - {"1e-06", "1"} <= explained
     assert "no two candidates differ by more than" in output
-    assert "Cheapest that can be believed: linear-embedding norm_bound=1," in output
-    assert "take the smallest that you are sure of" in output
+    assert "Cheapest credible option: linear-embedding norm_bound=1." in output
+    assert "give the smallest that you are sure of" in output
 
 
 def test_a_built_in_example_brings_its_noise_its_norm_and_its_truth():

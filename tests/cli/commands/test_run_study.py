@@ -324,7 +324,7 @@ def test_ctrl_c_ends_it_quietly_with_all_that_it_started(several, started):
     loop.send_signal(signal.SIGINT)
     _, errors = loop.communicate(timeout=PATIENCE)
     assert loop.returncode == 130
-    assert "interrupted. What was told is stored; the same command goes on." in errors
+    assert "interrupted. Every result so far is stored; the same command goes on." in errors
     assert "Traceback" not in errors
     for pid in pids:
         until(lambda pid=pid: not alive(pid), f"the death of process {pid}")

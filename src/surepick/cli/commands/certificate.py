@@ -22,9 +22,7 @@ def certificate(
     name: NameArgument,
     *,
     out: Annotated[Path | None, Option(help="Write it to this JSON file, which surepick verify checks.")] = None,
-    sign: Annotated[
-        Path | None, Option(metavar="KEYFILE", help="Sign it with this private Ed25519 key (PEM, OpenSSH).")
-    ] = None,
+    sign: Annotated[Path | None, Option(metavar="KEYFILE", help="Sign with this Ed25519 key (PEM, OpenSSH).")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """State the answer and the assumptions that it rests on.

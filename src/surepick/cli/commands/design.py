@@ -22,7 +22,7 @@ def design(
     source: options.TableArgument,
     *,
     table: TableOptions,
-    reward: Annotated[str | None, Option(help="A column of measurements: rows of one id are repeats.")] = None,
+    reward: Annotated[str | None, Option(help="A column of measurements; rows of one id are repeats.")] = None,
     tolerance: Annotated[float, Option(help="Relative gap to the optimum to prove.")] = 0.01,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -30,7 +30,7 @@ def design(
 
     Its value is the largest variance of a difference, times the number of measurements, over the noise variance.
     """
-    arms = table.arms(source, exclude=reward)
+    arms = table.arms(source) if reward is None else table.grouped_arms(source, reward)
     if arms.features.shape[1] == 0:
         raise InvalidInput(f"{source} has no feature column; a design needs features. Name them with --features.")
     found = solve_design(arms.features, tolerance=tolerance)

@@ -51,9 +51,7 @@ def forecast(
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    rehearsals: Annotated[
-        int, Option(min=1, help="Most studies to simulate under the guess; fewer are quicker.")
-    ] = 200,
+    rehearsals: Annotated[int, Option(min=1, help="Most studies to simulate under the guess.")] = 200,
     figure: Annotated[Path | None, Option(help="Draw the comparison into this file.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:

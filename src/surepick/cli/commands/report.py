@@ -20,9 +20,7 @@ def report(
     name: NameArgument,
     *,
     out: Annotated[Path, Option(help="An .html file; one file, which needs no network.")],
-    forecast_up_to: Annotated[
-        int, Option(min=0, help="With more candidates, leave out the forecast, which takes long.")
-    ] = 1_000,
+    forecast_up_to: Annotated[int, Option(min=0, help="Leave out the slow forecast with more candidates.")] = 1_000,
     open_page: Annotated[bool, Option("--open", help="Show it in the browser.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:

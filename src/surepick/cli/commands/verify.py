@@ -20,12 +20,10 @@ from surepick.tables import read_arms
 
 
 def verify(
-    file: Annotated[
-        Path, Argument(metavar="CERTIFICATE", help="A JSON file that surepick certificate wrote.", show_default=False)
-    ],
+    file: Annotated[Path, Argument(metavar="CERTIFICATE", help="A certificate in JSON.", show_default=False)],
     *,
     arms: Annotated[
-        str | None, Option(metavar="TABLE", help="The candidates, if the file does not have them (over 10,000).")
+        str | None, Option(metavar="TABLE", help="The candidates, if the file has none (over 10,000).")
     ] = None,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
@@ -33,12 +31,10 @@ def verify(
         str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
     ] = None,
     public_key: Annotated[
-        Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it (PEM, OpenSSH).")
+        Path | None, Option(metavar="FILE", help="The Ed25519 key that must have signed it, in PEM or from OpenSSH.")
     ] = None,
     reading: options.Reading,
-    every_plan: Annotated[
-        bool, Option("--every-plan", help="Compute every plan again, however long it takes.")
-    ] = False,
+    every_plan: Annotated[bool, Option("--every-plan", help="Compute every plan again, even for hours.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Compute every number of a certificate again, from its measurements.

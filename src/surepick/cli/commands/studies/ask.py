@@ -32,12 +32,8 @@ def ask(
     max_pulls: Annotated[int | None, Option(help="Lease at most so many; none: all that are free.")] = None,
     worker: WorkerOption = None,
     lease: Annotated[str | None, Option(help="How long this worker has them: 30m, 2d; none: 8h.")] = None,
-    out: Annotated[
-        Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file with one row each.")
-    ] = None,
-    trust_clock: Annotated[
-        bool, Option("--trust-clock", help="Trust this clock, though the study has later entries.")
-    ] = False,
+    out: Annotated[Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file to fill in.")] = None,
+    trust_clock: Annotated[bool, Option("--trust-clock", help="Lease though the study has entries of later.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Show what to measure next.

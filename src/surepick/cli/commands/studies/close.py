@@ -41,7 +41,7 @@ def abandon(
             "any other reason the answer cannot be certified."
         ),
     ],
-    ids: Annotated[list[str] | None, Option("--id", help="Give up those of this candidate only; repeatable.")] = None,
+    ids: Annotated[list[str] | None, Option("--id", help="Of this candidate only; repeatable.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Give up the missing measurements of the open round.

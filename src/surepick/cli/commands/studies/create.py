@@ -21,15 +21,13 @@ def create(
     url: UrlArgument,
     name: NameArgument,
     *,
-    arms: Annotated[
-        str, Option(metavar="TABLE", help="The candidates, one row each: a CSV, Excel, Parquet, Arrow or JSON file.")
-    ],
+    arms: Annotated[str, Option(metavar="TABLE", help="The candidates, one row each.")],
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     goal: options.Goal,
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
-    seed: Annotated[int | None, Option(min=0, help="For a policy that draws at random (the neural ones).")] = None,
+    seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Start a study in a database: candidates, noise, and the goal.

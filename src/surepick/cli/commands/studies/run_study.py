@@ -47,10 +47,8 @@ def run_study(
     ] = None,
     workers: Annotated[int, Option(min=1, help="Calls at a time.")] = 1,
     timeout: Annotated[str | None, Option(help="Kill a call after this time: 90s, 10m.")] = None,
-    retries: Annotated[int, Option(min=0, help="Failed calls for one candidate, in a row, before giving up.")] = 3,
-    batch: Annotated[
-        int | None, Option(min=1, help="Most measurements in a lease; none: 64, or 1,000 in batches.")
-    ] = None,
+    retries: Annotated[int, Option(min=0, help="Failed calls in a row for one candidate before giving up.")] = 3,
+    batch: Annotated[int | None, Option(min=1, help="Most pulls in a lease; none: 64, or 1,000 in batches.")] = None,
     lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
     worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
     max_pulls: Annotated[int | None, Option(min=0, help="Begin no round that would pass this many.")] = None,

@@ -19,18 +19,14 @@ from surepick.tables.selection import column_names, complete_rows, row_ids
 def tell(
     url: UrlArgument,
     name: NameArgument,
-    results: Annotated[
-        str, Argument(metavar="RESULTS", help="One row a measurement: a CSV, Excel, Parquet, Arrow or JSON file.")
-    ],
+    results: Annotated[str, Argument(metavar="RESULTS", help="A table with one row a measurement.")],
     *,
     id_column: Annotated[str, Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
     reward: Annotated[str, Option(help="The column of the measurements.")] = "reward",
     key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
-    as_prior: Annotated[
-        bool, Option("--as-prior", help="Keep them apart: no estimate or certificate uses them.")
-    ] = False,
+    as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
     reading: options.Reading,
     output: options.FormatOption = options.Format.text,
 ) -> None:

@@ -306,7 +306,7 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
 
 def test_all_that_commands_print_goes_through_one_place():
     strays = []
-    for path in Path(surepick.cli.__file__).parent.glob("*.py"):
+    for path in Path(surepick.cli.__file__).parent.rglob("*.py"):
         if path.name == "output.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):

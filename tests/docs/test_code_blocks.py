@@ -33,7 +33,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fresh_modules import FreshModules
 from typer.testing import CliRunner
 
-from surepick.cli.app import app
+from surepick.cli.app import app, loaded
 from surepick.linalg.blas_threads import one_thread
 
 ROOT = Path(__file__).parents[2]
@@ -443,10 +443,16 @@ def check_data(block: Block) -> None:
         compile(block.text if not block.text.startswith(" ") else f"{{\n{block.text}}}", block.where, "exec")
 
 
+def command_named(group: Any, name: str) -> Any:
+    """The command of this name with its options, or None; the outermost group loads a command only to run it."""
+    found = group.get_command(None, name)
+    return loaded(name) if group is COMMANDS and found is not None else found
+
+
 def subcommands(command: Any) -> dict[str, Any]:
     """The commands of a group; none of a single command."""
     names = command.list_commands(None) if hasattr(command, "list_commands") else ()
-    return {name: command.get_command(None, name) for name in names}
+    return {name: command_named(command, name) for name in names}
 
 
 def parse(words: list[str]) -> None:
@@ -456,7 +462,7 @@ def parse(words: list[str]) -> None:
         return
     while hasattr(command, "get_command"):
         name, *words = words
-        found = command.get_command(None, name)
+        found = command_named(command, name)
         if found is None:
             raise Escaped(f"{path} has no command {name!r}")
         command, path = found, f"{path} {name}"
@@ -479,7 +485,7 @@ def check_synopsis(block: Block) -> None:
     for names, wanted in synopsis(block.text):
         known: set[str] = set()
         for name in names:
-            found = COMMANDS.get_command(None, name)
+            found = command_named(COMMANDS, name)
             if found is None:
                 raise Escaped(f"{block.where}: there is no command {name!r}")
             for command in (found, *subcommands(found).values()):

@@ -120,9 +120,9 @@ def kill_workers(url: str, folder: Path, undisturbed, *, kills: int, studies: in
     return phases
 
 
-def test_twenty_kills(database_url, tmp_path, undisturbed):
-    phases = kill_workers(database_url, tmp_path, undisturbed, kills=20, studies=2, first_seed=1)
-    assert phases.total() >= 20
+def test_ten_kills(database_url, tmp_path, undisturbed):
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=10, studies=1, first_seed=1)
+    assert phases.total() >= 10
 
 
 @pytest.mark.slow

@@ -138,23 +138,23 @@ def embedding() -> tuple[int, list[str]]:
 
 
 def evidence() -> tuple[int, list[str]]:
-    """Evidence against each rival of a candidate, batch by batch, up to the line that settles it."""
-    drawn = [text(20, 28, "A rival is settled once the evidence against it is large", bold=True)]
+    """Evidence against each rival of a candidate, batch by batch, up to the line at which it is rejected."""
+    drawn = [text(20, 28, "A rival is rejected once the evidence against it is large", bold=True)]
     left, right, low, unit = 70, 540, 250, 44  # a factor of e is one unit high
 
     def height(log_evidence: float) -> float:
         return low - unit * (log_evidence + 0.6)
 
-    settled = math.log(20.0)
+    rejected = math.log(20.0)
     drawn += [line(left, low, right, low), line(left, low, left, 50)]
     drawn += [
         line(left, height(0), right, height(0), colour=FAINT, dash="3 4"),
         text(left - 8, height(0) + 5, "1", anchor="end"),
     ]
-    drawn += [line(left, height(settled), right, height(settled), colour=RED, width=2, dash="8 4")]
+    drawn += [line(left, height(rejected), right, height(rejected), colour=RED, width=2, dash="8 4")]
     drawn += [
-        text(left - 8, height(settled) + 5, "20", anchor="end"),
-        text(right, height(settled) - 8, "1 / delta", colour=RED, anchor="end"),
+        text(left - 8, height(rejected) + 5, "20", anchor="end"),
+        text(right, height(rejected) - 8, "1 / delta", colour=RED, anchor="end"),
     ]
     sketches = {
         "a far rival": (BLUE, "", (0, 0.9, 2.1, 3.25), (14, 4)),
@@ -210,7 +210,7 @@ PEEKING_SEED, LIMIT = 196, 1.645  # a one-sided limit at 5 %
 
 def peeking() -> tuple[int, list[str]]:
     """An average that is watched all the time passes a fixed limit sooner or later, though there is nothing to find."""
-    drawn = [text(20, 28, "Whoever keeps looking finds what is not there", bold=True)]
+    drawn = [text(20, 28, "Keep looking, and you find what is not there", bold=True)]
     left, right, middle, unit = 60, 540, 165, 52
 
     def place(step: int) -> float:
@@ -236,8 +236,51 @@ def peeking() -> tuple[int, list[str]]:
     return 262, drawn
 
 
+FLOORS = (  # from the top; the folders and modules of a floor do not see each other
+    (("bench", "experiments, data sets"),),
+    (("cli", "commands"),),
+    (("reports", "pages, figures"), ("testing", "checks of a policy")),
+    (("certificates", "write, verify"), ("forecasts", "what it will cost")),
+    (("simulation", "a policy against an environment"),),
+    (("studies", "ask, tell, replay; logs"), ("theory", "the paper's bounds")),
+    (("tuning", "gamma, norm and noise from a pilot"),),
+    (("policies", "the algorithms"), ("environments", "hidden truths")),
+    (("embeddings", "arms to vectors"), ("designs", "where to look"), ("estimators", "what follows")),
+    (("linalg", "factorisations"), ("noise", "assumptions"), ("tables", "files in and out")),
+    (("core", "arms, plans, observations, certificates; JSON"),),
+    (("errors", "what is refused"),),
+    (("text", "lines of words"),),
+)
+OUTSIDE = ("bench", "cli", "reports", "certificates", "studies", "environments", "tables")  # have files or a database
+
+
+def house() -> tuple[int, list[str]]:
+    """The folders of src/surepick, floor by floor: a floor imports those below it."""
+    drawn = [text(20, 28, "The house: a floor imports the floors below it", bold=True)]
+    left, right, top, high = 20, 516, 46, 42
+    for number_of, floor in enumerate(FLOORS):
+        y = top + high * number_of
+        width = (right - left + 6) / len(floor)
+        for place, (name, words) in enumerate(floor):
+            x = left + width * place
+            drawn.append(box(x, y, width - 6, high - 6, ORANGE if name in OUTSIDE else SKY, opacity=0.35))
+            drawn += [text(x + 8, y + 16, name, bold=True, size=13), text(x + 8, y + 30, words, size=11)]
+    bottom = top + high * len(FLOORS)
+    drawn += [arrow(538, top, 538, bottom - 8), text(538, bottom + 8, "imports", anchor="middle", size=11)]
+    drawn += [
+        box(20, bottom + 8, 20, 14, ORANGE, opacity=0.35),
+        text(48, bottom + 20, "has files or a database", size=13),
+    ]
+    drawn += [
+        box(230, bottom + 8, 20, 14, SKY, opacity=0.35),
+        text(258, bottom + 20, "pure functions and records", size=13),
+    ]
+    return bottom + 34, drawn
+
+
 PICTURES: dict[str, Callable[[], tuple[int, list[str]]]] = {
-    picture.__name__: picture for picture in (measurement, rounds, embedding, evidence, misspecification, peeking)
+    picture.__name__: picture
+    for picture in (measurement, rounds, embedding, evidence, misspecification, peeking, house)
 }
 
 

@@ -241,7 +241,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("cli", "commands"),),
     (("reports", "pages, figures"), ("testing", "checks of a policy")),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
-    (("simulation", "a policy against an environment"),),
+    (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),
     (("studies", "ask, tell, replay; logs"), ("theory", "the paper's bounds")),
     (("tuning", "gamma, norm and noise from a pilot"),),
     (("policies", "the algorithms"), ("environments", "hidden truths")),
@@ -251,7 +251,15 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("errors", "what is refused"),),
     (("text", "lines of words"),),
 )
-OUTSIDE = ("bench", "cli", "reports", "certificates", "studies", "environments", "tables")  # have files or a database
+OUTSIDE = (
+    "bench",
+    "cli",
+    "reports",
+    "certificates",
+    "studies",
+    "environments",
+    "tables",
+)  # with files, databases or a terminal
 
 
 def house() -> tuple[int, list[str]]:
@@ -269,7 +277,7 @@ def house() -> tuple[int, list[str]]:
     drawn += [arrow(538, top, 538, bottom - 8), text(538, bottom + 8, "imports", anchor="middle", size=11)]
     drawn += [
         box(20, bottom + 8, 20, 14, ORANGE, opacity=0.35),
-        text(48, bottom + 20, "has files or a database", size=13),
+        text(48, bottom + 20, "files, databases, a terminal", size=13),
     ]
     drawn += [
         box(230, bottom + 8, 20, 14, SKY, opacity=0.35),

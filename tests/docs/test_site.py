@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from html import unescape
@@ -374,6 +375,16 @@ def test_every_picture_is_shown_and_every_image_is_described():
     shown = [image for page in PAGES for image in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", read(page))]
     assert {f"pictures/{name}.svg" for name in DRAWING.PICTURES} <= {file for _, file in shown}
     assert [file for words, file in shown if len(words.split()) < 4] == []
+
+
+def test_the_picture_of_the_house_has_the_layers_that_imports_keep():
+    (layers,) = (
+        contract["layers"]
+        for contract in tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers"
+    )
+    kept = [{name.strip().removeprefix("surepick.") for name in layer.split("|")} for layer in layers]
+    assert [{name for name, _ in floor} for floor in DRAWING.FLOORS] == kept
 
 
 def test_the_picture_of_the_rounds_shows_the_small_example():

@@ -6,13 +6,14 @@ from typing import Any
 import griffe
 
 OWN_DECORATOR = "surepick.core.arrays.record"
+OWN_FIELD = "surepick.policies.options.option"
 OWN_SECTION = re.compile(r"^(Source|Cost|Differs from [a-z ]+):", re.MULTILINE)
 INLINE_SECTION = re.compile(r"(?<=[.;]) +(Cost|Differs from [a-z ]+):")
 SEVERAL_NAMES = re.compile(r"^( {4}\w+(?:, \w+)+):", re.MULTILINE)
 
 
 class HouseStyle(griffe.Extension):
-    """`@record` makes a dataclass; Source, Cost and "Differs from the paper" are paragraphs with a title."""
+    """`@record` makes a dataclass and `option` a field; Source, Cost and "Differs from" are paragraphs with a title."""
 
     def on_class_instance(self, *, cls: griffe.Class, **_: Any) -> None:
         for decorator in cls.decorators:
@@ -23,6 +24,11 @@ class HouseStyle(griffe.Extension):
                     )
                 )
                 break
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        made = attr.value
+        if isinstance(made, griffe.ExprCall) and made.canonical_path == OWN_FIELD:
+            attr.value = made.arguments[0]
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:

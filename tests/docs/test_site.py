@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
@@ -111,7 +112,7 @@ def test_the_lines_of_a_table_stay_whole_and_others_are_broken(site):
 def test_nothing_is_installed_by_a_name_that_no_index_knows():
     files = [ROOT / "README.md", *PAGES, *DOCS.rglob("*.py")]
     assert [file.name for file in files if re.search(r"pip install [^\n]*\bsurepick\b", read(file))] == []
-    assert "pip install '.[studies,tables,reports]'" in read(DOCS / "index.md")
+    assert "pip install '.[studies,tables,reports]'" in read(DOCS / "install.md")
 
 
 def test_no_page_names_a_folder_of_the_machine_that_built_it(site):
@@ -224,6 +225,12 @@ def public_names() -> Iterator[str]:
     yield from sp.bench.datasets.__all__
 
 
+def named_elsewhere() -> Iterator[tuple[str, str]]:
+    """(name, where) of the second table of the reference: what is not at the top."""
+    for row in re.findall(r"^\| \[.*?\| (.*?) \| `(s[\w.]+)` \|$", read(DOCS / "reference" / "index.md"), re.MULTILINE):
+        yield from ((name, row[1]) for name in re.findall(r"`(\w+)`", row[0]))
+
+
 def references(site: Path) -> dict[str, str]:
     """Public name -> its entry in the reference."""
     found = {}
@@ -235,9 +242,9 @@ def references(site: Path) -> dict[str, str]:
 
 def test_every_public_name_has_an_entry_in_the_reference(site):
     entries = references(site)
-    classes = {entry.policy for entry in ENTRIES.values()}
+    classes = {entry.record().__name__ for entry in ENTRIES.values()}
     rules = {entry.rule.__name__ for entry in ENTRIES.values() if entry.rule}
-    assert {*public_names(), *classes, *rules} == set(entries)
+    assert {*public_names(), *classes, *rules, *(name for name, _ in named_elsewhere())} == set(entries)
     for name, entry in entries.items():
         assert len(plain(entry)) > 2 * len(name), f"{name} has no text"
 
@@ -245,6 +252,14 @@ def test_every_public_name_has_an_entry_in_the_reference(site):
 def test_the_reference_lists_every_public_name():
     listed = set(re.findall(r"`(\w+)`", read(DOCS / "reference" / "index.md")))
     assert set(public_names()) <= listed
+    assert {name for name in vars(sp.errors) if name[0].isupper()} <= {*listed, "Any"}
+
+
+def test_the_reference_says_where_a_name_is():
+    elsewhere = list(named_elsewhere())
+    assert len(elsewhere) > 40
+    for name, where in elsewhere:
+        assert hasattr(import_module(re.sub(r"^sp\.", "surepick.", where)), name), f"{where}.{name}"
 
 
 def test_docstrings_are_rendered_section_by_section(site):

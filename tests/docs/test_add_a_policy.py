@@ -17,11 +17,11 @@ NEW_FILE = re.compile(
     r"^`((?:src/surepick/)?[\w/]+\.(?:py|json))`:\n\n```(?:python|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 ENTRY = re.compile(
-    r"^Its entry in `ENTRIES` of `([\w/.]+)`(?:, with `([^`]+)` at the top)?:\n\n```python\n(.*?)^```$",
+    r"^Its entry in `EN[A-Z]+` of `([\w/.]+)`(?:, with `([^`]+)` at the top)?:\n\n```python\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 COMMANDS = re.compile(r"^\$ (.*)$", re.MULTILINE)
-DICTIONARY = re.compile(r"^ENTRIES: .*\n    \{\n", re.MULTILINE)
+DICTIONARY = re.compile(r"^(?:ENTRIES|ENVIRONMENTS): .*\n    \{\n", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from .policies.registry import make_policy, paper_settings, policy_names
 from .reports.study.page import write_report
 from .simulation import simulate
 from .studies.batch import Batch
+from .studies.closed_loop import Result
 from .studies.database import create_study, list_studies, open_study
-from .studies.runner.closed_loop import Result
 from .studies.study import Study
 from .tables import read_arms
 from .tuning.kernel import choose_kernel

@@ -8,7 +8,7 @@ from typing import Any
 from surepick.core.arms import Arms
 from surepick.noise import Noise
 from surepick.policies.registry import fitting_policy, make_policy
-from surepick.studies.runner.closed_loop import Measure, Result
+from surepick.studies.closed_loop import Measure, Result
 from surepick.studies.study import Study
 
 

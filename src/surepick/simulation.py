@@ -16,7 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies import Study
 from surepick.studies.batch import Batch
-from surepick.studies.runner.closed_loop import Askable, until_stopped
+from surepick.studies.closed_loop import Askable, until_stopped
 
 
 @record

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.studies import keys as keys_module
-from surepick.studies.keys import canonical_key, other_spellings, read_pull_key
+from surepick.studies.logs.keys import canonical_key, other_spellings, read_pull_key
 
 IDS = ("A", "b c", "p1.0@A", "e\u0301", "Å", "x@y", "7", "007")
 texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12).filter(

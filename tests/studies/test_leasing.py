@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.studies.keys import canonical_key, read_pull_key
+from surepick.studies.logs.keys import canonical_key, read_pull_key
 from surepick.studies.logs.leases import parse_duration
 from surepick.studies.logs.memory import MemoryLog
 

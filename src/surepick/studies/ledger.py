@@ -13,8 +13,8 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.studies import validation as border
 from surepick.studies.batch import Batch
-from surepick.studies.keys import canonical_keys
 from surepick.studies.logs.base import Log, Planned, Results
+from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.leases import format_time
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay

@@ -11,9 +11,9 @@ import numpy as np
 from surepick.core.arrays import IntArray, record
 from surepick.core.plan import Plan
 from surepick.errors import InvalidInput, OutOfTurn
-from surepick.studies.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results, Told
+from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay

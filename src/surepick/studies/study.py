@@ -16,16 +16,16 @@ from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.studies import deviations, leasing, recording
 from surepick.studies.batch import Batch
+from surepick.studies.closed_loop import Measure, Result, run_study
 from surepick.studies.deviations import EarlyEnd
-from surepick.studies.keys import canonical_keys
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import Log
+from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code, subject_of
 from surepick.studies.replay import Build, Replay
-from surepick.studies.runner.closed_loop import Measure, Result, run_study
 
 
 class Study:

@@ -11,7 +11,7 @@ from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import spec_of
 from surepick.policies.dimension import uniform_pulls
 from surepick.simulation import simulate
-from surepick.studies.runner.closed_loop import round_bars
+from surepick.studies.closed_loop import round_bars
 
 NORM_BOUND = "2"
 

@@ -23,8 +23,8 @@ from surepick.linalg.blas_threads import one_thread
 from surepick.noise import SubGaussian
 from surepick.policies.base import spec_of
 from surepick.simulation import Run, simulate
+from surepick.studies.closed_loop import round_bars
 from surepick.studies.registration import registration_code
-from surepick.studies.runner.closed_loop import round_bars
 from surepick.tuning.noise_pilot import NoisePilot, take_pilot
 
 USUAL_PULLS = 40  # of a pilot

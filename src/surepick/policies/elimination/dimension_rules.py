@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from surepick.core.arrays import IntArray, record
 from surepick.core.validation import check_choice
+from surepick.embeddings import ArmEmbedding
+from surepick.policies.base import Problem
 from surepick.policies.dimension import (
     DimensionChoice,
     cheapest_dimension,
@@ -15,13 +17,28 @@ from surepick.policies.dimension import (
     embedding_design,
     worst_gap,
 )
+from surepick.policies.elimination.rounds import RoundSettings
 from surepick.policies.model_checks import norm_bound_uninformative
-
-if TYPE_CHECKING:
-    from surepick.policies.elimination.arm_elimination import ArmElimination
 
 ADAPTIVE = ("cheapest", "effective")
 FIXED = ("guarded", "effective")
+
+
+class Eliminating(Protocol):
+    """What a rule needs of the policy that it is part of."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def embedding(self) -> ArmEmbedding: ...
+    @property
+    def rounds(self) -> RoundSettings: ...
+    @property
+    def slack(self) -> float: ...
+    @property
+    def bias_slack(self) -> float: ...
+    @property
+    def tolerance(self) -> float: ...
 
 
 class DimensionRule(Protocol):
@@ -42,11 +59,11 @@ class DimensionRule(Protocol):
         """The dimension of all rounds; 0 if rounds differ."""
         ...
 
-    def bound(self, policy: ArmElimination, /) -> Self:
+    def bound(self, policy: Eliminating, /) -> Self:
         """The rule for this policy, checked."""
         ...
 
-    def choose(self, policy: ArmElimination, round_number: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: Eliminating, round_number: int, active: IntArray, /) -> DimensionChoice:
         """d_k, lambda_k and tau_k."""
         ...
 
@@ -69,7 +86,7 @@ class AdaptiveDimension:
     certified: ClassVar[float] = 0.0
     chosen: ClassVar[int] = 0
 
-    def bound(self, policy: ArmElimination, /) -> Self:
+    def bound(self, policy: Eliminating, /) -> Self:
         """Refuse a policy that misspecification leaves no room for the finest accuracy.
 
         Raises:
@@ -87,7 +104,7 @@ class AdaptiveDimension:
             check_room(embedding, finest, dim=self.dim, slack=policy.bias_slack, tolerance=policy.tolerance)
         return self
 
-    def choose(self, policy: ArmElimination, round_number: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: Eliminating, round_number: int, active: IntArray, /) -> DimensionChoice:
         embedding, accuracy = policy.embedding, policy.rounds.accuracy(round_number)
         if self.dim is None and self.dimension == "cheapest":
             first = round_number == 1 and embedding.num_distinct > 2
@@ -129,7 +146,7 @@ class FixedDimension:
     certified: float = field(default=0.0, init=False)
     exact: ClassVar[bool] = False
 
-    def bound(self, policy: ArmElimination, /) -> Self:
+    def bound(self, policy: Eliminating, /) -> Self:
         """d and what it can promise.
 
         Raises:
@@ -143,7 +160,7 @@ class FixedDimension:
         object.__setattr__(mine, "certified", max(policy.problem.epsilon, forced))  # Alg. 3, line 2
         return mine
 
-    def _own(self, policy: ArmElimination) -> int:
+    def _own(self, policy: Eliminating) -> int:
         embedding, epsilon = policy.embedding, policy.problem.epsilon
         if self.dimension == "effective":
             return effective_dimension(embedding, epsilon, slack=policy.slack)
@@ -152,7 +169,7 @@ class FixedDimension:
         least = min(2 if embedding.num_distinct > 2 else 1, embedding.max_dim)
         return max(effective_dimension(embedding, epsilon, slack=policy.slack), least)
 
-    def _forced_gap(self, policy: ArmElimination) -> float:
+    def _forced_gap(self, policy: Eliminating) -> float:
         """gamma(d), from the bound 4 (1 + zeta) d >= g(d, zeta) where that is small enough, else from the design."""
         embedded = policy.embedding.at(self.chosen)  # Alg. 3, line 1
         screened = worst_gap(embedded.misspecification, 4.0 * self.chosen, policy.slack)
@@ -161,7 +178,7 @@ class FixedDimension:
         tau = embedding_design(embedded, tolerance=policy.tolerance).value
         return worst_gap(embedded.misspecification, tau, policy.slack)
 
-    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: Eliminating, _: int, active: IntArray, /) -> DimensionChoice:
         embedded = policy.embedding.at(self.chosen)  # Alg. 3, line 1
         return DimensionChoice(self.chosen, embedding_design(embedded, active, tolerance=policy.tolerance))  # line 5
 
@@ -174,9 +191,9 @@ class WholeSpace:
     certified: ClassVar[float] = 0.0
     chosen: ClassVar[int] = 0
 
-    def bound(self, _: ArmElimination, /) -> Self:
+    def bound(self, _: Eliminating, /) -> Self:
         return self
 
-    def choose(self, policy: ArmElimination, _: int, active: IntArray, /) -> DimensionChoice:
+    def choose(self, policy: Eliminating, _: int, active: IntArray, /) -> DimensionChoice:
         dim = policy.embedding.max_dim
         return DimensionChoice(dim, embedding_design(policy.embedding.at(dim), active, tolerance=policy.tolerance))

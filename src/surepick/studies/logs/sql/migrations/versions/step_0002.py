@@ -13,8 +13,8 @@ from alembic import op
 from sqlalchemy.engine import Connection
 
 from surepick.errors import InvalidInput, StorageError
-from surepick.studies.keys import canonical_key
 from surepick.studies.logs.hash_chain import chained, row_text, rows_hash
+from surepick.studies.logs.keys import canonical_key
 
 revision = "0002"
 down_revision = "0001"

@@ -8,17 +8,17 @@ from stored_studies import ARMS, MEANS, acknowledged, execute, policy, released,
 
 import surepick as sp
 from surepick.studies.logs.leases import format_time
+from surepick.studies.logs.sql import chain
 from surepick.studies.logs.sql import engine as sql_engine
-from surepick.studies.logs.sql import log as sql_log
 
 
 def test_a_clock_that_was_moved_back(sqlite_url, monkeypatch):
     study = start(sqlite_url)
     study.lease(worker="w", max_pulls=1, duration="2h")
     before = acknowledged(study)
-    now = sql_log.system_clock()
+    now = chain.system_clock()
     with monkeypatch.context() as wrong:
-        wrong.setattr(sql_log, "system_clock", lambda: now - 90_000)
+        wrong.setattr(chain, "system_clock", lambda: now - 90_000)
         with pytest.raises(sp.OutOfTurn, match="Set the clock right; results can be told meanwhile") as caught:
             study.lease(worker="v")
         assert format_time(now - 90_000) in str(caught.value)
@@ -52,8 +52,8 @@ def test_entries_from_the_future(database_url):
 
 def test_a_clock_that_is_a_little_behind_is_no_reason_to_refuse(sqlite_url, monkeypatch):
     study = start(sqlite_url)
-    now = sql_log.system_clock()
-    monkeypatch.setattr(sql_log, "system_clock", lambda: now - 60)
+    now = chain.system_clock()
+    monkeypatch.setattr(chain, "system_clock", lambda: now - 60)
     assert study.lease(worker="w").total > 0
     released(study)
 

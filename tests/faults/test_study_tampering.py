@@ -16,7 +16,7 @@ import surepick as sp
 from surepick.studies.audit import audit
 from surepick.studies.database import resume_study, study_hash
 from surepick.studies.logs.sql import seals as sql_seals
-from surepick.studies.logs.sql.log import decision_hash, plan_hash
+from surepick.studies.logs.sql.chain import decision_hash, plan_hash
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"])
 MEANS = np.array([0.9, 0.2, 0.66, -0.3])

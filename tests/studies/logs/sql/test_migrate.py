@@ -21,9 +21,8 @@ from alembic.migration import MigrationContext
 import surepick as sp
 from surepick.studies import database as durable
 from surepick.studies.database import list_studies, migrate_studies
+from surepick.studies.logs.sql import chain, migrate
 from surepick.studies.logs.sql import engine as sql_engine
-from surepick.studies.logs.sql import log as sql_log
-from surepick.studies.logs.sql import migrate
 from surepick.studies.logs.sql import schema as sql_schema
 from surepick.studies.logs.sql.schema import SCHEMA, VERSION_TABLE, metadata
 
@@ -95,13 +94,13 @@ def write_dump(file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "studies.db"
         seconds = itertools.count(1_767_225_600)  # 2026-01-01, then one second a look
-        clock = sql_log.system_clock
-        sql_log.system_clock = durable.system_clock = lambda: float(next(seconds))
+        clock = chain.system_clock
+        chain.system_clock = durable.system_clock = lambda: float(next(seconds))
         try:
             for make in (finished, unfinished, ended):
                 make(f"sqlite:///{path}").log._engine.dispose()
         finally:
-            sql_log.system_clock = durable.system_clock = clock
+            chain.system_clock = durable.system_clock = clock
         with contextlib.closing(sqlite3.connect(path)) as database:
             file.write_text("\n".join(database.iterdump()) + "\n", encoding="utf-8")
 

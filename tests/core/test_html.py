@@ -1,6 +1,7 @@
 """Records in notebooks: small tables in which every text is escaped, without script and without colours."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -100,3 +101,24 @@ def test_a_certificate_shows_all_that_it_rests_on():
     assert rows[0] == ["<b>: certified"]
     assert ["measurements spent", "1,200"] in rows
     assert [row[1] for row in rows if row[0] == "holds if"] == list(assumptions)
+
+
+def test_a_batch_shows_what_to_measure():
+    arms = sp.Arms(ids=[f"<{arm}>" for arm in range(12)])
+    study = sp.Study(sp.make_policy("lucb", arms, epsilon=0.1, delta=0.1, noise="bernoulli"))
+    rows = Cells(study.ask()._repr_html_()).rows
+    assert rows[:3] == [["round 1: 12 pulls"], ["arm", "pulls"], ["<0>", "1"]]
+    assert rows[-1] == ["... and 2 more"]
+    part = Cells(study.lease(1, worker="<ann>")._repr_html_()).rows
+    assert part == [["round 1: 1 pulls, leased to <ann>"], ["arm", "pulls"], ["<0>", "1"]]
+
+
+def test_a_forecast_shows_its_cost_and_its_warnings():
+    arms = sp.Arms(ids=["a", "b"])
+    policy = sp.make_policy("action-elimination", arms, epsilon=0.3, delta=0.1, noise="bernoulli")
+    found = sp.forecast(policy)
+    rows = Cells(found._repr_html_()).rows
+    assert rows[0] == [f"{found.total:,} measurements in the worst case; uniform sampling takes {found.uniform:,}"]
+    assert rows[1] == ["round", "dimension", "measurements", "in all", "arms left"]
+    warned = replace(found, warnings=("beware of <b>",))
+    assert Cells(warned._repr_html_()).rows[-1] == ["warning", "beware of <b>"]

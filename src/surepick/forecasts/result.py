@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surepick.core.arrays import record
+from surepick.core.html import html_table
 
 
 @record
@@ -65,6 +66,14 @@ class Forecast:
     guess_norm: float | None
     warnings: tuple[str, ...]
     believable: bool
+
+    def _repr_html_(self) -> str:
+        """The cost, the warnings and the rounds, for notebooks."""
+        case = "under the guess" if self.guess else "in the worst case"
+        caption = f"{self.total:,} measurements {case}; uniform sampling takes {self.uniform:,}"
+        warned = html_table((), [("warning", sentence) for sentence in self.warnings]) if self.warnings else ""
+        rows = [(row.round, row.dim, row.pulls, row.total, row.active) for row in self.rounds]
+        return html_table(("round", "dimension", "measurements", "in all", "arms left"), rows, caption) + warned
 
 
 @record

@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 
 from surepick.core.arrays import IntArray, freeze, record
+from surepick.core.html import html_table
 from surepick.core.plan import Plan
 from surepick.errors import OutOfTurn
 from surepick.studies.logs.leases import Lease, pull_key
@@ -57,6 +58,14 @@ class Batch(Plan):
     def pulls(self) -> list[str]:
         """The ids, one a pull, arm by arm: `tell(batch, rewards)` takes the rewards in this order."""
         return [self.ids[arm] for arm in np.repeat(np.arange(len(self.counts)), self.counts).tolist()]
+
+    def _repr_html_(self) -> str:
+        """What to measure, for notebooks."""
+        whose = "" if self.lease is None else f", leased to {self.lease.worker}"
+        caption = f"round {self.round}: {self.total:,} pulls{whose}"
+        arms = np.flatnonzero(self.counts)
+        rows = ((self.ids[arm], int(self.counts[arm])) for arm in arms.tolist())
+        return html_table(("arm", "pulls"), rows, caption, total=len(arms))
 
     def keys(self) -> list[tuple[str, str]]:
         """[(id, key)], one row a pull, of a leased batch: report each result with its key, and it counts once.

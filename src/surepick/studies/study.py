@@ -167,6 +167,8 @@ class Study:
     ) -> Result:
         """Ask, measure and tell until the study stops.
 
+        All that is missing of a plan is measured, also what others have leased; workers share a plan by `lease`.
+
         Args:
             measure: gets ids, one for each pull, and returns as many rewards in the same order.
             max_pulls: no batch is begun that would bring the measurements of this call above it; None: no limit.

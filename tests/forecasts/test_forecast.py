@@ -192,7 +192,7 @@ def test_equal_arms_without_noise_are_far_from_the_worst(instance):
     worst = forecast(policy)
     assert worst.total > 1.2 * total
     assert worst.believable
-    assert said(worst, "the dearest of 8 simulated studies in which all candidates are equal")
+    assert said(worst, "the most expensive of 8 simulated studies in which all candidates are equal")
 
 
 def test_a_policy_without_features_has_no_dimensions_and_no_embedding_to_doubt():
@@ -221,7 +221,7 @@ def test_a_study_that_misspecification_keeps_from_ending_is_told_and_soon(dim):
         assert said(found, "It may never stop, and was ended")
         assert said(found, f"what {dim} dimensions leave out")
         assert said(found, "Raise epsilon")
-        assert not said(found, "times dearer")
+        assert not said(found, "times as much")
         assert len(found.rounds) <= 32
     assert forecast(policy, means).rehearsals == 2
 
@@ -237,9 +237,9 @@ def test_the_certificate_says_itself_that_more_would_not_help():
     assert NO_HELP in certificate_of(policy, state).reason
 
 
-def test_misspecification_that_eats_epsilon_is_told():
+def test_misspecification_that_uses_epsilon_up_is_said():
     found = forecast(short_of_dimensions(5, 0.5)[1])
-    assert said(found, "Misspecification eats 41% of epsilon, which makes it 2.9 times dearer")
+    assert said(found, "Misspecification uses 41% of epsilon, so it costs 2.9 times as much")
     assert found.believable
 
 
@@ -300,14 +300,14 @@ def test_good_settings_earn_no_warning_of_their_own():
     assert found.warnings == policy.traits.caveats
 
 
-def test_misspecification_that_eats_the_accuracy_is_told():
+def test_misspecification_that_uses_the_accuracy_up_is_said():
     rough, smooth = (
         forecast(linear(sp.environments.two_clusters(num_arms=60, dim=6, perturbation=step), epsilon=0.1))
         for step in (3e-3, 1e-3)
     )
     assert rough.rounds[-1].bias > 0.3 * rough.rounds[-1].accuracy
-    assert said(rough, "misspecification eats 42% of the accuracy, which makes that round 2.9 times dearer")
-    assert not said(smooth, "misspecification eats")
+    assert said(rough, "misspecification uses 42% of the accuracy, so that round costs 2.9 times as much")
+    assert not said(smooth, "misspecification uses")
     assert rough.believable
 
 
@@ -358,7 +358,7 @@ def test_policies_side_by_side_and_what_to_take():
     assert [row.believable for row in rows] == [False, True, True]
     assert all(len(set(row.warnings)) == len(row.warnings) for row in rows)
     counsel = advice(rows, 43_000)
-    assert "norm_bound=1," in counsel
+    assert "norm_bound=1. Expect" in counsel
     assert "smallest that you are sure of" in counsel
     assert "sample uniformly" in advice(rows[2:], 10)
     assert advice(rows[:1], 10).startswith("None of these")

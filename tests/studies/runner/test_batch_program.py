@@ -134,8 +134,8 @@ def test_a_reward_that_was_declared_impossible_is_not_measured_again(lab, monkey
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say what measures, once"),
-        (("--measure", "m {id}", "--measure-batch", "m"), "say what measures, once"),
+        ((), "give one program that measures"),
+        (("--measure", "m {id}", "--measure-batch", "m"), "give one program that measures"),
         (("--measure-batch", "m {id}"), "names {id} or {pulls}, which have no meaning for a whole batch"),
         (("--measure-batch", ""), "--measure-batch names no program"),
         (("--measure-batch", "m 'x"), "is not well-formed"),

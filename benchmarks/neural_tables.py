@@ -36,9 +36,9 @@ from surepick.core.arrays import FloatArray
 from surepick.core.random_streams import stream
 from surepick.embeddings import GaussianKernel, KernelEmbedding
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.certified.learned_embedding import remembered
 from surepick.policies.certified.neural import CertifiedNeural
+from surepick.policies.verdict import certificate_of
 
 EPSILON, DELTA = 0.1, 0.05
 TABLES = ("photo_wf3", "buchwald_a")

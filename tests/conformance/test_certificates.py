@@ -13,7 +13,7 @@ from surepick.core.json import encode
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5], [0.3, 0.3]])
 MEANS = FEATURES @ np.array([0.9, 0.2])

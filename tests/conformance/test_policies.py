@@ -8,7 +8,7 @@ from named_policies import FEATURES, MEANS, NAMES, make
 
 import surepick as sp
 from surepick.core.json import from_json, to_json
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 from surepick.testing import CHECKS, PolicyUnderTest, play
 
 HEURISTIC = {  # they end without a certificate

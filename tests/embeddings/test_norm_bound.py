@@ -11,8 +11,8 @@ import surepick as sp
 from surepick.cli.app import app
 from surepick.core.json import from_json, to_json
 from surepick.embeddings.norm_bound import ESTIMATED_NORM
-from surepick.policies.certificate import certificate_of
 from surepick.policies.registry import policy_options
+from surepick.policies.verdict import certificate_of
 
 LINE = np.linspace(0.0, 1.0, 8)
 ARMS = sp.Arms(np.column_stack([LINE, 1.0 - LINE]))  # 8 candidates, 2 directions

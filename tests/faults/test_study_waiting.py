@@ -18,7 +18,7 @@ from study_waits import create, most_overtaken, run_writers
 
 import surepick as sp
 from surepick.studies.database import list_studies, resume_study
-from surepick.studies.logs.sql import line, patience, postgres
+from surepick.studies.logs.sql import postgres, timeouts, write_queue
 
 ARMS = sp.Arms([[1.0], [0.5], [0.2], [0.1]], ["a", "b", "c", "d"])
 NOTHING = "Nothing of this call was stored"
@@ -81,9 +81,9 @@ def test_the_address_says_how_long_we_wait_or_else_the_environment(query, enviro
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     address = make_url(with_query("postgresql+psycopg://h/d?sslmode=disable", **query))
-    found = patience.patience_of(address)
+    found = timeouts.patience_of(address)
     assert (found.connect, found.lock, found.statement) == expected
-    assert dict(patience.without_patience(address).query) == {"sslmode": "disable"}
+    assert dict(timeouts.without_patience(address).query) == {"sslmode": "disable"}
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "nan", "inf", "soon", "86401"])
@@ -330,11 +330,11 @@ def test_another_writer_of_the_file(where, tmp_path, sqlite_url, monkeypatch):
     assert study.tell(["b"], [0.5], ["second"]).counted == 1
 
 
-LINUX = pytest.mark.skipif(line.fcntl is None, reason="there is a line where the kernel has locks of descriptors")
+LINUX = pytest.mark.skipif(write_queue.fcntl is None, reason="the queue needs locks of descriptors")
 STANDING = """
 import sys, time
 from pathlib import Path
-from surepick.studies.logs.sql.line import in_line
+from surepick.studies.logs.sql.write_queue import in_line
 with in_line(Path(sys.argv[1]), 60):
     print("ready", flush=True)
     time.sleep(600)
@@ -358,7 +358,7 @@ def test_nobody_who_does_nothing_stands_in_the_way(how, tmp_path, sqlite_url):
         finally:
             other.kill()
     assert taken < 15.0
-    assert (taken > 0.9 * line.STALLED_SECONDS) == (how == "stopped")
+    assert (taken > 0.9 * write_queue.STALLED_SECONDS) == (how == "stopped")
 
 
 @LINUX
@@ -373,7 +373,7 @@ def test_the_line_is_for_all_who_may_write_the_database(tmp_path, sqlite_url):
 def test_without_a_line_sqlite_waits_by_itself(tmp_path, sqlite_url, monkeypatch):
     (tmp_path / "studies.db-line").mkdir()  # cannot be opened
     assert start(sqlite_url).tell(["b"], [0.5], ["second"]).counted == 1
-    monkeypatch.setattr(line, "fcntl", None)
+    monkeypatch.setattr(write_queue, "fcntl", None)
     assert resume_study(sqlite_url, "x").tell(["c"], [0.5], ["third"]).counted == 1
 
 

@@ -12,8 +12,8 @@ from surepick.errors import ContractError
 from surepick.forecasts import ForecastRow, advice, compare, forecast
 from surepick.forecasts.simulated_studies import NO_HELP
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
+from surepick.policies.verdict import certificate_of
 
 DELTA = 0.05
 

@@ -21,10 +21,10 @@ from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.certified.conclusion import CertifiedState
 from surepick.policies.certified.learned_embedding import learn, remembered
 from surepick.policies.certified.neural import CertifiedNeural
+from surepick.policies.verdict import certificate_of
 
 DELTAS = [0.05, 0.3]
 GAP = 1.02  # epsilon is 1

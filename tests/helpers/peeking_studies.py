@@ -8,7 +8,7 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 from surepick.studies.logs.memory import MemoryLog
 
 DELTA = 0.05

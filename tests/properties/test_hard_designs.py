@@ -21,10 +21,10 @@ from surepick.core.observations import Observations
 from surepick.designs import solve_design, solve_star_design, solve_target_design
 from surepick.errors import SurepickError
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.certified import sampling_rule
 from surepick.policies.dimension import cheapest_dimension
 from surepick.policies.registry import make_policy
+from surepick.policies.verdict import certificate_of
 
 TOLERANCE = 0.05
 HARMLESS = 1e5  # condition of the features up to which plain floating point is an oracle

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 import surepick as sp
 from surepick.noise import Noise, failure_probability
-from surepick.policies.certificate import noise_assumption
+from surepick.policies.verdict import noise_assumption
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 positive = st.floats(min_value=1e-300, max_value=1e300)

@@ -24,7 +24,7 @@ from surepick.core.files import read_regular
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, known_as, name_of
-from surepick.studies.logs.legible import UNREADABLE
+from surepick.studies.logs.damaged_rows import UNREADABLE
 from surepick.studies.progress import times
 from surepick.studies.registration import read_code
 from surepick.text import printable, quoted

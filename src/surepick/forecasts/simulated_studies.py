@@ -15,7 +15,7 @@ from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise, scales
 from surepick.policies.base import Policy, Rounds, stopped
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 from surepick.studies.replay import Closed, replay
 
 FEWEST_REHEARSALS, MOST_REHEARSALS = 8, 200

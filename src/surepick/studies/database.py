@@ -21,9 +21,9 @@ from surepick.noise import parse_noise
 from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
 from surepick.studies.audit import audit
 from surepick.studies.logs.base import Planned
+from surepick.studies.logs.damaged_rows import reading
 from surepick.studies.logs.hash_chain import arms_hash, chained
 from surepick.studies.logs.leases import system_clock
-from surepick.studies.logs.legible import reading
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, shown
 from surepick.studies.logs.sql.log import SqlLog

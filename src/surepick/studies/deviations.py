@@ -15,7 +15,7 @@ from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, INDEPENDENT_OF_VALUE, Deviations, Event
 from surepick.studies.logs.leases import to_the_minute

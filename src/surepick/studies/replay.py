@@ -13,7 +13,7 @@ from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
 from surepick.policies.base import Policy
-from surepick.policies.certificate import certificate
+from surepick.policies.verdict import certificate
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.validation import received

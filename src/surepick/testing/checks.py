@@ -17,7 +17,7 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.noise import SubGaussian
 from surepick.policies.base import Claim, Policy, Problem, stopped
-from surepick.policies.certificate import certificate, certificate_of
+from surepick.policies.verdict import certificate, certificate_of
 from surepick.simulation import simulate
 from surepick.studies import Study
 from surepick.testing.under_test import (

@@ -16,7 +16,7 @@ from surepick.policies.base import stopped
 from surepick.policies.baselines.adahedge import Learner, hedged, nearest_contradiction, taught, tracked
 from surepick.policies.baselines.linear import in_span, judge, next_batch, pieces, pulled_more
 from surepick.policies.baselines.xy_static import fixed_design_multiplier
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 
 PEERS = ("xy-static", "xy-adaptive", "lingape", "lingame")
 SEEDS = range(5)

@@ -9,7 +9,7 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.baselines.action_elimination import ActionElimination
 from surepick.policies.baselines.lucb import K1, LUCB, ZETA_3, lucb_radius
-from surepick.policies.certificate import certificate_of
+from surepick.policies.verdict import certificate_of
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
 

@@ -27,13 +27,13 @@ from surepick.estimators.e_values import GENEROUS
 from surepick.estimators.network_training import left_out, plausible_regularization, train
 from surepick.noise import failure_probability
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.certified import learned_embedding as learning
 from surepick.policies.certified import neural_sampling_rule as neural_steering
 from surepick.policies.certified.candidate_test import find_test
 from surepick.policies.certified.learned_embedding import learn
 from surepick.policies.certified.neural import UNDECLARED, CertifiedNeural
 from surepick.policies.certified.neural_sampling_rule import HEDGES
+from surepick.policies.verdict import certificate_of
 
 
 def batch_problem(seed: int, *, rows: int = 3, arms: int = 9, dim: int = 3):

@@ -10,7 +10,6 @@ import surepick as sp
 from surepick.core.design import Design, IndependentArms
 from surepick.designs import design_value
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.dimension import bias, worst_gap
 from surepick.policies.elimination.arm_elimination import ArmElimination
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension
@@ -22,6 +21,7 @@ from surepick.policies.elimination.rounds import (
     open_round,
     round_size,
 )
+from surepick.policies.verdict import certificate_of
 
 FEATURES = np.random.default_rng(1).normal(size=(7, 3))
 MEANS = FEATURES @ (np.array([0.6, -0.3, 0.5]) / np.linalg.norm([0.6, -0.3, 0.5]))

@@ -14,10 +14,10 @@ from surepick.core.observations import Observations
 from surepick.embeddings.neural.network import ArmNetwork
 from surepick.estimators.network_training import plausible_regularization, train
 from surepick.policies.base import stopped
-from surepick.policies.certificate import certificate_of
 from surepick.policies.neural.means_control import MeansNeuralRule
 from surepick.policies.neural.neural_elimination import NeuralElimination
 from surepick.policies.neural.rule import CONSTANTS, WHY_HEURISTIC, NeuralRule, conclude, initial_state
+from surepick.policies.verdict import certificate_of
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(1.0)}
 

@@ -21,18 +21,18 @@ from surepick.studies.logs.base import (
     Deviations,
     Planned,
 )
+from surepick.studies.logs.damaged_rows import legible, reading
 from surepick.studies.logs.hash_chain import chained
 from surepick.studies.logs.leases import Clock, system_clock
-from surepick.studies.logs.legible import legible, reading
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
 from surepick.studies.logs.sql.engine import in_words
-from surepick.studies.logs.sql.questions import (
+from surepick.studies.logs.sql.statements import (
     INSERT,
     LAST_PLAN,
     STUDY,
 )
-from surepick.studies.logs.sql.turn import Turns
+from surepick.studies.logs.sql.write_transaction import Turns
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question

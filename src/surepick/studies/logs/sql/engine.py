@@ -19,8 +19,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from surepick.core.files import is_file, is_folder
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
-from surepick.studies.logs.sql.patience import UNANSWERED, patience_of, without_patience
 from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, metadata
+from surepick.studies.logs.sql.timeouts import UNANSWERED, patience_of, without_patience
 from surepick.text import quoted
 
 NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "sshfs", "gluster", "ceph", "lustre", "beegfs", "davfs", "gpfs")

@@ -22,11 +22,12 @@ from surepick.studies.logs.base import (
     Stored,
     Told,
 )
-from surepick.studies.logs.legible import legible
+from surepick.studies.logs.damaged_rows import legible
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
 from surepick.studies.logs.sql.chain import ChainedRows, altered
-from surepick.studies.logs.sql.questions import (
+from surepick.studies.logs.sql.rows import check_arms, event_of, events_of, leased_of
+from surepick.studies.logs.sql.statements import (
     AFTER,
     KEYS,
     LATEST_LEASE,
@@ -39,7 +40,6 @@ from surepick.studies.logs.sql.questions import (
     TOLD,
     WORKER,
 )
-from surepick.studies.logs.sql.rows import check_arms, event_of, events_of, leased_of
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question

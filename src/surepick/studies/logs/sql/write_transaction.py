@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import commit_in_words, in_words, sqlite_file
-from surepick.studies.logs.sql.line import in_line
-from surepick.studies.logs.sql.patience import UNANSWERED, patience_of
+from surepick.studies.logs.sql.timeouts import UNANSWERED, patience_of
+from surepick.studies.logs.sql.write_queue import in_line
 
 
 class Turns:

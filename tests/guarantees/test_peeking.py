@@ -242,7 +242,7 @@ def fresh_with_a_value(log, results, ids):
     try:
         return FRESH(log, results, ids)
     except sp.InvalidInput as error:
-        told = log.told([key for key in results.keys if key is not None])
+        told = log.recorded([key for key in results.keys if key is not None])
         raise sp.InvalidInput(f"{error} It was {[known.total for known in told.values()]}.") from error
 
 

@@ -110,7 +110,7 @@ def doctor(fault: str) -> None:
     """The saboteurs: a log that forgets what was told, loses rows, or counts a key twice."""
     add = SqlLog.add_results
     if fault in ("forgets", "counts twice"):
-        SqlLog.told = lambda log, keys: {}
+        SqlLog.recorded = lambda log, keys: {}
     if fault == "loses":
         SqlLog.add_results = lambda log, plan, results, **how: add(log, plan, results.rows([0]), **how)
     if fault == "counts twice":

@@ -292,7 +292,7 @@ class Worker:
             time.sleep(0.003)
 
     def check_kept(self, acknowledged: set[str]) -> None:
-        told = self.study.log.told(sorted(acknowledged))
+        told = self.study.log.recorded(sorted(acknowledged))
         lost = acknowledged - set(told)
         if lost:
             raise Problem(f"lost {len(lost)} results that were acknowledged, the first is {min(lost)}")

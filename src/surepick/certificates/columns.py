@@ -45,7 +45,7 @@ def plain_number(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def told_of(seen: Observations, *, minimize: bool) -> dict[str, Any]:
+def totals_of(seen: Observations, *, minimize: bool) -> dict[str, Any]:
     """What was received, in the user's sign."""
     arms = np.flatnonzero(seen.counts)
     sign = -1.0 if minimize else 1.0

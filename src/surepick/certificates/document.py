@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.columns import LastIntervals, plain_number, plain_numbers, sparse, told_of, widths_of
+from surepick.certificates.columns import LastIntervals, plain_number, plain_numbers, sparse, totals_of, widths_of
 from surepick.certificates.fingerprint import arithmetic
 from surepick.certificates.seal import sealed
 from surepick.certificates.signature import sign_certificate
@@ -319,7 +319,7 @@ def _look_entry(
         "misspecification": float(plan.misspecification),
         "asked": sparse(plan.counts),
         "allocation": None if plan.allocation is None else sparse(plan.allocation),
-        "told": told_of(look.seen, minimize=facts.minimize),
+        "told": totals_of(look.seen, minimize=facts.minimize),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),

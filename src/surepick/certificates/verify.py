@@ -218,14 +218,14 @@ def _recompute(
         asked = built.problem
         return f"built again: {name_of(built)}, epsilon {asked.epsilon:g}, delta {asked.delta:g}"
 
-    def read_told() -> str:
+    def read_results() -> str:
         box["facts"] = facts_of(document, box["arms"], box["policy"])
-        told = sum(look.seen.total for look in box["facts"].looks)
+        pulls = sum(look.seen.total for look in box["facts"].looks)
         plans = times(len(box["facts"].looks), "plan")
         missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in box["facts"].looks)
-        words = f"{times(told, 'measurement')} in {plans}, all that was asked"
+        words = f"{times(pulls, 'measurement')} in {plans}, all that was asked"
         if missing:
-            words = f"{times(told, 'measurement')} in {plans}; {missing:,} more were asked, and given up with a reason"
+            words = f"{times(pulls, 'measurement')} in {plans}; {missing:,} more were asked, and given up with a reason"
         return words
 
     def replay() -> str:
@@ -237,7 +237,7 @@ def _recompute(
     steps = (
         ("the candidates and their features", choose_arms),
         ("the policy", choose_policy),
-        ("what was told", read_told),
+        ("what was told", read_results),
         ("the decisions", replay),
     )
     for what, step in steps:

@@ -190,13 +190,13 @@ def _check_look(look: Mapping[str, Any]) -> None:
         raise ValueError(f"plan {look['plan']}: abandoned is not a list of reasons")
 
 
-def _seen(told: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
+def _seen(totals: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: bool) -> Observations:
     """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
-    counts = dense(told, arms.num_arms)
+    counts = dense(totals, arms.num_arms)
     measured = np.flatnonzero(counts)
-    sums, squares = _scattered(told["sums"], measured, arms), None
-    if told["squares"] is not None:
-        squares = _scattered(told["squares"], measured, arms)
+    sums, squares = _scattered(totals["sums"], measured, arms), None
+    if totals["squares"] is not None:
+        squares = _scattered(totals["squares"], measured, arms)
     check_sums(counts, sums, squares, policy.problem.noise, arms.ids)
     return Observations(counts, -sums if minimize else sums, squares)
 

@@ -13,7 +13,7 @@ from surepick.core.plan import Plan
 from surepick.core.validation import whole_number
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
-from surepick.forecasts.simulated_studies import MOST_REHEARSALS, Rehearsal, rehearse, worst_case
+from surepick.forecasts.simulated_studies import MOST_STUDIES, SimulatedStudy, simulate_studies, worst_case
 from surepick.forecasts.warnings import Doubts, guess_in_embedding
 from surepick.noise import Noise, largest_scale
 from surepick.policies.base import Policy, Traits
@@ -30,7 +30,7 @@ def forecast(
     minimize: bool = False,
     seed: int = 0,
     max_pulls: int | None = None,
-    rehearsals: int = MOST_REHEARSALS,
+    rehearsals: int = MOST_STUDIES,
 ) -> Forecast:
     """What the study would cost, without a single measurement.
 
@@ -76,7 +76,7 @@ def forecast(
     if means is None:
         return _summary(policy, [worst_case(policy, limit, seed=seed)], None)
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
-    runs = rehearse(policy, guess, limit, most=rehearsals, seed=seed, sign=-1.0 if minimize else 1.0)
+    runs = simulate_studies(policy, guess, limit, most=rehearsals, seed=seed, sign=-1.0 if minimize else 1.0)
     return _summary(policy, runs, -guess if minimize else guess)
 
 
@@ -87,7 +87,7 @@ def compare(
     minimize: bool = False,
     seed: int = 0,
     max_pulls: int | None = None,
-    rehearsals: int = MOST_REHEARSALS,
+    rehearsals: int = MOST_STUDIES,
 ) -> tuple[ForecastRow, ...]:
     """Forecasts side by side, for several norm bounds, kernels or algorithms.
 
@@ -160,7 +160,7 @@ def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
     return guess
 
 
-def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | None) -> Forecast:
+def _summary(policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray | None) -> Forecast:
     totals = np.array([run.total for run in runs], dtype=np.float64)
     rounds = _mean_rounds(policy, runs)
     uniform = uniform_pulls(
@@ -188,7 +188,7 @@ def _summary(policy: Policy[Any], runs: list[Rehearsal], guess: FloatArray | Non
     )
 
 
-def _mean_rounds(policy: Policy[Any], runs: list[Rehearsal]) -> tuple[ForecastRound, ...]:
+def _mean_rounds(policy: Policy[Any], runs: list[SimulatedStudy]) -> tuple[ForecastRound, ...]:
     """The rounds of all rehearsals as one list; a rehearsal that has ended keeps its total and its active arms."""
     traits = policy.traits
     longest = max(len(run.rounds) for run in runs)

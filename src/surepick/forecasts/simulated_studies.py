@@ -18,7 +18,7 @@ from surepick.policies.base import Policy, Rounds, stopped
 from surepick.policies.verdict import certificate_of
 from surepick.studies.replay import Closed, replay
 
-FEWEST_REHEARSALS, MOST_REHEARSALS = 8, 200
+FEWEST_STUDIES, MOST_STUDIES = 8, 200
 STANDARD_ERROR = 0.06
 EQUAL_STUDIES = 8
 MOST_PLANS = 50_000
@@ -27,7 +27,7 @@ NO_HELP = "More of them may not help: "  # in the reason of such a certificate, 
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class SimulatedStudy:
     """One simulated study.
 
     Args:
@@ -50,22 +50,20 @@ class Rehearsal:
     hopeless: str = ""
 
 
-def rehearse(
+def simulate_studies(
     policy: Policy[Any], means: FloatArray, limit: int, *, most: int, seed: int, sign: float
-) -> list[Rehearsal]:
+) -> list[SimulatedStudy]:
     """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
     start = policy.init()
     opening = () if stopped(policy, start) else (policy.ask(start),)
-    runs: list[Rehearsal] = []
+    runs: list[SimulatedStudy] = []
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
         runs.append(_simulated(policy, limit, opening, _Rewards(means, policy.problem.noise, sign, rng)))
         if sum(bool(run.hopeless) for run in runs) == 2:
             break
         totals = np.array([run.total for run in runs], dtype=np.float64)
-        if len(runs) >= FEWEST_REHEARSALS and totals.std(ddof=1) <= STANDARD_ERROR * totals.mean() * math.sqrt(
-            len(runs)
-        ):
+        if len(runs) >= FEWEST_STUDIES and totals.std(ddof=1) <= STANDARD_ERROR * totals.mean() * math.sqrt(len(runs)):
             break
     return runs
 
@@ -106,12 +104,12 @@ class _Equal:
         return Observations(counts, counts * means, counts * means**2)
 
 
-def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> Rehearsal:
+def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> SimulatedStudy:
     """The dearest study that is known of, by what the policy's rounds promise or by what equal arms cost it."""
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
     if not policy.traits.eliminates:
-        return _dearest_of_equals(policy, limit, _simulated(policy, limit, (), equal), seed)
+        return _most_expensive_of_equals(policy, limit, _simulated(policy, limit, (), equal), seed)
     if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
         return _simulated(policy, limit, (), equal)
     enduring: Policy[Any] = replace(policy, stopping="rounds")  # type: ignore[type-var]
@@ -122,7 +120,7 @@ def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> Rehearsal:
     return replace(run, verdict=last.verdict, reason=last.reason)
 
 
-def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: int) -> Rehearsal:
+def _most_expensive_of_equals(policy: Policy[Any], limit: int, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
     """The dearest of some studies of equal arms with noise: without noise, a policy that bets on what it saw wins all
     its bets, and one that estimates the variance finds none.
 
@@ -144,8 +142,8 @@ def _dearest_of_equals(policy: Policy[Any], limit: int, quiet: Rehearsal, seed: 
         )
         for number in range(EQUAL_STUDIES if quiet.plans else 1)
     ]
-    dearest = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
-    return replace(dearest, verdict=quiet.verdict, reason=quiet.reason)
+    most_expensive = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
+    return replace(most_expensive, verdict=quiet.verdict, reason=quiet.reason)
 
 
 class _Simulation:
@@ -213,7 +211,7 @@ def _simulated(
     known: tuple[Plan, ...],
     rewards: _Rewards | _Equal,
     certain: Rounds | None = None,
-) -> Rehearsal:
+) -> SimulatedStudy:
     """One study, from its start to its end; the arguments are those of `_Simulation`."""
     study = _Simulation(policy, limit, known, rewards, certain)
     state, last = policy.init(), {}
@@ -221,7 +219,7 @@ def _simulated(
         state = judged.step.state
         last[judged.closed.plan.round] = (judged.closed.plan, judged.step.record)
     answer = certificate_of(policy, state)
-    return Rehearsal(
+    return SimulatedStudy(
         rounds=tuple(last.values()),
         plans=tuple(study.plans),
         total=study.total,

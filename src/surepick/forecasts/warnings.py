@@ -12,7 +12,7 @@ from surepick.core.design import Embedding
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.neural.effective_dimension import neural_gram, spectrum_effective_dimension
 from surepick.forecasts.result import ForecastRound
-from surepick.forecasts.simulated_studies import EQUAL_STUDIES, Rehearsal
+from surepick.forecasts.simulated_studies import EQUAL_STUDIES, SimulatedStudy
 from surepick.linalg.factorisations import thin_svd
 from surepick.policies.base import Policy
 from surepick.policies.model_checks import largest_gap_under_norm, norm_bound_uninformative
@@ -45,7 +45,7 @@ class Doubts:
     """What a forecast finds against a policy."""
 
     policy: Policy[Any]
-    runs: tuple[Rehearsal, ...]
+    runs: tuple[SimulatedStudy, ...]
     rounds: tuple[ForecastRound, ...]
     guess: FloatArray | None
     guess_norm: float | None

@@ -39,7 +39,7 @@ def export_results(study: Study, path: str | Path) -> int:
         results = stored.results
         number = len(results.arms)
         columns["plan"] += [stored.plan] * number
-        columns["standing"] += [stored.standing] * number
+        columns["standing"] += [stored.status] * number
         columns["id"] += [study.ids[arm] for arm in results.arms.tolist()]
         columns["pulls"] += results.pulls.tolist()
         columns["sum"] += results.sums.tolist()

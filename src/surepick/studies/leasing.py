@@ -59,8 +59,8 @@ def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...
         mine = np.arange(first, first + number)
         if held.done[arm]:
             keys = [pull_key(planned.number, ordinal, ids[arm]) for ordinal in mine.tolist()]
-            told = {*log.told(keys), *open_plan.failed_keys}
-            mine = mine[[key not in told for key in keys]]
+            recorded = {*log.recorded(keys), *open_plan.failed_keys}
+            mine = mine[[key not in recorded for key in keys]]
         ordinals.append(mine[: left[arm]])
         left[arm] = len(ordinals[-1])
     flat = np.concatenate(ordinals) if ordinals else np.empty(0, np.int64)

@@ -42,7 +42,7 @@ class OpenPlan:
 
     Args:
         planned: the plan.
-        told: pulls of each arm that came, shape (K,).
+        recorded: pulls of each arm that came, shape (K,).
         dropped: pulls of each arm that will not be measured, shape (K,).
         granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
         held: the leases, by number.
@@ -57,7 +57,7 @@ class OpenPlan:
     """
 
     planned: Planned
-    told: IntArray
+    recorded: IntArray
     dropped: IntArray
     granted: IntArray
     repeated: int = 0
@@ -80,7 +80,7 @@ class OpenPlan:
         """Take in what came."""
         for leased in news.leased:
             self._lease(leased)
-        np.add.at(self.told, news.arms, news.pulls)
+        np.add.at(self.recorded, news.arms, news.pulls)
         touched = np.unique(news.leases).tolist()
         for number in touched:
             if number in self.held:
@@ -95,7 +95,7 @@ class OpenPlan:
 
     def _lease(self, leased: Leased) -> None:
         number = leased.lease.number
-        self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.told))
+        self.held[number] = self.unfinished[number] = LeaseProgress(leased, np.zeros_like(self.recorded))
         self.granted += leased.counts
         self.repeated += int(leased.again.sum())
         for arm in np.flatnonzero(leased.counts).tolist():
@@ -125,7 +125,7 @@ class OpenPlan:
     @property
     def missing(self) -> IntArray:
         """Pulls still wanted of each arm, shape (K,)."""
-        missing: IntArray = np.maximum(self.asked - self.dropped - self.told, 0)
+        missing: IntArray = np.maximum(self.asked - self.dropped - self.recorded, 0)
         return missing
 
     def completed_by(self, arms: IntArray, pulls: IntArray) -> bool:
@@ -141,7 +141,7 @@ class OpenPlan:
 
     def free(self, now: float) -> IntArray:
         """Pulls that nobody holds a lease on, shape (K,)."""
-        out, missing = np.zeros_like(self.told), self.missing
+        out, missing = np.zeros_like(self.recorded), self.missing
         for held in self.running(now):
             out += np.minimum(held.left, missing)
         free: IntArray = np.maximum(missing - out, 0)
@@ -170,7 +170,7 @@ class OpenPlan:
             return None
         number = max(self.held, default=0) + 1
         out = sum((held.left for held in self.unfinished.values()), np.zeros_like(free))
-        again = np.clip(self.told + out + free - (self.asked - self.dropped), 0, free)
+        again = np.clip(self.recorded + out + free - (self.asked - self.dropped), 0, free)
         return Leased(Lease(number, self.planned.number, worker, until), free, self.granted, again)
 
     def lease_of(self, arm: int, *, ordinal: int | None, worker: str, spent: Mapping[int, int] | None = None) -> int:
@@ -194,9 +194,9 @@ class OpenPlan:
     @property
     def deviations(self) -> Deviations:
         """What the certificate must say about this plan."""
-        short = [reasons for arm, reasons in self.reasons.items() if self.told[arm] < self.asked[arm]]
+        short = [reasons for arm, reasons in self.reasons.items() if self.recorded[arm] < self.asked[arm]]
         return Deviations(
-            surplus=bool(np.any(self.told > self.asked)),
+            surplus=bool(np.any(self.recorded > self.asked)),
             repeated=self.repeated,
             abandoned=tuple(sorted(set().union(*short))),
         )

@@ -164,7 +164,7 @@ def progress_of(replay: Replay, ids: Sequence[str], most_rounds: int | None, noi
     if planned is None or planned.number <= closed.judged or over:
         return closed
     open_plan = replay.look(planned)
-    came = int(np.minimum(open_plan.told, open_plan.asked).sum())
+    came = int(np.minimum(open_plan.recorded, open_plan.asked).sum())
     return replace(
         closed,
         plan=planned.number,

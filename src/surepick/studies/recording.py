@@ -12,7 +12,7 @@ from surepick.core.arrays import IntArray, record
 from surepick.core.plan import Plan
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results, Told
+from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.open_plan import OpenPlan
@@ -78,7 +78,7 @@ def keep_apart(ledger: Ledger, results: Results) -> Receipt:
     with ledger.turn():
         news, repeated = fresh(ledger.log, results, ledger.ids)
         if len(news.arms):
-            ledger.log.add_results(0, news, standing=PRIOR, at=ledger.log.clock())
+            ledger.log.add_results(0, news, status=PRIOR, at=ledger.log.clock())
     return Receipt(prior=len(news.arms), repeated=repeated)
 
 
@@ -123,10 +123,10 @@ def store(replay: Replay, results: Results, ids: Sequence[str], worker: str | No
         check_asked(open_plan.planned.plan, current.arms, ids)
         current = with_leases(current, open_plan, worker)
     for number in np.unique(belongs[belongs != open_number]).tolist():
-        log.add_results(number, news.rows(np.flatnonzero(belongs == number)), standing=LATE, at=now)
+        log.add_results(number, news.rows(np.flatnonzero(belongs == number)), status=LATE, at=now)
     closed = False
     if len(current.arms) and open_plan is not None:
-        log.add_results(open_number, current, standing=COUNTED, at=now)
+        log.add_results(open_number, current, status=COUNTED, at=now)
         closed = open_plan.completed_by(current.arms, current.pulls)
         if closed:
             log.add_event(Event(CLOSED, open_number, at=now))
@@ -154,7 +154,7 @@ def store_failures(
     events: list[Event] = []
     given = {key for key in keys if key is not None}
     spellings = other_spellings(given)
-    known = {*log.told([*given, *(spellings.keys() - given)]), *open_plan.failed_keys}
+    known = {*log.recorded([*given, *(spellings.keys() - given)]), *open_plan.failed_keys}
     check_spellings(spellings, {*given, *known})
     spent: dict[int, Counter[int]] = defaultdict(Counter)
     now = log.clock()
@@ -202,19 +202,19 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
         return results, 0
     keys = {key for key in results.keys if key is not None}
     spellings = other_spellings(keys)
-    seen = log.told([*keys, *(spellings.keys() - keys)])
+    seen = log.recorded([*keys, *(spellings.keys() - keys)])
     check_spellings(spellings, {*keys, *seen})
-    seen = {key: told for key, told in seen.items() if key in keys}
+    seen = {key: stored for key, stored in seen.items() if key in keys}
     kept = []
     rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True)
     for row, (key, (arm, pulls, total)) in enumerate(zip(results.keys, rows, strict=True)):
-        told = Told(arm, pulls, total)
+        stored = Recorded(arm, pulls, total)
         if key is None:
             kept.append(row)
         elif key not in seen:
-            seen[key] = told
+            seen[key] = stored
             kept.append(row)
-        elif seen[key] != told:
+        elif seen[key] != stored:
             other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != arm else "with another value"
             raise InvalidInput(
                 f"key {key!r} was told before {other}; a key names one result. Nothing of this call was stored. If "

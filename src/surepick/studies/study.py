@@ -337,7 +337,7 @@ class Study:
         """
         given = canonical_keys(keys, self._ledger.arms_of(ids)[1]) or ()
         wanted = [key for key in given if key is not None]
-        known = {*self.log.told(wanted), *self.log.failed(wanted)}
+        known = {*self.log.recorded(wanted), *self.log.failed(wanted)}
         return [key in known for key in given]
 
     @property

@@ -107,15 +107,15 @@ def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
         raise InvalidInput(f"the totals of {len(rows)} arms {what}, the first is arm {ids[rows[0]]!r}.")
 
 
-def received(told: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
+def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
     """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
     sign = -1.0 if minimize else 1.0
-    if len(told) == 1 and len(np.unique(told[0].arms)) == len(told[0].arms):
-        return _single(told[0], sign, num_arms)
+    if len(results) == 1 and len(np.unique(results[0].arms)) == len(results[0].arms):
+        return _single(results[0], sign, num_arms)
     counts = np.zeros(num_arms, np.int64)
     sums: dict[int, list[float]] = defaultdict(list)
     squares: dict[int, list[float]] = defaultdict(list)
-    for part in told:
+    for part in results:
         np.add.at(counts, part.arms, part.pulls)
         energies = [0.0] * len(part.arms) if part.squares is None else part.squares.tolist()
         for arm, total, energy in zip(part.arms.tolist(), part.sums.tolist(), energies, strict=True):
@@ -125,18 +125,18 @@ def received(told: Sequence[Results], num_arms: int, *, minimize: bool) -> Obser
     for arm, parts in sums.items():
         totals[arm] = sign * math.fsum(parts)
         energies_of[arm] = math.fsum(squares[arm])
-    known = all(part.squares is not None for part in told)
+    known = all(part.squares is not None for part in results)
     return Observations(counts, totals, energies_of if known else None)
 
 
-def _single(told: Results, sign: float, num_arms: int) -> Observations:
+def _single(results: Results, sign: float, num_arms: int) -> Observations:
     counts, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
-    counts[told.arms] = told.pulls
-    sums[told.arms] = sign * told.sums
-    if told.squares is None:
+    counts[results.arms] = results.pulls
+    sums[results.arms] = sign * results.sums
+    if results.squares is None:
         return Observations(counts, sums, None)
     squares = np.zeros(num_arms)
-    squares[told.arms] = told.squares
+    squares[results.arms] = results.squares
     return Observations(counts, sums, squares)
 
 

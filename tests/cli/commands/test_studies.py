@@ -439,7 +439,7 @@ def test_a_key_in_a_file_is_the_text_that_stands_there(paint, refused, form):
     assert paint.told(rows, name=f"big.{form}")["counted"] == 2
     assert paint.told(rows, name=f"again.{form}")["repeated"] == 2
     log = resume_study(paint.url, "paint").log
-    assert set(log.told([str(first), str(second)])) == {str(first), str(second)}
+    assert set(log.recorded([str(first), str(second)])) == {str(first), str(second)}
     paint.told([{"id": IDS[2], "reward": 0.5, "key": "7"}], name="seven.csv")
     path = write_rows(paint.folder / f"decimal.{form}", [{"id": IDS[2], "reward": 0.5, "key": "7.0"}])
     assert "keys '7.0' and '7' are the same number" in refused("tell", paint.url, "paint", path)

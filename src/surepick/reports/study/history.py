@@ -59,8 +59,8 @@ def history_of(log: Log, judged: int) -> History:
     """
     tellers: dict[tuple[str, int], Counter[str]] = {}
     for stored in log.history(judged):
-        plan = stored.plan if stored.standing == COUNTED else 0
-        found = tellers.setdefault((stored.standing, plan), Counter())
+        plan = stored.plan if stored.status == COUNTED else 0
+        found = tellers.setdefault((stored.status, plan), Counter())
         found[stored.results.source or NOBODY] += int(stored.results.pulls.sum())
     kept = []
     for planned in log.plans():

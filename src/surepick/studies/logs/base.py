@@ -26,7 +26,7 @@ INDEPENDENT_OF_VALUE = "independent-of-value"
 COUNTED, LATE, PRIOR = "counted", "late", "prior"
 
 
-STANDINGS = (COUNTED, LATE, PRIOR)
+STATUSES = (COUNTED, LATE, PRIOR)
 
 
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
@@ -87,7 +87,7 @@ class Results:
 
 
 @record
-class Told:
+class Recorded:
     """What was told before under a key."""
 
     arm: int
@@ -145,13 +145,13 @@ class Stored:
 
     Args:
         plan: number of their plan; 0 for prior results.
-        standing: "counted", "late" or "prior".
+        status: "counted", "late" or "prior".
         at: when they were told, seconds since 1970 (UTC).
         results: the rows.
     """
 
     plan: int
-    standing: str
+    status: str
     at: float
     results: Results
 
@@ -244,7 +244,7 @@ class Log(Protocol):
 
     def add_lease(self, leased: Leased, at: float) -> None: ...
 
-    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
         """Store rows of a plan (0: of none) as "counted", "late" or "prior"."""
         ...
 
@@ -264,7 +264,7 @@ class Log(Protocol):
         """What came to the plan after `mark`."""
         ...
 
-    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
         """Those of the keys that were told, whatever became of it."""
         ...
 

@@ -20,9 +20,9 @@ from surepick.studies.logs.base import (
     Event,
     Leased,
     Planned,
+    Recorded,
     Results,
     Stored,
-    Told,
 )
 from surepick.studies.logs.leases import Clock, system_clock
 
@@ -38,7 +38,7 @@ class MemoryLog:
         self._events: list[Event] = []
         self._results: dict[tuple[int, str], list[Results]] = {}
         self._stored: list[Stored] = []
-        self._told: dict[str, Told] = {}
+        self._recorded: dict[str, Recorded] = {}
         self._latest = 0.0
 
     @property
@@ -53,9 +53,9 @@ class MemoryLog:
             yield
         except BaseException:
             for stored in reversed(self._stored[lengths[-1] :]):
-                self._results[stored.plan, stored.standing].pop()
+                self._results[stored.plan, stored.status].pop()
                 for key in stored.results.keys or ():
-                    self._told.pop(key or "", None)
+                    self._recorded.pop(key or "", None)
             for rows, length in zip(lists, lengths, strict=True):
                 del rows[length:]
             raise
@@ -77,16 +77,16 @@ class MemoryLog:
         self._leased.append(leased)
         self._latest = at
 
-    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
-        self._results.setdefault((plan, standing), []).append(results)
-        self._stored.append(Stored(plan, standing, at, results))
+    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
+        self._results.setdefault((plan, status), []).append(results)
+        self._stored.append(Stored(plan, status, at, results))
         self._latest = at
         if results.keys is not None:
             for key, arm, pulls, total in zip(
                 results.keys, results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True
             ):
                 if key is not None:
-                    self._told[key] = Told(arm, pulls, total)
+                    self._recorded[key] = Recorded(arm, pulls, total)
 
     def add_event(self, event: Event) -> None:
         self._events.append(event)
@@ -120,8 +120,8 @@ class MemoryLog:
             mark=(len(results), len(self._leased), len(self._events)),
         )
 
-    def told(self, keys: Sequence[str]) -> dict[str, Told]:
-        return {key: self._told[key] for key in keys if key in self._told}
+    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
+        return {key: self._recorded[key] for key in keys if key in self._recorded}
 
     def failed(self, keys: Sequence[str]) -> set[str]:
         return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
@@ -137,8 +137,8 @@ class MemoryLog:
 
     def set_aside(self) -> tuple[int, int]:
         late, prior = (
-            sum(len(part.arms) for (_, kind), parts in self._results.items() if kind == standing for part in parts)
-            for standing in (LATE, PRIOR)
+            sum(len(part.arms) for (_, kind), parts in self._results.items() if kind == status for part in parts)
+            for status in (LATE, PRIOR)
         )
         return late, prior
 

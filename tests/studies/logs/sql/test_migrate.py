@@ -404,7 +404,7 @@ def test_keys_of_an_older_database_are_compared_as_new_ones(sqlite_url):
             database.execute(insert, (key,))
     migrate_studies(sqlite_url)
     study = sp.open_study(sqlite_url, "unfinished")
-    told = study.log.told(["\u00e9", "half", "half ", "P1.0@a"])
+    told = study.log.recorded(["\u00e9", "half", "half ", "P1.0@a"])
     assert set(told) == {"\u00e9", "half", "half ", "P1.0@a"}
     for key in ("e\u0301", "\u00e9 ", "half", "half "):
         assert study.tell(["a"], [0.0], [key]).repeated == 1

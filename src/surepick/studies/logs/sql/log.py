@@ -18,9 +18,9 @@ from surepick.studies.logs.base import (
     Arrivals,
     Event,
     Leased,
+    Recorded,
     Results,
     Stored,
-    Told,
 )
 from surepick.studies.logs.damaged_rows import legible
 from surepick.studies.logs.sql import schema as tables
@@ -36,8 +36,8 @@ from surepick.studies.logs.sql.statements import (
     NEW_RESULTS,
     PLAN,
     PLANS,
+    RECORDED,
     STUDY,
-    TOLD,
     WORKER,
 )
 
@@ -80,12 +80,12 @@ class SqlLog(ChainedRows):
         ]
         self._insert(tables.lease, rows)
 
-    def add_results(self, plan: int, results: Results, *, standing: str, at: float) -> None:
+    def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
         number = len(results.arms)
         rows = [
             {
                 "plan": plan,
-                "standing": standing,
+                "standing": status,
                 "key": key,
                 "arm": arm,
                 "pulls": pulls,
@@ -106,7 +106,7 @@ class SqlLog(ChainedRows):
             )
         ]
         with self.turn(), self._reading() as connection:
-            if standing != COUNTED:
+            if status != COUNTED:
                 hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
                 rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
             self._insert(tables.observation, rows)
@@ -128,10 +128,10 @@ class SqlLog(ChainedRows):
             self._insert(tables.event, [row])
 
     def arrivals(self, plan: int, mark: tuple[int, ...] = ()) -> Arrivals:
-        told, leased, events = mark or (0, 0, 0)
+        recorded, leased, events = mark or (0, 0, 0)
         mine = {STUDY: self._study, PLAN: plan}
         with self._reading() as connection:
-            rows = connection.execute(NEW_RESULTS, {**mine, AFTER: told}).all()
+            rows = connection.execute(NEW_RESULTS, {**mine, AFTER: recorded}).all()
             parts = connection.execute(NEW_LEASES, {**mine, AFTER: leased}).all()
             news = connection.execute(NEW_EVENTS, {STUDY: self._study, PLANS: (0, plan), AFTER: events}).all()
         columns = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 4)
@@ -143,18 +143,18 @@ class SqlLog(ChainedRows):
             leased=leased_of(parts, self._num_arms),
             events=events_of(news, self._num_arms),
             mark=(
-                int(columns[-1, 0]) if len(columns) else told,
+                int(columns[-1, 0]) if len(columns) else recorded,
                 parts[-1].id if parts else leased,
                 news[-1].id if news else events,
             ),
         )
 
-    def told(self, keys: Sequence[str]) -> dict[str, Told]:
+    def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
         found = {}
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
-                rows = connection.execute(TOLD, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
-                found.update({key: Told(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
+                rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
+                found.update({key: Recorded(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
         return found
 
     def failed(self, keys: Sequence[str]) -> set[str]:
@@ -208,7 +208,7 @@ class SqlLog(ChainedRows):
                 .where(columns.study == self._study, columns.standing != COUNTED)
                 .group_by(columns.standing)
             )
-            numbers = {standing: int(number) for standing, number in found}
+            numbers = {status: int(number) for status, number in found}
         return numbers.get(LATE, 0), numbers.get(PRIOR, 0)
 
     def history(self, judged: int) -> Iterator[Stored]:

@@ -28,7 +28,7 @@ NEW_EVENTS = (
     .where(event.c.id > bindparam(AFTER))
     .order_by(event.c.id)
 )
-TOLD = sa.select(observation.c.key, observation.c.arm, observation.c.pulls, observation.c.sum).where(
+RECORDED = sa.select(observation.c.key, observation.c.arm, observation.c.pulls, observation.c.sum).where(
     observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True))
 )
 LATEST_LEASE = (

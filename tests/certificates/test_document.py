@@ -107,7 +107,7 @@ def test_results_that_were_altered_with_the_digest_do_not_give_the_same_answer(l
         (("rounds", 0, "looks", 0, "told", "arms", -1), 99, "no candidate 99"),
         (("rounds", 0, "looks", 0, "told", "pulls", 0), 0, "at least one"),
         (("rounds", 0, "looks", 0, "told", "pulls", 0), 10**30, "int"),
-        (("rounds", 0, "looks", 0, "asked", "pulls", 0), 10**6, "neither told nor given up"),
+        (("rounds", 0, "looks", 0, "asked", "pulls", 0), 10**6, "neither reported nor given up"),
         (("rounds", 0, "looks", 0, "plan"), 7, "numbered"),
         (("policy", "name"), "guess", "guess"),
         (("policy", "epsilon"), -1.0, "epsilon"),
@@ -309,7 +309,7 @@ def test_what_is_missing_must_have_been_given_up():
     assert look["surplus"]
     assert any("missing" in sentence for sentence in document["assumptions"])
     spoilt = flips.replaced(document, ("rounds", 1, "looks", 0, "abandoned"), [])
-    assert "neither told nor given up" in str(verify_certificate(resealed(spoilt)))
+    assert "neither reported nor given up" in str(verify_certificate(resealed(spoilt)))
 
 
 def test_a_doubtful_reason_and_totals_without_squares():

@@ -376,7 +376,7 @@ def test_more_than_the_last_digits_do_not_pass(path, where, by):
     column, *inside = where
     change(path, "decision", column, edit_json(*inside, by=lambda number: number * (1 + by)))
     rechain(path)
-    refused(path, f"decision {PLAN} does not follow from what was told: (seen|row)")
+    refused(path, f"decision {PLAN} does not follow from the reported results: (seen|row)")
 
 
 def test_every_number_of_a_state_is_compared(path):
@@ -396,7 +396,7 @@ def test_every_number_of_a_state_is_compared(path):
         path.write_bytes(whole)
         change(path, "decision", "state", edit_json(*place, by=lambda number: number * (1 + 1e-6)))
         rechain(path)
-        refused(path, f"decision {PLAN} does not follow from what was told: state")
+        refused(path, f"decision {PLAN} does not follow from the reported results: state")
 
 
 def test_the_tolerance_is_what_separates_the_two(path):

@@ -261,7 +261,7 @@ def test_a_refused_call_stores_nothing(clock):
 def test_no_lease_is_judged_by_a_clock_that_was_moved_back(study, clock):
     study.lease(max_pulls=1, worker="ann")
     clock.advance(-1)
-    with pytest.raises(sp.OutOfTurn, match=r"it was moved back.* Set the clock right; results can be told meanwhile"):
+    with pytest.raises(sp.OutOfTurn, match=r"Clock skew.* Fix the clock \(results can still be reported"):
         study.lease(worker="bob")
     assert study.tell(["a"], [1.0]).counted == 1
 
@@ -408,7 +408,7 @@ def test_totals_answer_leases_too(study):
     assert (receipt.counted, receipt.closed) == (3, False)
     assert study.lease(worker="ann").counts.tolist() == [0, 0, 3]
     assert study.tell_totals(["b"], [3], [0.75], keys=["m2"]).repeated == 1
-    with pytest.raises(sp.InvalidInput, match="key 'm2' was told before with another value"):
+    with pytest.raises(sp.InvalidInput, match="key 'm2' was reported before with another value"):
         study.tell_totals(["b"], [2], [0.75], keys=["m2"])
     assert study.tell_totals(["c", "a"], [3, 0], [0.0, 0.0]).closed
 
@@ -487,7 +487,7 @@ def test_the_key_of_another_arm_is_refused(study):
     """A column that slipped by a row would poison two estimates."""
     study.lease(worker="ann")
     for call in (lambda: study.tell(["b"], [1.0], ["p1.0@a"]), lambda: study.fail(["b"], ["p1.0@a"])):
-        with pytest.raises(sp.InvalidInput, match="is of a measurement of 'a', and the result is told as one of 'b'"):
+        with pytest.raises(sp.InvalidInput, match="is of a measurement of 'a', but the result is reported for 'b'"):
             call()
     assert study.missing.sum() == study.ask().total
 
@@ -560,7 +560,7 @@ def test_ids_may_look_like_keys(clock):
     ("terms", "said"),
     [
         ({"worker": ""}, "worker is ''; give a name"),
-        ({"worker": "  "}, "give a name, so that what is leased is known to be theirs"),
+        ({"worker": "  "}, "give a name, so that we know who holds the lease"),
         ({"worker": 7}, "worker is 7; give a name"),
         ({"max_pulls": 0}, "max_pulls is 0"),
         ({"max_pulls": 2.5}, "max_pulls is 2.5"),
@@ -582,9 +582,18 @@ REFUSED = {
     "few keys": (lambda s: s.tell(["a", "b"], [SECRET, 1.0], ["k"]), "1 keys for 2 results; give one key per result"),
     "empty key": (lambda s: s.tell(["a"], [SECRET], [""]), "a key is empty; leave the keys away"),
     "two values": (lambda s: s.tell(["a", "a"], [SECRET, 1.0], ["k", "k"]), "key 'k' .* give it a key of its own"),
-    "other value": (lambda s: s.tell(["a"], [1.0], ["seen"]), "key 'seen' was told before with another value; a key"),
-    "other arm": (lambda s: s.tell(["b"], [SECRET], ["seen"]), "key 'seen' was told before of arm 'a'; a key names"),
-    "other prior": (lambda s: s.tell_prior(["a"], [1.0], ["seen"]), "key 'seen' was told before with another value"),
+    "other value": (
+        lambda s: s.tell(["a"], [1.0], ["seen"]),
+        "key 'seen' was reported before with another value; a key",
+    ),
+    "other arm": (
+        lambda s: s.tell(["b"], [SECRET], ["seen"]),
+        "key 'seen' was reported before of arm 'a'; a key names",
+    ),
+    "other prior": (
+        lambda s: s.tell_prior(["a"], [1.0], ["seen"]),
+        "key 'seen' was reported before with another value",
+    ),
     "no reason": (lambda s: s.abandon("  "), "an abandonment needs its reason: independent-of-value if"),
     "no such pull": (lambda s: s.fail(["c"], ["p1.9@c"]), "looks like one that ask gave. and this study never gave it"),
     "failed keys": (lambda s: s.fail(["a", "a"], ["p1.0@a"]), "1 keys for 2 results"),

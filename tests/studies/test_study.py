@@ -303,7 +303,7 @@ def test_a_key_told_again_with_something_else_is_refused(arm, reward):
     study = make_study("action-elimination")
     study.ask()
     study.tell(["a"], [1.0], keys=["k1"])
-    with pytest.raises(sp.InvalidInput, match=r"key 'k1' was told before.*a key names one result"):
+    with pytest.raises(sp.InvalidInput, match=r"key 'k1' was reported before.*a key names one result"):
         study.tell(["c", arm], [0.0, reward], keys=["k9", "k1"])
     assert study.missing.tolist() == [0, 1, 1, 1]
 
@@ -427,7 +427,7 @@ def test_a_resumed_study_knows_the_keys_that_were_told():
     third = make_study("action-elimination", log=log)
     third.tell(["a"], [1.0], keys=["k"])
     assert third.missing.tolist() == [0, 1, 1, 1]
-    with pytest.raises(sp.InvalidInput, match="key 'k' was told before"):
+    with pytest.raises(sp.InvalidInput, match="key 'k' was reported before"):
         third.tell(["a"], [2.0], keys=["k"])
 
 

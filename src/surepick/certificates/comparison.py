@@ -1,4 +1,4 @@
-"""What a certificate states beside what is computed: where the two differ, in words."""
+"""Where a certificate differs from the computed one, in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARTS = ("leads", "widths", "margins")  # of an interval
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How what is stored is compared with what is computed.
+    """How stored and computed values are compared.
 
     Args:
         tolerance: relative, of numbers; the parts of an interval are compared on the scale of the largest of them and

@@ -1,7 +1,7 @@
-"""The certificate as a document that others can check: what was asked and told, and all that follows from it.
+"""The certificate as a document that others can check: the plans and results, and all that follows from them.
 
-    facts     the policy, the arms, what each plan asked, what was told, how it was carried out
-    derived   everything else: `document_of` computes it from the facts, for the writer and for whoever verifies
+    facts     the policy, the arms, what each plan asked, its results, how it was carried out
+    derived   everything else: `document_of` computes it from the facts, for the writer and for the verifier
 
 The published form is certificate.schema.json, beside this file.
 """
@@ -79,15 +79,15 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
     """The certificate of a study, from the plans that are closed, as plain JSON data.
 
     Args:
-        study: of which nothing is shown that its open plan was told.
+        study: the document shows nothing of the results of its open plan.
         name: what the study is called.
-        check: compare each stored decision with what follows from what was told, as `open_study` does; in the same
-            replay, for studies that were opened without.
+        check: compare each stored decision with the one that follows from the results, as `open_study` does; in the
+            same replay, for studies that were opened without.
 
     Raises:
         StorageError: two looks at a log that others write to did not agree, or, with `check`, as `open_study`.
     """
-    with one_thread():  # as whoever verifies it: threads change the last bits, and with them designs
+    with one_thread():  # as the verifier does: threads change the last bits, and with them designs
         return _certificate_document(study, name, audited(study, name or "") if check else None)
 
 

@@ -1,4 +1,4 @@
-"""`verify`: every number of a certificate computed again from what was told, without the study or its database."""
+"""`verify`: we compute every number of a certificate again from its results, without the study or its database."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class _Findings:
         return all(line.holds for line in self.lines)
 
     def add(self, what: str, wrong: str, words: str) -> bool:
-        """A line that holds with these words, or fails with what is wrong."""
+        """A line that holds with these words, or fails with the fault."""
         self.lines.append(Line(what, not wrong, printable(wrong or words)))
         return not wrong
 
     def attempt(self, what: str, check: Callable[[], str]) -> bool:
-        """A line about a check that gives its words, or raises what is wrong."""
+        """A line about a check that returns its words, or raises the fault."""
         try:
             return self.add(what, "", check())
         except BROKEN as error:
@@ -103,7 +103,7 @@ def verify_certificate(
     registered: str | None = None,
     public_key: str | Path | None = None,
 ) -> Verification:
-    """Compute again all that a certificate states, from what was told.
+    """Compute again all that a certificate states, from its results.
 
     The study is replayed, plan by plan, by a policy built from the file; words, counts, candidates and verdicts must
     be equal, numbers equal within 1e-9 of their size. Where this process rounds as the one that wrote the file, and the
@@ -135,7 +135,7 @@ def verify_certificate(
     if document.get("signature") is not None or trusted is not None:
         found.attempt("the signature", lambda: check_signature(document, trusted))
     if not wrong:
-        with one_thread():  # as whoever writes one
+        with one_thread():  # as the writer does
             _recompute(document, found, arms, policy, most_plans)
     amounts = found.document.get("registration")
     if code is not None:

@@ -1,4 +1,4 @@
-"""The facts of a certificate, read from the file: what is of another kind or out of range is refused."""
+"""The facts of a certificate, read from the file: we refuse values of another kind or out of range."""
 
 from __future__ import annotations
 
@@ -159,7 +159,9 @@ def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any],
             counts = dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
             if missing and not look["abandoned"]:
-                raise ValueError(f"plan {number}: {missing} of the measurements asked were neither told nor given up")
+                raise ValueError(
+                    f"plan {number}: {missing} of the measurements asked were neither reported nor given up"
+                )
             allocation = look["allocation"]
             plan = Plan(
                 round=entry["round"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MEASURED = "What this cannot check: that the measurements were made as they were told, and what is assumed of them."
+MEASURED = "What this cannot check: that the measurements were made as they were reported, and what is assumed of them."
 UNTOLD = (
     "It cannot tell whether epsilon, delta, noise and policy were fixed before the first result: that takes the "
     "registration code that was written down then (--registered CODE)."

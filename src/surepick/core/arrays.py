@@ -73,7 +73,7 @@ def set_fields(instance: object, **values: object) -> None:
 
 def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
     """Replace the named array fields of a frozen record by read-only arrays of the given dtype: copies, unless
-    nobody can write to what is there."""
+    nobody can write to the given one."""
     for name, dtype in arrays.items():
         value = getattr(instance, name)
         if value is None:

@@ -9,7 +9,7 @@ from surepick.core.arrays import FloatArray, IntArray, freeze, record
 
 @record
 class Embedding:
-    """Arms as vectors of which the mean reward is nearly a linear function.
+    """Arms as vectors; the mean reward is nearly a linear function of them.
 
     Args:
         features: psi_d, shape (K, d).

@@ -20,7 +20,7 @@ def encode(value: object, *, sparse: bool = False) -> Any:
     """Plain JSON data for a record, an array, or plain data.
 
     Args:
-        value: what is encoded.
+        value: to encode.
         sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
             `from_json` reads both forms.
     """

@@ -74,7 +74,7 @@ class Step(Generic[S]):
     Args:
         state: the next state.
         record: the row of the trace.
-        deciding: gives the intervals that decided, from those of the look before; computed only for whoever asks.
+        deciding: gives the intervals that decided, from those of the look before; computed only on request.
             None for policies that decide by no interval.
     """
 

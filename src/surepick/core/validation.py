@@ -66,7 +66,8 @@ def check_size(name: str, *numbers: float) -> None:
     """Refuse positive numbers that cannot be computed with.
 
     Raises:
-        InvalidInput: one is below 1e-100 or above 1e100, so that what is made of its square leaves what floats hold.
+        InvalidInput: one is below 1e-100 or above 1e100, so that its square may leave
+            the range of floats.
     """
     for number in map(float, numbers):  # a small kind of NumPy cannot be compared with 1e100
         if not SMALLEST <= number <= LARGEST:

@@ -189,7 +189,7 @@ def _summary(policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray 
 
 
 def _mean_rounds(policy: Policy[Any], runs: list[SimulatedStudy]) -> tuple[ForecastRound, ...]:
-    """The rounds of all rehearsals as one list; a rehearsal that has ended keeps its total and its active arms."""
+    """The rounds of all simulated studies as one list; a study that has ended keeps its total and its active arms."""
     traits = policy.traits
     longest = max(len(run.rounds) for run in runs)
     before, result = 0, []

@@ -8,7 +8,7 @@ from surepick.core.html import html_table
 
 @record
 class ForecastRound:
-    """What one round is expected to take; of several rehearsals the mean, but the median for `dim`.
+    """What one round is expected to take; of several simulated studies the mean, but the median for `dim`.
 
     Args:
         round: 1, 2, ...
@@ -18,10 +18,10 @@ class ForecastRound:
         bias: how far misspecification can move a difference of two arms, in reward units; where tau is not known, the
             least that it can, twice the misspecification.
         accuracy: t_k, the half-width that the round must reach, bias included; None for policies without such rounds.
-        pulls: measurements of this round; a rehearsal that ended before counts as 0.
+        pulls: measurements of this round; a study that ended before counts as 0.
         total: measurements up to its end.
         active: arms left after it: not ruled out, or the candidate and its unsettled rivals.
-        reached: share of the rehearsals that got so far.
+        reached: share of the simulated studies that got so far.
     """
 
     round: int
@@ -42,15 +42,15 @@ class Forecast:
 
     Args:
         rounds: one record a round.
-        total: measurements until the policy stops by itself; under a guess the mean of the rehearsals.
-        lowest, highest: the cheapest and the dearest rehearsal; equal to `total` in the worst case.
+        total: measurements until the policy stops by itself; under a guess the mean of the simulated studies.
+        lowest, highest: the cheapest and the most expensive simulated study; equal to `total` in the worst case.
         rehearsals: how many runs were simulated; 1 for the worst case.
         guess: the forecast is under a guess of the means, not for the worst case.
         epsilon, delta: as in the policy.
         uniform: measurements that sampling all arms equally often would need for the same promise.
         guess_norm: least norm of a reward in the embedding with the means that were guessed (in the least-squares
             sense); None without an embedding or a guess.
-        warnings: what speaks against this policy here, in plain words.
+        warnings: reasons against this policy here, in plain words.
         believable: no warning says that the certificate would be worthless, or would not come.
     """
 

@@ -22,7 +22,7 @@ FEWEST_STUDIES, MOST_STUDIES = 8, 200
 STANDARD_ERROR = 0.06
 EQUAL_STUDIES = 8
 MOST_PLANS = 50_000
-FIRST_DOUBT = 16  # the plan before which a rehearsal first asks the certificate whether more pulls would help
+FIRST_DOUBT = 16  # the plan before which a simulated study first asks the certificate whether more pulls would help
 NO_HELP = "More of them may not help: "  # in the reason of such a certificate, and why follows
 
 
@@ -105,7 +105,7 @@ class _Equal:
 
 
 def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> SimulatedStudy:
-    """The dearest study that is known of, by what the policy's rounds promise or by what equal arms cost it."""
+    """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
     if not policy.traits.eliminates:
@@ -121,8 +121,8 @@ def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> SimulatedSt
 
 
 def _most_expensive_of_equals(policy: Policy[Any], limit: int, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
-    """The dearest of some studies of equal arms with noise: without noise, a policy that bets on what it saw wins all
-    its bets, and one that estimates the variance finds none.
+    """The most expensive of some studies of equal arms with noise. Without noise, a policy that bets on the data wins
+    all its bets, and one that estimates the variance finds none.
 
     Args:
         quiet: the study without noise. It says what the verdict would be: rewards in the middle of their range need not

@@ -1,4 +1,4 @@
-"""What speaks against a policy before anything is measured."""
+"""Warnings about a policy, before anything is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twi
 
 
 def guess_in_embedding(policy: Policy[Any], means: FloatArray) -> tuple[float | None, float]:
-    """(least norm whose reward is nearest to the means, root mean square of what is left).
+    """(least norm whose reward is nearest to the means, root mean square of the residual).
 
     The largest error of any reward in the embedding is at least that root mean square.
     """
@@ -106,7 +106,7 @@ class Doubts:
         found = []
         hopeless = [run for run in self.runs if run.hopeless]
         if hopeless:
-            times = "" if len(self.runs) == 1 else f" in {len(hopeless)} of {len(self.runs)} rehearsals"
+            times = "" if len(self.runs) == 1 else f" in {len(hopeless)} of {len(self.runs)} simulated studies"
             found.append(f"It may never stop, and was ended{times}: {hopeless[0].hopeless}")
         cut = [run.cut for run in self.runs if run.cut]
         if cut:
@@ -120,7 +120,7 @@ class Doubts:
         doubtful = [run for run in ended if run.verdict != "certified"]
         if self.policy.traits.stops == "never" or not doubtful:
             return []
-        times = "" if len(self.runs) == 1 else f" in {len(doubtful)} of {len(self.runs)} rehearsals"
+        times = "" if len(self.runs) == 1 else f" in {len(doubtful)} of {len(self.runs)} simulated studies"
         alarms = [alarm for _, row in doubtful[0].rounds for alarm in row.alarms]
         reason = f"{alarms[-1]}." if alarms else doubtful[0].reason
         return [f"The verdict would be '{doubtful[0].verdict}'{times}: {reason}"]
@@ -172,7 +172,7 @@ class Doubts:
         wrong = sum(bool(best - self.guess[run.recommended] > epsilon) for run in self.runs)
         if wrong <= max(0.25, 3.0 * self.policy.problem.delta) * len(self.runs):
             return []
-        return [f"The answer was wrong in {wrong} of {len(self.runs)} rehearsals under the guess."]
+        return [f"The answer was wrong in {wrong} of {len(self.runs)} simulated studies under the guess."]
 
     def _no_compression(self, embedding: ArmEmbedding) -> list[str]:
         if not self.rounds or embedding.num_distinct <= 2:

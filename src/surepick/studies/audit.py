@@ -1,4 +1,4 @@
-"""Everything that was decided, computed again from what was told."""
+"""The audit: we compute every decision again from the stored results."""
 
 from __future__ import annotations
 
@@ -92,12 +92,13 @@ def _replayed(
             if isinstance(error, StorageError) and not isinstance(error, Illegible):
                 raise
             raise StorageError(
-                f"study {name!r}: decision {decision.plan} cannot be computed from what was told: "
+                f"study {name!r}: decision {decision.plan} cannot be computed from the reported results: "
                 f"{_cause(error)} {ALTERED}"
             ) from error
         if difference:
             raise StorageError(
-                f"study {name!r}: decision {decision.plan} does not follow from what was told: {difference}. {ALTERED}"
+                f"study {name!r}: decision {decision.plan} does not follow from the reported results: {difference}. "
+                f"{ALTERED}"
             )
         if judged is not None:
             yield judged
@@ -116,7 +117,7 @@ def _all(rows: Iterator[Row], kind: str, first: int, name: str) -> list[Row]:
 
 
 def _cause(error: Exception) -> object:
-    """What is wrong with a value, without the words around it."""
+    """The fault of a value, without the words around it."""
     return error.__cause__ if isinstance(error, Illegible) else error
 
 
@@ -137,7 +138,7 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
         open_plan = _open_plan(study, planned)
     except (Illegible, *UNREADABLE) as error:
         raise StorageError(
-            f"study {name!r}: what was told of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
+            f"study {name!r}: the results of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
         ) from error
     if open_plan.closed:
         _check_complete(open_plan, name)
@@ -154,7 +155,7 @@ def _check_complete(open_plan: OpenPlan, name: str) -> None:
     if wanting:
         raise StorageError(
             f"study {name!r}: plan {open_plan.planned.number} is closed, and {wanting} of the measurements that it "
-            f"asks for were neither told nor abandoned. {ALTERED}"
+            f"asks for were neither reported nor abandoned. {ALTERED}"
         )
 
 

@@ -120,8 +120,8 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
 
     Raises:
         InvalidInput: there is no such study, or the policy that was given is another one.
-        StorageError: the database cannot be reached, is not ours, or holds something that does not follow from what
-            was told; the row is named.
+        StorageError: the database cannot be reached, is not ours, or holds something that does not follow from the
+            reported results; the row is named.
     """
     study = resume_study(url, name, policy)
     audit(study, name)
@@ -131,7 +131,7 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
 def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
     """As `open_study`, without computing anything again: only the last decision's bytes are checked.
 
-    Telling and asking while a plan is open then needs no policy at all.
+    `tell` and `ask` need no policy while a plan is open.
 
     Raises:
         As `open_study`, but for what only a computation could find.
@@ -248,7 +248,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
 
 
 def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
-    """Where the chain of plans and decisions begins. The ids stand in it themselves: who tells needs no features."""
+    """Where the chain of plans and decisions begins. It holds the ids themselves, so that `tell` needs no features."""
     return chained("", name, configuration, ids, hashed)
 
 

@@ -23,7 +23,7 @@ KINDS = {
 
 
 def export_results(study: Study, path: str | Path) -> int:
-    """Write what was told to a CSV, Parquet or JSON-lines file, one row as it was told.
+    """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
 
     Columns: plan (0 for prior results), standing ("counted", "late" or "prior"), id, pulls, sum and squares in the
     user's sign and unit, key, source, told_at (UTC).

@@ -29,7 +29,7 @@ def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) 
         whole_number("max_pulls", max_pulls, least=1, meaning="the pulls that are leased.")
     name = ANYONE if worker is None else worker
     if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"worker is {quoted(worker)}; give a name, so that what is leased is known to be theirs.")
+        raise InvalidInput(f"worker is {quoted(worker)}; give a name, so that we know who holds the lease.")
     return storable_text("worker", name), parse_duration(USUAL_LEASE if lease is None else lease)
 
 
@@ -37,21 +37,20 @@ def checked_time(log: Log) -> float:
     """The time, if leases can be judged by it.
 
     Raises:
-        OutOfTurn: it is before what is stored.
+        OutOfTurn: the clock is behind the latest entry.
     """
     now, latest = log.clock(), log.latest_time()
     if now < latest - BACKWARDS:
         raise OutOfTurn(
-            f"the clock says {format_time(now)}, and the latest entry of this study is from {format_time(latest)}: "
-            "it was moved back, or another machine's is ahead, and no lease could be judged. Nothing was leased. "
-            "Set the clock right; results can be told meanwhile. If it is right now and was wrong then: --trust-clock "
-            "(lease(..., trust_clock=True))."
+            f"Clock skew: it is {format_time(now)}, but the latest entry of this study is from {format_time(latest)}. "
+            "Leases need consistent clocks, so none was granted. Fix the clock (results can still be reported), or "
+            "pass --trust-clock (lease(..., trust_clock=True)) if the earlier entries are wrong."
         )
     return now
 
 
 def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...]) -> Batch:
-    """What is left of a lease, as a plan with keys that were not told."""
+    """The rest of a lease, as a batch of the keys without a result."""
     planned, left = open_plan.planned, open_plan.wanted_of(held)
     ordinals = []
     for arm in np.flatnonzero(left).tolist():
@@ -70,7 +69,7 @@ def part(log: Log, open_plan: OpenPlan, held: LeaseProgress, ids: tuple[str, ...
 def lease_part(
     ledger: Ledger, planned: Planned, most: int | None, worker: str, seconds: float, trusted: bool
 ) -> Batch | None:
-    """A lease on a part of the plan, or what is left of the worker's; None if the plan was closed meanwhile."""
+    """A lease on a part of the plan, or the rest of the worker's lease; None if the plan was closed meanwhile."""
     log = ledger.log
     with ledger.turn():
         now = log.clock() if trusted else checked_time(log)

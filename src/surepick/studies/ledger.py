@@ -1,4 +1,4 @@
-"""The log of a study as its users see it: by ids, a turn at a time, and what we say where nothing can be recorded."""
+"""The log of a study as users see it, by ids; it explains why a plan takes no results."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class Ledger:
         if decision is not None and decision.stopped:
             return "the study has stopped; no more results are needed."
         return (
-            "no plan is open: nothing has been asked yet, or all of it has been told; call ask() first, "
-            "measure what it says, then tell."
+            "no plan is open: nothing has been asked yet, or all results are in; call ask() first, "
+            "measure that batch, then tell."
         )
 
     def batch(self, planned: Planned, counts: IntArray | None = None) -> Batch:

@@ -1,4 +1,4 @@
-"""Where an open plan stands: what is in, what is out with whom, what is free. It holds no reward."""
+"""The state of an open plan: which pulls are in, leased or free. It holds no reward."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LeaseProgress:
 
     Args:
         leased: its terms and its pulls.
-        done: pulls told, failed, or given back, shape (K,).
+        done: pulls reported, failed, or given back, shape (K,).
     """
 
     leased: Leased
@@ -46,7 +46,7 @@ class OpenPlan:
         dropped: pulls of each arm that will not be measured, shape (K,).
         granted: pulls of each arm that were ever leased, shape (K,): the ordinal of the next one.
         held: the leases, by number.
-        unfinished: those of them of which something has not come back.
+        unfinished: the leases with pulls that have not come back.
         by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
         repeated: pulls that failed, or that were leased again because they did not come in time.
         reasons: why pulls of an arm are not measured.
@@ -148,12 +148,12 @@ class OpenPlan:
         return free
 
     def wanted_of(self, held: LeaseProgress) -> IntArray:
-        """What has not come back of a lease and is still wanted, shape (K,)."""
+        """Pulls of a lease that have not come back and are still wanted, shape (K,)."""
         wanted: IntArray = np.minimum(held.left, self.missing)
         return wanted
 
     def running(self, now: float) -> list[LeaseProgress]:
-        """The leases that have not run out and of which something is still wanted."""
+        """The leases that have not run out and have pulls that are still wanted."""
         missing, held = self.missing, self.unfinished.values()
         return [one for one in held if one.lease.until > now and np.minimum(one.left, missing).any()]
 

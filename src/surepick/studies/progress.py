@@ -1,4 +1,4 @@
-"""Where a study stands, in numbers and in a sentence. Nothing of it depends on a reward of the open plan."""
+"""The status of a study, in numbers and in a sentence. It depends on no reward of the open plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was told: once each, of which plan, and for which lease."""
+"""Recording results: each once, with its plan and its lease."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from surepick.text import quoted
 
 @record
 class Receipt:
-    """What became of results that were told.
+    """What became of reported results.
 
     Args:
         plan: number of the plan that was open; 0 if none was.
         counted: results that count.
-        repeated: results whose key was told before; they count once, as they did.
+        repeated: results whose key was reported before; each still counts once.
         late: results of a plan that was closed before; kept, and never used.
-        prior: results kept apart because they were told as such.
+        prior: results that `tell_prior` set aside.
         failed: measurements that gave no result and are asked again.
         closed: these results completed the plan.
     """
@@ -55,7 +55,7 @@ def tell(
     plan: int | None,
     failed: Sequence[tuple[object, object]] = (),
 ) -> Receipt:
-    """Record results, and what gave none, in one turn; `Study.tell` has the arguments."""
+    """Record results and failed measurements in one turn; `Study.tell` has the arguments."""
     gone, rows = Receipt(), pairs(failed)
     try:
         with ledger.turn():
@@ -101,7 +101,7 @@ def store(replay: Replay, results: Results, ids: Sequence[str], worker: str | No
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
     Args:
-        worker, plan: whose they are and of which plan, if the keys do not say it; as in `Study.tell`.
+        worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
 
     Raises:
         InvalidInput: a row is refused.
@@ -179,7 +179,7 @@ def store_failures(
 
 
 def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]]:
-    """What gave no result, as (id, key) pairs.
+    """Failed measurements, as (id, key) pairs.
 
     Raises:
         InvalidInput: it is none.
@@ -192,11 +192,11 @@ def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]
 
 
 def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]:
-    """(the rows that were not told before, how many were).
+    """(the new rows, the number of repeated ones).
 
     Raises:
-        InvalidInput: a key was told before for another arm or with another value, or in another spelling. The value is
-            not named: it may belong to an open plan.
+        InvalidInput: a key was reported before for another arm, with another value, or in another spelling. We do
+            not name the value: it may belong to an open plan.
     """
     if results.keys is None:
         return results, 0
@@ -217,9 +217,9 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
         elif seen[key] != stored:
             other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != arm else "with another value"
             raise InvalidInput(
-                f"key {key!r} was told before {other}; a key names one result. Nothing of this call was stored. If "
-                "it is another measurement, give it a key of its own. If it corrects a slip: a result that was "
-                "told cannot be changed, and under a new key both would count."
+                f"key {key!r} was reported before {other}; a key names one result. Nothing of this call was stored. If "
+                "it is another measurement, give it a key of its own. A reported result cannot be corrected: under a "
+                "new key both would count."
             )
     return results.rows(kept), len(results.keys) - len(kept)
 
@@ -229,7 +229,7 @@ def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> Non
 
     Args:
         spellings: as in `other_spellings`.
-        known: the keys of this call, and those that were told before.
+        known: the keys of this call, and those that were reported before.
 
     Raises:
         InvalidInput: there is one; both would count.
@@ -255,9 +255,9 @@ def plans_of(
     """Number of the plan that each row belongs to, shape (n,); 0 where that is the open one and none is open.
 
     Args:
-        worker: who told; rows without a key of a lease belong to the plan of the worker's latest lease, if results of
-            that lease are still to come.
-        plan: what the caller says; None: nothing.
+        worker: who reported; rows without a key of a lease belong to the plan of the worker's latest lease, if results
+            of that lease are still to come.
+        plan: the number that the caller gives; None: nothing.
         open_number: the open plan, 0 if there is none.
         latest: the latest plan.
 

@@ -1,4 +1,4 @@
-"""The replay of a log: its closed plans judged in order, each once. Nothing else turns results into states."""
+"""The replay of a log: we judge its closed plans in order, each once. Only the replay turns results into states."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state
 
     Args:
         policy: the algorithm.
-        closed: gives the next closed plan, None at the end. It is called with the state before it, of which a
-            simulation makes its plans; `in_order` gives those of a log.
+        closed: gives the next closed plan, None at the end. It is called with the state before that plan, which a
+            simulation needs to make the plan; `in_order` gives the plans of a log.
         state: where to begin; None: at the policy's start.
     """
     state = policy.init() if state is None else state
@@ -88,7 +88,7 @@ def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
 
 
 def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, at: float = 0.0) -> Decision:
-    """The decision on a closed plan: a function of what was decided before it and of what is stored.
+    """The decision on a closed plan: a function of the state before it and of the stored results.
 
     Args:
         policy: the algorithm.
@@ -159,7 +159,7 @@ class Replay:
         return self._built
 
     def settle(self) -> Head:
-        """Judge the plan that is closed, if nobody has."""
+        """Judge the closed plan, unless somebody has."""
         before = -2
         while True:
             decision = self.log.last_decision()
@@ -218,5 +218,5 @@ class Replay:
         return self._open_plan
 
     def forget(self) -> None:
-        """What was seen inside a turn that failed is not so."""
+        """Forget what we read inside a turn that failed."""
         self._open_plan = self._state = None

@@ -1,4 +1,4 @@
-"""One study: ask what to measure, measure it, tell what came. Its state is a replay over the log, and nothing else."""
+"""One study: ask, measure, tell. Its state is a replay over the log, and nothing else."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Study:
 
     `run(measure)` does this until the study stops.
 
-    Rewards are told in the user's sign and unit; with minimize=True small ones are good. A plan closes when every pull
-    that it asked for has been told or abandoned; only then are its results judged, and before that nothing that
-    depends on them can be seen.
+    Rewards are in the user's sign and unit; with minimize=True small ones are good. A plan closes when every pull
+    that it asked for has been reported or abandoned. Only then do we judge its results; before that nobody can see
+    anything that depends on them.
 
     Args:
         arms, policy: what is chosen among, and the algorithm for it; or the algorithm alone, if it knows its arms, as
             those of `make_policy` do.
         minimize: small rewards are good.
-        log: where asked and told are kept; in memory by default. A log that is not empty is resumed.
+        log: keeps plans and results; in memory by default. A log that is not empty is resumed.
 
     Raises:
         InvalidInput: the policy is for another number of arms, or does not know its arms.
@@ -148,7 +148,7 @@ class Study:
         Raises:
             InvalidInput: max_pulls is not a positive whole number, the worker's name is empty, or the duration is
                 none.
-            OutOfTurn: the clock was moved back, so that no lease could be judged.
+            OutOfTurn: the clock is behind the latest entry of the study, so we cannot judge leases.
         """
         name, seconds = leasing.terms(max_pulls, worker, duration)
         while (planned := self._ledger.open_plan()) is not None:
@@ -208,7 +208,7 @@ class Study:
             ids: n arm ids, each asked by the open plan; more pulls of an asked arm than asked are welcome. Or a batch
                 of `ask` or `lease`: the rewards are then those of `batch.pulls()`, in that order.
             rewards: n finite rewards in the user's sign and unit.
-            keys: n names of the results; a key that was told before is not counted again.
+            keys: n names of the results; a key that was reported before is not counted again.
             worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease, if
                 results of that lease are still to come.
             plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
@@ -220,7 +220,7 @@ class Study:
         Raises:
             OutOfTurn: no plan is open.
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
-                differ, a key told before with another value. Nothing is recorded then.
+                differ, a key reported before with another value. Nothing is recorded then.
         """
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
@@ -317,7 +317,7 @@ class Study:
         deviations.abandon(self._ledger, reason, ids)
 
     def close(self, reason: str = "") -> None:
-        """End the study before its policy would; what the open plan was told is not used. Nothing changes if it ended.
+        """End the study before its policy would; results of the open plan are not used. Nothing changes if it ended.
 
         The certificate then says what the closed plans prove, and what more it would have taken.
         """
@@ -326,7 +326,7 @@ class Study:
     # what is known
 
     def recorded(self, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
-        """Whether each of these keys was told, or reported as failed; rewards are not compared.
+        """Whether each of these keys was reported, with a result or as failed; rewards are not compared.
 
         Args:
             ids: n arm ids.
@@ -342,7 +342,7 @@ class Study:
 
     @property
     def missing(self) -> IntArray:
-        """Pulls of the open plan that have not been told yet, shape (K,)."""
+        """Pulls of the open plan that have not been reported yet, shape (K,)."""
         planned = self.replay.settle().planned
         return np.zeros(len(self.ids), np.int64) if planned is None else self.replay.look(planned).missing
 

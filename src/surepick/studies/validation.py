@@ -1,4 +1,4 @@
-"""The border of the log: what is refused before it enters, and how what it holds becomes totals."""
+"""The border of the log: we check results before they enter, and add them up afterwards."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
     if len(bad):
         raise InvalidInput(
             f"{len(bad)} rewards are not finite, the first is {values[bad[0]]} of arm {ids[bad[0]]!r}. "
-            "A measurement that failed is not told; measure again, or abandon it."
+            "Do not report a failed measurement as a reward; measure again, or abandon it."
         )
     huge = np.flatnonzero(np.abs(values) > LARGEST)
     if len(huge):
         raise InvalidInput(
             f"{len(huge)} rewards are beyond {LARGEST:g}, the first is {values[huge[0]]:g} of arm {ids[huge[0]]!r}; "
-            "they could not be added up. Tell them in a larger unit."
+            "they could not be added up. Report them in a larger unit."
         )
     if isinstance(noise, Bernoulli):
         wrong = np.flatnonzero((values != 0) & (values != 1))
@@ -152,7 +152,7 @@ def names_of(ids: Sequence[object]) -> list[str]:
 
 
 def source(worker: str | None) -> str:
-    """Who told, for the log; "" where nobody is named.
+    """Who reported, for the log; "" where nobody is named.
 
     Raises:
         InvalidInput: it is no text that a database can hold.

@@ -178,7 +178,7 @@ def test_a_failing_program_is_retried_and_named_and_harms_nothing(lab, kind, mon
     assert (end.value.code, captured.out) == (2, "")
     assert "error: 'a' could not be measured in 2 calls, one after the other; in the last, " in captured.err
     assert said in captured.err
-    assert "What was told is stored; the study goes on when the program works, with the same command." in captured.err
+    assert "The reported results are stored. Give the same command again when the program works." in captured.err
     if kind not in ("absent", "time-out"):
         assert (lab.folder / "calls").read_text().splitlines() == ["a", "b", "c", "a"]
     assert lab.stored() == []
@@ -202,7 +202,7 @@ def test_a_reward_that_was_declared_impossible_is_not_measured_again(lab, monkey
         main()
     said = capsys.readouterr().err
     assert end.value.code == 2
-    assert "the program's answer for 'a' cannot be told: 1 rewards are outside what was declared" in said
+    assert "the program's answer for 'a' is refused: 1 rewards are outside what was declared" in said
     assert "Nothing of this call was stored" in said
     assert (lab.folder / "calls").read_text().splitlines() == ["a"]
     assert lab.stored() == []

@@ -327,7 +327,7 @@ def test_a_key_told_again_with_another_value(paint, refused):
     paint.told([{"id": "a b", "reward": 0.5, "key": "k"}])
     path = write_rows(paint.folder / "other.csv", [{"id": "a b", "reward": 0.25, "key": "k"}])
     said = refused("tell", paint.url, "paint", path)
-    assert "key 'k' was told before with another value" in said
+    assert "key 'k' was reported before with another value" in said
     assert "0.5" not in said  # it may belong to an open round
 
 

@@ -1,1 +1,1 @@
-"""What was asked and told: the rows, in memory or in a database."""
+"""Logs: plans, leases, results and decisions as rows, in memory or in a database."""

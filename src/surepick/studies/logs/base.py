@@ -1,8 +1,9 @@
-"""The log of a study: what was asked, leased, told and decided; only ever added to. A study is a replay over it.
+"""The log of a study: plans, leases, results and decisions. Rows are only ever added. A study is a replay over it.
 
     plan -> leases, results, events -> "closed" -> decision -> plan -> ...
 
-Results are in the user's sign and unit. What a log offers are rows and one turn at a time; the rules are the study's.
+Results are in the user's sign and unit. A log stores rows and gives one writer a turn at a time; the study knows the
+rules.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Results:
         squares: the total of the squared rewards, shape (n,); None when some are unknown.
         keys: n names that make each row count once, None for a row without; None when no row has one.
         leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
-        source: who told them.
+        source: who reported them.
     """
 
     arms: IntArray
@@ -88,7 +89,7 @@ class Results:
 
 @record
 class Recorded:
-    """What was told before under a key."""
+    """The result that is stored under a key."""
 
     arm: int
     pulls: int
@@ -146,7 +147,7 @@ class Stored:
     Args:
         plan: number of their plan; 0 for prior results.
         status: "counted", "late" or "prior".
-        at: when they were told, seconds since 1970 (UTC).
+        at: when they were reported, seconds since 1970 (UTC).
         results: the rows.
     """
 
@@ -265,7 +266,7 @@ class Log(Protocol):
         ...
 
     def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
-        """Those of the keys that were told, whatever became of it."""
+        """The keys among these that have a result: counted, late or prior."""
         ...
 
     def failed(self, keys: Sequence[str]) -> set[str]:
@@ -297,7 +298,7 @@ class Log(Protocol):
         ...
 
     def check_rows(self) -> None:
-        """Compare results, leases and events with what was told, where the log can tell: those of closed plans.
+        """Compare the results, leases and events of closed plans with their hashes, where the log keeps some.
 
         Raises:
             StorageError: some were altered; they are named.

@@ -76,7 +76,7 @@ def canonical_key(key: str, name: str) -> str:
     if own is not None or _folded(name) != like[3]:
         other = own[3] if own is not None else plain.partition("@")[2]
         raise InvalidInput(
-            f"key {quoted(key)} is of a measurement of {quoted(other)}, and the result is told as one of "
+            f"key {quoted(key)} is of a measurement of {quoted(other)}, but the result is reported for "
             f"{quoted(name)}: the columns of the table may have been moved against each other. Nothing of this call "
             "was stored."
         )

@@ -64,7 +64,7 @@ class BatchCommand:
 
         Args:
             names: an id for each measurement.
-            running: the programs at work, for whoever must stop them.
+            running: the programs at work, so that the caller can stop them.
         """
         given = "".join(f"{name}\n" for name in names).encode()
         out, failure = called(list(self._words), self.timeout, running, given)

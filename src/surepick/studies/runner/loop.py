@@ -21,7 +21,7 @@ POLL_SECONDS = 1.0
 
 
 class MeasurementFailed(OutOfTurn):
-    """A candidate could not be measured, however often it was tried; what was told is stored."""
+    """A candidate could not be measured, however often we tried; the reported results are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Loop:
             check_rewards(rewards, self.study.noise, len(rewards), list(names))
         except InvalidInput as error:
             raise MeasurementFailed(
-                f"the program's answer for {_called(names)} cannot be told: {error} Nothing of this call was stored. "
+                f"the program's answer for {_called(names)} is refused: {error} Nothing of this call was stored. "
                 "If the program is wrong, mend it and give the same command again; it is not asked again by itself, "
                 "since repeating a measurement because of its value would make the certificate worthless."
             ) from error
@@ -150,8 +150,8 @@ class Loop:
         if tired is not None and not self.study.stopped:
             raise MeasurementFailed(
                 f"{tired!r} could not be measured in {self._failures[tired]} calls, one after the other; in "
-                f"the last, {outcome.failure}. What was told is stored; the study goes on when the program works, with "
-                "the same command."
+                f"the last, {outcome.failure}. The reported results are stored. Give the same command "
+                "again when the program works."
             )
         if self.heard is not None:
             self.heard(self.study, receipt)

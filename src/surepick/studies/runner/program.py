@@ -131,7 +131,7 @@ class Command:
 
         Args:
             names: its id, once a measurement; one without "{pulls}".
-            running: the programs at work, for whoever must stop them.
+            running: the programs at work, so that the caller can stop them.
         """
         out, failure = called(self.arguments(names[0], len(names)), self.timeout, running)
         return Outcome(failure=failure) if failure else _read(out, len(names))
@@ -144,7 +144,7 @@ def called(
 
     Args:
         timeout: seconds after which it and all that it started are killed; None: never.
-        running: the programs at work, for whoever must stop them.
+        running: the programs at work, so that the caller can stop them.
         given: on its standard input.
     """
     # To files, not pipes: what the program leaves running in the background may hold a pipe open for ever.
@@ -236,7 +236,7 @@ def _read(out: str, pulls: int) -> Outcome:
         if reward is None:
             return Outcome(failure=f"it printed {line[:LONGEST]!r}, which is not a finite number")
         rewards.append(reward)
-    told = f"it printed {len(rewards)} rewards for {pulls} measurements"
+    said = f"it printed {len(rewards)} rewards for {pulls} measurements"
     if len(rewards) > pulls:
-        return Outcome(failure=told)
-    return Outcome(tuple(rewards), told if len(rewards) < pulls else "")
+        return Outcome(failure=said)
+    return Outcome(tuple(rewards), said if len(rewards) < pulls else "")

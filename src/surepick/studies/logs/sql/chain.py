@@ -1,4 +1,4 @@
-"""What is chained by hashes in a database: plans and decisions, each to the one before it."""
+"""The hash chain of a database: each plan and each decision holds the hash of the one before it."""
 
 from __future__ import annotations
 

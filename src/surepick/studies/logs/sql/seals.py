@@ -1,4 +1,4 @@
-"""What is stored is what was told: hashes of results, leases and events, beside the chain of plans and decisions.
+"""Seals against alteration: hashes of results, leases and events, beside the chain of plans and decisions.
 
     a plan that is closed     its results that count, its leases and its events: `decision.records`, inside the
                               decision's hash, so that they are part of the chain
@@ -56,7 +56,7 @@ def _wanted(kind: str, table: sa.Table, columns: tuple[str, ...], study: int) ->
 
 
 def altered_records(connection: Connection, study: int) -> Iterator[str]:
-    """What of the judged plans is not what was told, in words: the first kind of row of each plan."""
+    """The rows of judged plans that were altered, in words: the first kind of row of each plan."""
     decisions = tables.decision.c
     stored = {
         plan: _hashes(text)
@@ -121,7 +121,7 @@ def _aside_hash(before: str, row: Any) -> str:
 
 
 def altered_aside(connection: Connection, study: int, start: str) -> Iterator[str]:
-    """The late and prior results that are not what was told, in words."""
+    """The late and prior results that were altered, in words."""
     columns, before = tables.observation.c, start
     rows = connection.execute(
         sa.select(tables.observation)

@@ -18,6 +18,7 @@ MOST_PAIRED = 400
 NEGLIGIBLE = 1e-9  # of epsilon
 
 
+@np.errstate(over="ignore")  # a limit that overflows contradicts nothing
 def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: float, sigma: float, level: float) -> str:
     """Whether the rewards are larger, or differ more, than any function of the declared norm can.
 

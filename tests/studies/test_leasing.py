@@ -453,7 +453,7 @@ def test_durations(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "-8h", "0", "0s", "h", "8h30", "8 hours", "nan", "inf", "1e300", 0, -1.0, [1]]
+    "text", ["", "1" * 200_000, "soon", "-8h", "0", "0s", "h", "8h30", "8 hours", "nan", "inf", "1e300", 0, -1.0, [1]]
 )
 def test_what_is_no_duration(text):
     with pytest.raises(sp.InvalidInput, match="is not a duration; write a positive one"):

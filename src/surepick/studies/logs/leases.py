@@ -14,6 +14,7 @@ from surepick.text import quoted
 
 Clock = Callable[[], float]
 ANYONE = "anyone"
+LONGEST_TEXT = 100  # characters of a duration
 LONGEST = 3.2e9  # seconds, a century: times beyond it have no date
 BEYOND = (OSError, OverflowError, ValueError)  # what a damaged time causes, each on another platform
 NO_TIME = "a time of no calendar"
@@ -54,7 +55,7 @@ def parse_duration(text: str | float) -> float:
         InvalidInput: it is none of these, or not positive, or longer than a century.
     """
     if isinstance(text, str):
-        whole = text.strip().lower()
+        whole = text.strip().lower() if len(text) <= LONGEST_TEXT else ""  # a search takes the square of it
         parts = re.findall(r"(\d+(?:\.\d+)?)([smhdw])", whole)
         if parts and "".join(number + unit for number, unit in parts) == whole:
             seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)

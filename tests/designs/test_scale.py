@@ -26,7 +26,7 @@ PROGRAMS = Path(__file__).parents[1] / "helpers"
 ROWS = 2048
 GIGABYTES_A_MILLION_ARMS = 2.5
 SMALL_MILLISECONDS, PLANE_MILLISECONDS = 60.0, 5.0
-NOISY = 4.0  # how much slower a busy machine may be
+NOISY = 10.0  # how much slower a busy, older machine may be; `make prove` times the asked figures alone
 
 
 def show(line: str) -> None:

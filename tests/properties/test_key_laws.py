@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.studies import keys as keys_module
+from surepick.studies.logs import keys as keys_module
 from surepick.studies.logs.keys import canonical_key, other_spellings, read_pull_key
 
 IDS = ("A", "b c", "p1.0@A", "e\u0301", "Å", "x@y", "7", "007")

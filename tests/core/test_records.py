@@ -261,6 +261,12 @@ def test_the_sparse_form_carries_every_array_to_the_bit(column):
     assert kept.tobytes() == column.tobytes()
 
 
+def test_the_sparse_form_carries_numbers_whose_differences_wrap():
+    largest = 2**63 - 1
+    column = np.array([*range(largest - 20, largest), largest, -(2**63), *range(-(2**63) + 1, -(2**63) + 20)])
+    assert from_json(Carrier, to_json(Carrier(column), sparse=True)).whole.tolist() == column.tolist()
+
+
 def test_the_sparse_form_holds_the_arms_that_differ_and_nothing_else():
     sums = np.zeros(100_000)
     sums[[3, 70_000]] = 0.5

@@ -13,6 +13,7 @@ import numpy as np
 from surepick.errors import InvalidInput, StorageError
 
 T = TypeVar("T")
+LARGEST_IN_RUNS = 2**53  # differences of larger numbers may wrap
 SHORT = 32  # entries; shorter arrays are written as they are
 
 
@@ -39,10 +40,10 @@ def encode(value: object, *, sparse: bool = False) -> Any:
 
 def _shorter(array: np.ndarray) -> Any:
     """An array of one axis by its runs of successive numbers, by what differs from its usual entry, or as it is."""
-    size = len(array)
+    size = array.size
     if array.ndim != 1 or size < SHORT:
         return array.tolist()
-    if np.issubdtype(array.dtype, np.integer):
+    if np.issubdtype(array.dtype, np.integer) and array.min() >= 0 and array.max() < LARGEST_IN_RUNS:
         breaks = np.flatnonzero(np.diff(array) != 1) + 1
         if 4 * len(breaks) < size:
             starts, ends = np.append(0, breaks), np.append(breaks, size) - 1

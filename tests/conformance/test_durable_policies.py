@@ -1,30 +1,20 @@
 """Every policy in a database: reopened by another process after each plan, it decides what it decides in memory."""
 
+import named_policies
 import numpy as np
 import pytest
+from named_policies import FEATURES, MEANS
 
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.embeddings import IndependentEmbedding
 from surepick.policies.certified.elimination import CertifiedElimination
 
-OPTIONS = {
-    "certified-linear": {"norm_bound": 2.0},
-    "certified-kernel": {"norm_bound": 4.0, "gamma": 0.5},
-    "linear-embedding": {"norm_bound": 2.0},
-    "fixed-linear": {"norm_bound": 2.0},
-    "kernel-embedding": {"norm_bound": 4.0, "gamma": 0.5},
-    "fixed-kernel": {"norm_bound": 4.0, "gamma": 0.5},
-    "neural-embedding": {"width": 16},
-    "certified-neural": {"width": 16},
+OPTIONS = named_policies.OPTIONS | {
     "sequential-halving": {"budget": 100},
-    "lingape": {"norm_bound": 2.0},
-    "lingame": {"norm_bound": 2.0},
     "action-elimination": {"growth": 0.5},
     "lucb": {"growth": 0.5},
 }
-FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])
-MEANS = FEATURES @ np.array([0.9, 0.2])
 IDS = ("a", "b", "c", "d")
 MOST = 5  # plans of a policy that goes on for longer
 

@@ -99,7 +99,9 @@ def test_every_environment_is_in_the_table():
             assert name in text
 
 
-@pytest.mark.parametrize("name", ["two-clusters", "one-better", "random-network", "digits", "yahoo-like"])
+@pytest.mark.parametrize(
+    "name", ["two-clusters", "one-better", "falling-means", "random-network", "digits", "yahoo-like"]
+)
 def test_the_table_says_how_many_arms_and_features_there_are(name):
     num_arms, num_features = datasets.make_environment(name, seed=0).arms.features.shape
     assert f"`{name}` | {num_arms} | {num_features} |" in DOCUMENT.read_text(encoding="utf-8")

@@ -448,9 +448,59 @@ def test_soare_has_unit_vectors_and_one_close_to_the_best():
     assert env.arms.ids[env.best] == "e1"
 
 
+CLASSICS = {
+    "sphere": lambda **options: environments.sphere(6, 3, 4, **options),
+    "soare": lambda **options: environments.soare(3, 0.1, 4, **options),
+    "one_better": lambda **options: environments.one_better(6, 0.1, 4, **options),
+}
+
+
+@pytest.mark.parametrize("name", CLASSICS)
+def test_sigma_is_the_noise_of_the_classics_and_nothing_else(name):
+    usual, quiet = CLASSICS[name](), CLASSICS[name](sigma=0.5)
+    assert usual.noise == SubGaussian(1.0)
+    assert quiet.noise == SubGaussian(0.5)
+    np.testing.assert_array_equal(quiet.law.scales, 0.5)
+    assert quiet.arms == usual.arms
+    np.testing.assert_array_equal(quiet.means, usual.means)
+    with pytest.raises(InvalidInput, match="sigma is 0"):
+        CLASSICS[name](sigma=0)
+
+
+def test_in_the_slippage_configuration_all_others_are_worse_by_the_gap():
+    env = environments.one_better(500, 0.1, 3, sigma=0.5)
+    assert np.sort(env.gaps)[0] == 0.0
+    np.testing.assert_allclose(np.sort(env.gaps)[1:], 0.1, rtol=1e-12)
+    assert env.epsilon_best(0.1).all()
+    assert env.epsilon_best(0.099).sum() == 1
+
+
+def test_falling_means_fall_by_their_power_law():
+    env = environments.falling_means(101, best=0.9, spread=0.4, power=2.0, seed=3)
+    ranks = np.array([int(name) for name in env.arms.ids])
+    np.testing.assert_allclose(env.means, 0.9 - 0.4 * ((ranks - 1) / 100) ** 2)
+    assert sorted(ranks) == list(range(1, 102))
+    assert env.arms.features.shape == (101, 0)
+    assert env.noise == Bernoulli()
+    assert env.arms.ids[env.best] == "1"
+
+
+def test_the_seed_shuffles_falling_means_only():
+    first, again, other = (environments.falling_means(20, seed=seed) for seed in (7, 7, 8))
+    assert first == again
+    assert first.arms.ids != other.arms.ids
+    np.testing.assert_array_equal(np.sort(first.means), np.sort(other.means))
+    assert (first.means.max(), first.means.min()) == (0.5, 0.0)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: environments.falling_means(1), "num_arms is 1"),
+        (lambda: environments.falling_means(spread=0.0), "spread is 0"),
+        (lambda: environments.falling_means(power=-1.0), "power is -1"),
+        (lambda: environments.falling_means(best=0.3), r"outside \[0, 1\]"),
+        (lambda: environments.falling_means(best=math.nan), "not finite"),
         (lambda: environments.sphere(0, 3), "num_arms is 0"),
         (lambda: environments.sphere(3, 0), "dim is 0"),
         (lambda: environments.soare(1, 0.1), "dim is 1"),

@@ -4,12 +4,20 @@ from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
 from surepick.environments.recorded import table, table_with_added_noise
 from surepick.environments.rewards import RecordedRewards
-from surepick.environments.synthetic import high_dimensional, one_better, soare, sphere, two_clusters
+from surepick.environments.synthetic import (
+    falling_means,
+    high_dimensional,
+    one_better,
+    soare,
+    sphere,
+    two_clusters,
+)
 
 __all__ = [
     "Environment",
     "RecordedRewards",
     "digits",
+    "falling_means",
     "high_dimensional",
     "one_better",
     "soare",

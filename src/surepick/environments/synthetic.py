@@ -1,4 +1,4 @@
-"""Synthetic instances: the paper's two clusters and its high-dimensional example, and two classics of the field."""
+"""Synthetic instances: the paper's two clusters and its high-dimensional example, and classics of the field."""
 
 from __future__ import annotations
 
@@ -166,16 +166,17 @@ def high_dimensional(dim: int, epsilon: float, seed: int = 0) -> Environment:
     return _shuffled(features, first, ids, stream(seed, "high_dimensional", dim))
 
 
-def sphere(num_arms: int, dim: int, seed: int = 0) -> Environment:
-    """Arms and theta uniform on the unit sphere, reward <x, theta>; normal rewards, sigma 1.
+def sphere(num_arms: int, dim: int, seed: int = 0, *, sigma: float = 1.0) -> Environment:
+    """Arms and theta uniform on the unit sphere, reward <x, theta>; normal rewards.
 
     Args:
         num_arms: K, at least 1.
         dim: D, at least 1.
         seed: decides everything that is random.
+        sigma: standard deviation of a reward, positive.
 
     Raises:
-        InvalidInput: num_arms or dim is below 1.
+        InvalidInput: an argument is out of range.
 
     Source: a standard instance of linear best-arm identification (Tao et al. 2018).
     """
@@ -183,11 +184,11 @@ def sphere(num_arms: int, dim: int, seed: int = 0) -> Environment:
     whole_number("dim", dim, least=1, meaning="a sphere has directions.")
     normals = stream(seed, "sphere", num_arms, dim).standard_normal((num_arms + 1, dim))
     points = _unit(normals)
-    return _linear(points[1:], points[0], None)
+    return _linear(points[1:], points[0], None, sigma=sigma)
 
 
-def soare(dim: int, angle: float, seed: int = 0) -> Environment:
-    """D unit vectors and one arm close to the best of them, theta = e1; normal rewards, sigma 1.
+def soare(dim: int, angle: float, seed: int = 0, *, sigma: float = 1.0) -> Environment:
+    """D unit vectors and one arm close to the best of them, theta = e1; normal rewards.
 
         arms e1, ..., eD, cos(angle) e1 + sin(angle) e2
 
@@ -197,6 +198,8 @@ def soare(dim: int, angle: float, seed: int = 0) -> Environment:
         dim: D, at least 2.
         angle: in radians, in (0, pi/2).
         seed: decides the order of the arms; their ids ("e1", ..., "near-e1") tell them apart.
+        sigma: standard deviation of a reward, positive; .5 is the instance of Xu et al. (2018), whose theta is 2 e1
+            with sigma 1, in units half as large.
 
     Raises:
         InvalidInput: an argument is out of range.
@@ -208,37 +211,75 @@ def soare(dim: int, angle: float, seed: int = 0) -> Environment:
     axes = np.eye(dim)
     features = np.vstack([axes, math.cos(angle) * axes[0] + math.sin(angle) * axes[1]])
     ids = [*(f"e{axis + 1}" for axis in range(dim)), "near-e1"]
-    return _shuffled(features, axes[0], ids, stream(seed, "soare", dim))
+    return _shuffled(features, axes[0], ids, stream(seed, "soare", dim), sigma=sigma)
 
 
-def one_better(num_arms: int = 100, gap: float = 0.15, seed: int = 0) -> Environment:
-    """Arms that share nothing, one of them better than all others by `gap`; normal rewards, sigma 1.
+def one_better(num_arms: int = 100, gap: float = 0.15, seed: int = 0, *, sigma: float = 1.0) -> Environment:
+    """Arms that share nothing, one of them better than all others by `gap`; normal rewards.
 
         features e1, ..., eK,   means .5 + gap for one arm, .5 for the others
 
     With a gap just above epsilon every other arm is a wrong answer, so a rule that spares pulls by luck is found out.
+    With a gap of exactly epsilon it is the slippage configuration of ranking and selection, for which its procedures
+    promise the best arm; here every answer is epsilon-best then.
 
     Args:
         num_arms: K, at least 1.
         gap: in reward units, positive.
         seed: decides which arm is better.
+        sigma: standard deviation of a reward, positive.
 
     Raises:
         InvalidInput: an argument is out of range.
 
-    Source: ours.
+    Source: the slippage configuration of Bechhofer (1954).
     """
     whole_number("num_arms", num_arms, least=1, meaning="something must be chosen among.")
     positive_number("gap", gap, "how much better the best arm is.")
     means = np.full(num_arms, 0.5)
     means[stream(seed, "one_better", num_arms).integers(num_arms)] += gap
-    return Environment(arms=Arms(np.eye(num_arms)), means=means, noise=SubGaussian(1.0))
+    return Environment(arms=Arms(np.eye(num_arms)), means=means, noise=_normal(sigma))
 
 
-def _shuffled(features: FloatArray, theta: FloatArray, ids: list[str], rng: np.random.Generator) -> Environment:
+def falling_means(
+    num_arms: int = 100, *, best: float = 0.5, spread: float = 0.5, power: float = 0.6, seed: int = 0
+) -> Environment:
+    """Arms without features whose means fall from `best` by a power law; Bernoulli rewards.
+
+        mean of the arm of rank i = best - spread ((i - 1) / (K - 1))^power,   i = 1, ..., K
+
+    The smaller the power, the fewer arms are close to the best one.
+
+    Args:
+        num_arms: K, at least 2.
+        best: the largest mean, at most 1.
+        spread: the largest mean minus the smallest, positive, at most `best`.
+        power: positive; 1 for means that are equally far apart.
+        seed: decides the order of the arms; their ids ("1", ..., "K") are their ranks.
+
+    Raises:
+        InvalidInput: an argument is out of range, or a mean is outside [0, 1].
+
+    Source: the alpha-model of Jamieson and Nowak (2014), with best = spread = 1 and power .3 or .6.
+    """
+    whole_number("num_arms", num_arms, least=2, meaning="one arm is no choice.")
+    positive_number("spread", spread, "the largest mean minus the smallest.")
+    positive_number("power", power, "how fast the means fall.")
+    means = best - spread * (np.arange(num_arms) / (num_arms - 1)) ** power
+    order = stream(seed, "falling_means", num_arms).permutation(num_arms)
+    return Environment(arms=Arms(None, [str(rank + 1) for rank in order]), means=means[order], noise=Bernoulli())
+
+
+def _normal(sigma: float) -> SubGaussian:
+    return SubGaussian(positive_number("sigma", sigma, "the standard deviation of a reward."))
+
+
+def _shuffled(
+    features: FloatArray, theta: FloatArray, ids: list[str], rng: np.random.Generator, *, sigma: float = 1.0
+) -> Environment:
     order = rng.permutation(len(ids))
-    return _linear(features[order], theta, [ids[arm] for arm in order])
+    return _linear(features[order], theta, [ids[arm] for arm in order], sigma=sigma)
 
 
-def _linear(features: FloatArray, theta: FloatArray, ids: list[str] | None) -> Environment:
-    return Environment(arms=Arms(features, ids), means=features @ theta, noise=SubGaussian(1.0))
+def _linear(features: FloatArray, theta: FloatArray, ids: list[str] | None, *, sigma: float) -> Environment:
+    return Environment(arms=Arms(features, ids), means=features @ theta, noise=_normal(sigma))

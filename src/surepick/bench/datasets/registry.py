@@ -16,7 +16,14 @@ from surepick.bench.datasets.random_network import random_network
 from surepick.bench.datasets.yahoo import yahoo_like, yahoo_r6a
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
-from surepick.environments.synthetic import high_dimensional, one_better, soare, sphere, two_clusters
+from surepick.environments.synthetic import (
+    falling_means,
+    high_dimensional,
+    one_better,
+    soare,
+    sphere,
+    two_clusters,
+)
 from surepick.errors import InvalidInput
 
 NO_DEFAULT = inspect.Parameter.empty
@@ -25,6 +32,7 @@ NO_DEFAULT = inspect.Parameter.empty
 ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
     {
         "digits": digits,
+        "falling-means": falling_means,
         "high-dimensional": high_dimensional,
         "livecodebench": livecodebench,
         "mnist": mnist,

@@ -19,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 import surepick as sp
+from surepick.policies.base import Problem
 from surepick.policies.baselines.xy_static import fixed_design_multiplier
 
 MAX_PULLS = 1_000_000
@@ -66,8 +67,9 @@ def static_pulls(environment, *, delta: float) -> float:
     away = features[best] - features[second]
     value = away @ np.linalg.solve(features.T @ (features * weights[:, None]), away)
     gap, pulls = environment.means[best] - environment.means[second], 1.0
+    asked = Problem(len(features), gap, delta, environment.noise)
     for _ in range(100):
-        multiplier = fixed_design_multiplier("paper", 1.0, int(pulls), num_arms=len(features), delta=delta)
+        multiplier = fixed_design_multiplier("paper", asked, pulls=int(pulls), look=1)
         pulls = multiplier**2 * value / gap**2
     return float(pulls)
 

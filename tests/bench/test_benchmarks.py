@@ -268,3 +268,21 @@ def test_the_table_of_whole_studies(end_to_end, capfd):
 def test_a_million_candidates_hold_or_miss(end_to_end, change, said):
     fine = end_to_end.Outcome(1_000_000, {"ask": 299.0}, 9, 500, "certified", True, 3_999.0, 0.0)
     assert end_to_end.asked(replace(fine, **change)).endswith(said)
+
+
+# --- peers_published_code.py
+
+
+def test_the_published_rules_find_the_best_arm_in_fewer_pulls_than_the_texts_constants(capsys):
+    beside = loaded("peers_published_code")
+    try:
+        beside.main(["--smoke"])
+        shown = capsys.readouterr().out
+        assert shown.count("1 of 1 right") == 2 + len(beside.OURS)
+        theirs, right = beside.theirs(beside.published_static, 3, 0.6, 3)
+        assert right == 3
+        texts, _ = beside.ours("xy-static", {}, 3, 0.6, 3)
+        codes, _ = beside.ours("xy-static", {"constants": "published-code"}, 3, 0.6, 3)
+        assert texts > 2.0 * theirs > codes
+    finally:
+        del sys.modules["benchmark_peers_published_code"]

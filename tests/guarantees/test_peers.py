@@ -13,8 +13,10 @@ SHORT_PHASES = {"shrinkage": 0.5}  # so that a study goes through several
 PEERS = [  # the last entry: the share of the noise that the saboteur believes in
     pytest.param("xy-static", {"constants": "paper"}, 0.1, id="xy-static"),
     pytest.param("xy-static", {"constants": "sub-gaussian"}, 0.25, id="xy-static, sub-gaussian"),
+    pytest.param("xy-static", {"constants": "published-code"}, 0.25, id="xy-static, published-code"),
     pytest.param("xy-adaptive", SHORT_PHASES | {"constants": "paper"}, 0.1, id="xy-adaptive"),
     pytest.param("xy-adaptive", SHORT_PHASES | {"constants": "sub-gaussian"}, 0.25, id="xy-adaptive, sub-gaussian"),
+    pytest.param("xy-adaptive", SHORT_PHASES | {"constants": "published-code"}, 0.25, id="xy-adaptive, published-code"),
     pytest.param("lingape", NORM, 0.1, id="lingape"),
     pytest.param("lingame", NORM | {"play": "learner"}, 0.1, id="lingame"),  # the stopping rule is that of "solved"
 ]

@@ -12,10 +12,10 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.designs import design_value
 from surepick.estimators import regularised_least_squares, self_normalised_radius
-from surepick.policies.base import stopped
+from surepick.policies.base import Problem, stopped
 from surepick.policies.baselines.adahedge import Learner, hedged, nearest_contradiction, taught, tracked
 from surepick.policies.baselines.linear import in_span, judge, next_batch, pieces, pulled_more
-from surepick.policies.baselines.xy_static import fixed_design_multiplier
+from surepick.policies.baselines.xy_static import CONSTANTS, fixed_design_multiplier
 from surepick.policies.verdict import certificate_of
 
 PEERS = ("xy-static", "xy-adaptive", "lingape", "lingame")
@@ -149,22 +149,47 @@ def test_a_judgement_is_the_largest_upper_bound(seed):
     assert set(found.active) == {leader, *(arm for arm in range(7) if ahead[arm] > 0.2)}
 
 
-@pytest.mark.parametrize("constants", ["paper", "sub-gaussian"])
+def multiplier(constants, *, sigma=1.0, pulls, look, num_arms, delta):
+    asked = Problem(num_arms, 0.1, delta, sp.SubGaussian(sigma))
+    return fixed_design_multiplier(constants, asked, pulls=pulls, look=look)
+
+
+@pytest.mark.parametrize("constants", CONSTANTS)
 @pytest.mark.parametrize("num_arms", [2, 3, 60])
 @pytest.mark.parametrize("delta", [0.01, 0.3, 0.999])
 def test_fixed_design_widths_spend_at_most_delta(constants, num_arms, delta):
     """Summed over the pairs of the best arm and 10^4 looks; what is left is below the last term times 10^4."""
     chances = [
-        (num_arms - 1)
-        * math.exp(-(fixed_design_multiplier(constants, 1.0, n, num_arms=num_arms, delta=delta) ** 2) / 2)
+        (num_arms - 1) * math.exp(-(multiplier(constants, pulls=n, look=n, num_arms=num_arms, delta=delta) ** 2) / 2)
         for n in range(1, 10_001)
     ]
     assert sum(chances) + 10_000 * chances[-1] <= delta * (1.0 + 1e-6)
 
 
 def test_the_papers_width_is_the_formula():
-    found = fixed_design_multiplier("paper", 0.5, 100, num_arms=6, delta=0.05)
+    found = multiplier("paper", sigma=0.5, pulls=100, look=7, num_arms=6, delta=0.05)
     assert found == pytest.approx(2 * math.sqrt(2) * 0.5 * math.sqrt(math.log(6 / math.pi**2 * 100**2 * 36 / 0.05)))
+
+
+def test_the_width_of_the_published_code_is_the_formula_and_counts_looks():
+    found = multiplier("published-code", sigma=0.5, pulls=100, look=7, num_arms=6, delta=0.05)
+    assert found == pytest.approx(0.5 * math.sqrt(2 * math.log(2 * math.pi**2 * 36 * 7**2 / (6 * 0.05))))
+    assert multiplier("published-code", sigma=0.5, pulls=10**6, look=7, num_arms=6, delta=0.05) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "stopping"), [("xy-static", None), ("xy-adaptive", "certified"), ("xy-adaptive", "phases")]
+)
+def test_looks_are_counted_where_something_can_be_decided(name, stopping):
+    features = np.vstack([np.eye(3), [[0.95, 0.1, 0.0]]])
+    options = {"stopping": stopping} if stopping else {}
+    policy = make(name, features, epsilon=0.001, constants="published-code", noise=sp.SubGaussian(5.0), **options)
+    states = played(policy, features @ np.array([1.0, 0.0, 0.5]), most=2000)
+    looks = [after.opened is None for after in states[1:]] if stopping == "phases" else [True] * (len(states) - 1)
+    assert [state.looks for state in states] == [0, *np.cumsum(looks)]
+    assert states[-1].looks >= 3
+    uncounted = make(name, features, **options)  # states of stored studies have no number of looks
+    assert {state.looks for state in played(uncounted, features @ np.array([1.0, 0.0, 0.5]), most=20)} == {0}
 
 
 def played(policy, means, *, most=400):
@@ -403,7 +428,7 @@ def test_a_missing_norm_bound_is_refused(name):
     [
         *[(name, {"growth": 0.0}, "growth is 0.0") for name in PEERS],
         *[(name, {"growth": 1e20}, "at most 1000: by what share a batch adds pulls") for name in PEERS],
-        ("xy-static", {"constants": "tight"}, "choose one of 'paper', 'sub-gaussian'"),
+        ("xy-static", {"constants": "tight"}, "choose one of 'paper', 'published-code', 'sub-gaussian'"),
         ("xy-static", {"tolerance": -1.0}, "tolerance is -1.0"),
         ("xy-adaptive", {"shrinkage": 1.0}, "shrinkage is 1.0"),
         ("xy-adaptive", {"slack": 0.0}, "slack is 0.0"),

@@ -20,7 +20,7 @@ from surepick.policies.baselines.linear import Linear, check_linear, judge, next
 from surepick.policies.model_checks import LINEAR, misfit, why_heuristic
 from surepick.policies.options import one_of, option
 
-CONSTANTS = ("paper", "sub-gaussian")
+CONSTANTS = ("paper", "published-code", "sub-gaussian")
 RESOLUTION = 1000  # pulls per supported arm in which a design is written down
 ROUNDING = 1e-9  # pulls
 
@@ -37,6 +37,8 @@ class PhaseState:
         pulls: all pulls received.
         reached: max over pairs of ||y||^2_{A^-1} at the end of the phase before.
         alarms: what the check of linearity found so far, in words.
+        looks: how often it was decided so far whether arms go or the study stops; 0 where no width depends on that, as
+            in states from before it was counted.
     """
 
     round: int
@@ -49,6 +51,7 @@ class PhaseState:
     gap: float | None
     finished: str
     alarms: tuple[str, ...] = ()
+    looks: int = 0
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64)
@@ -60,18 +63,23 @@ class XYStatic:
 
         lambda = argmin over designs of max over pairs ||x - x'||^2 in A(lambda)^-1
         width(x, x') = 2 sqrt(2) sigma ||x - x'||_{A^-1} sqrt(log(6 n^2 K^2 / (pi^2 delta)))      ("paper")
+        width(x, x') = sigma ||x - x'||_{A^-1} sqrt(2 log(pi^2 k^2 K^2 / (3 delta)))              ("published-code")
         width(x, x') = sigma ||x - x'||_{A^-1} sqrt(2 log(pi^2 n^2 (K - 1) / (6 delta)))          ("sub-gaussian")
         stop when score(x') - score(leader) + width(x', leader) <= epsilon for every x'
 
     The counts after n pulls are a function of n alone, so the least squares at each look is that of a fixed design. At
-    a look with n pulls a pair of the best arm errs beyond its width, on the side that harms, with probability at most
-    (pi^2 delta / (6 n^2 K^2))^4 ("paper") or 6 delta / (pi^2 n^2 (K - 1)): for the K - 1 pairs and all n below delta.
+    the k-th look, with n pulls, a pair of the best arm errs beyond its width, on the side that harms, with probability
+    at most (pi^2 delta / (6 n^2 K^2))^4 ("paper"), 3 delta / (pi^2 k^2 K^2) ("published-code") or
+    6 delta / (pi^2 n^2 (K - 1)): for the K - 1 pairs and all looks below delta.
+
+    "paper" is what the text says. "published-code" are the widths in the code with which Fiez et al. (2019) ran these
+    algorithms; the text's take 5 to 7 times the pulls of that code (docs/peers.md). All three are proved.
 
     Args:
         problem: what is asked. The largest scale is used for all arms, the gap bound only to answer at once when it is
             at most epsilon.
         features: X, shape (K, D). The rewards are taken to be exactly linear in them.
-        constants: "paper", or "sub-gaussian" for widths about half as large that hold as well.
+        constants: "paper", "published-code" or "sub-gaussian", as above.
         growth: a batch has ceil(growth * n) pulls after n; at most 1000.
         tolerance: the relative gap to which the design is solved.
 
@@ -110,9 +118,7 @@ class XYStatic:
         pooled = state.seen.plus(seen)
         fitted = least_squares(Embedding(self.features, 0.0), pooled)
         asked, pulls = self.problem, pooled.total
-        multiplier = fixed_design_multiplier(
-            self.constants, asked.sigma, pulls, num_arms=asked.num_arms, delta=asked.delta
-        )
+        multiplier = fixed_design_multiplier(self.constants, asked, pulls=pulls, look=state.looks + 1)
         found = judge(fitted, multiplier=multiplier, epsilon=asked.epsilon)
         alarms = misfit(plan, pooled, fitted, asked)
         after = PhaseState(
@@ -126,6 +132,7 @@ class XYStatic:
             gap=found.certified_gap,
             finished=found.finished,
             alarms=state.alarms or alarms,
+            looks=state.looks + counts_looks(self.constants),
         )
         return Step(after, trace_row(plan, after, pulls=seen.total, gap=after.gap, alarms=alarms), found.deciding)
 
@@ -163,9 +170,26 @@ def next_part(whole: Plan, state: PhaseState, growth: float, *, most: int | None
     return replace(whole, round=state.round, counts=missing, allocation=allocation)
 
 
-def fixed_design_multiplier(constants: str, sigma: float, pulls: int, *, num_arms: int, delta: float) -> float:
-    """Width per unit of ||x - x'||_{A^-1} at a look after `pulls` pulls, for a fixed design; see `XYStatic`."""
-    squared = float(max(pulls, 1)) ** 2
+def counts_looks(constants: str) -> bool:
+    """Whether the widths depend on the number of the look."""
+    return constants == "published-code"
+
+
+def fixed_design_multiplier(constants: str, asked: Problem, *, pulls: int, look: int) -> float:
+    """Width per unit of ||x - x'||_{A^-1} for a fixed design; see `XYStatic`.
+
+    Args:
+        constants: one of `CONSTANTS`.
+        asked: has sigma, K and delta.
+        pulls: n, all pulls received.
+        look: k, counted from 1.
+    """
+    num_arms, pulls = asked.num_arms, max(pulls, 1)
     if constants == "paper":
-        return 2.0 * math.sqrt(2.0) * sigma * math.sqrt(math.log(6.0 / math.pi**2 * squared * num_arms**2 / delta))
-    return sigma * math.sqrt(2.0 * math.log(math.pi**2 / 6.0 * squared * max(num_arms - 1, 1) / delta))
+        events = 6.0 / math.pi**2 * float(pulls) ** 2 * num_arms**2
+        return 2.0 * math.sqrt(2.0) * asked.sigma * math.sqrt(math.log(events / asked.delta))
+    if counts_looks(constants):
+        events = math.pi**2 / 3.0 * float(look) ** 2 * num_arms**2
+    else:
+        events = math.pi**2 / 6.0 * float(pulls) ** 2 * max(num_arms - 1, 1)
+    return asked.sigma * math.sqrt(2.0 * math.log(events / asked.delta))

@@ -171,6 +171,26 @@ def test_a_forger_who_computes_everything_anew_cannot_alter_what_the_promise_res
 
 
 @pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize(("share", "holds"), [(0.0, True), (1e-8, True), (1e-4, False)])
+def test_a_misspecification_that_is_all_rounding_may_be_that_of_another_machine(share, holds):
+    """The columns of two kinds and of the constant are collinear: what four directions leave out is all rounding."""
+    kinds = np.eye(2)[[0, 0, 1, 1, 0, 1, 1]]
+    features = np.column_stack([np.ones(7), kinds, np.cos(np.arange(7)), np.sin(3 * np.arange(7))])
+    policy = sp.make_policy(
+        "certified-linear", sp.Arms(features), epsilon=0.5, delta=0.1, noise=sp.SubGaussian(0.3), norm_bound=1.0
+    )
+    study = sp.Study(policy)
+    for _ in range(2):
+        plan = study.ask()
+        study.tell_totals(study.ids, plan.counts, plan.counts * features[:, 3])
+    honest = certificate_document(study)
+    biases = {look["misspecification"] for entry in honest["rounds"] for look in entry["looks"]}
+    assert 0.0 < max(biases) < 1e-9
+    result = verify_certificate(forged(honest, every_look("misspecification", max(biases) * 1.01 + share * 0.5)))
+    assert result.holds == holds, str(result)
+
+
+@pytest.mark.usefixtures("elsewhere")
 def test_no_round_can_spend_the_share_of_another():
     honest = certificate_document(study_of("linear-embedding", most=12, epsilon=0.05, norm_bound=2.0))
     assert len(honest["rounds"]) > 1

@@ -87,7 +87,8 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
     """Why the policy cannot have asked for this in that state, as far as it can be said without a design.
 
     What `tell` reads of a plan must be right on every machine: the round, whose share of delta is spent, the looks,
-    and the misspecification, against which the results are checked.
+    and the misspecification, against which the results are checked. That of collinear features is all rounding, and
+    differs from machine to machine: a millionth of epsilon is no difference.
     """
     for name in ("design_value", "predicted_pulls", "lower_bound", "misspecification"):
         number = getattr(plan, name)
@@ -107,7 +108,9 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
         yield f"it is look {plan.look} of a round that had not begun"
     yield _unlike_an_opening(plan, policy)
     expected = policy.traits.misspecification(plan.dim)
-    if expected is not None and abs(plan.misspecification - expected) > ELSEWHERE * expected:
+    if expected is not None and abs(plan.misspecification - expected) > ELSEWHERE * max(
+        expected, policy.problem.epsilon
+    ):
         yield f"its misspecification is {plan.misspecification!r}, and that of {plan.dim} dimensions is {expected!r}"
     yield _unlikely_value(plan, embedding, seen)
 

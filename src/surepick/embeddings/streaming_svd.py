@@ -24,7 +24,8 @@ class Directions:
     Args:
         scores: psi, shape (K, r), as computed from V_r'x; equal rows of the features have equal ones, bit by bit.
         singular: all singular values, shape (min(K, D),), decreasing.
-        residuals: at least max_x ||x - V_d psi_d(x)|| for d = 0 .. r, shape (r + 1,); 0 at d = min(K, D).
+        residuals: at least max_x ||x - V_d psi_d(x)|| for d = 0 .. r, shape (r + 1,); 0 where d reaches D or the
+            number of distinct arms.
         sums: sum_{i > d} s_i for d = 0 .. r, never below the residuals, shape (r + 1,).
     """
 
@@ -61,8 +62,9 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
     which also covers the rounding of the sum. The largest root over the arms, plus 1.02 rho times the largest root at
     d = 0, is what is returned.
 
-    At r = min(K, D) the directions are an orthonormal basis of all that the rows span: nothing is left out of V'x, and
-    the residual is 0. That V'x is stored in double precision is then no more of an error than that x is.
+    Where r reaches D or the number of distinct rows, the directions are an orthonormal basis of all that the rows span:
+    nothing is left out of V'x, and the residual is 0. That V'x is stored in double precision is then no more of an
+    error than that x is.
 
     Args:
         matrix: X, shape (K, D), finite, not all zero, float32 or float64, may be memory-mapped; read in blocks.
@@ -84,8 +86,7 @@ def leading_directions(matrix: FloatArray, classes: EqualRows, *, most: int) -> 
         np.maximum(squares, _project(matrix[rows], basis, singular[0], scores[rows]), out=squares)
     residuals = singular[0] * np.sqrt(squares[::-1])
     residuals += 1.02 * rounding_share(basis) * residuals[0]
-    if kept == len(singular):
-        residuals[-1] = 0.0
+    residuals[min(len(classes.first), matrix.shape[1]) :] = 0.0
     if not classes.none:
         _copy_to_equals(scores, classes, step)
     scores.flags.writeable = False

@@ -13,6 +13,9 @@ os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 import pytest
 
+# Assertions of helpers say what was compared, as those of tests do.
+pytest.register_assert_rewrite(*(file.stem for file in (Path(__file__).parent / "helpers").glob("*.py")))
+
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 

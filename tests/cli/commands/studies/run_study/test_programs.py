@@ -1,22 +1,16 @@
-"""run-study: any program measures; whatever it does, and whoever is killed, no result is lost, doubled or invented."""
+"""run-study: any program measures; whatever it does, no result is lost and none counts twice."""
 
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from measuring_programs import PATIENCE, alive, until, written
 from run_study_lab import ANSWER, Lab, rewards
 
 import surepick as sp
 from surepick.cli.app import main
-from surepick.studies.database import open_study
-from surepick.studies.runner.loop import Loop, MeasurementFailed
 from surepick.studies.runner.program import Command, Outcome
 
 AWKWARD = (
@@ -34,53 +28,6 @@ AWKWARD = (
     "\\n",
     "|",
 )
-PATIENCE = 60.0  # seconds after which something that must happen is said not to
-
-
-@pytest.fixture
-def lab(sqlite_url, tmp_path) -> Lab:
-    lab = Lab(sqlite_url, tmp_path)
-    lab.create()
-    lab.program()
-    return lab
-
-
-@pytest.fixture
-def started() -> Iterator:
-    """Starts processes of the command; all are dead at the end."""
-    processes = []
-
-    def start(words, **settings) -> subprocess.Popen:
-        command = [sys.executable, "-m", "surepick", *words]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        processes.append(subprocess.Popen(command, start_new_session=True, **pipes, **settings))
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate(timeout=PATIENCE)
-
-
-def until(condition, what: str):
-    """The first true value of the condition."""
-    deadline = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"after {PATIENCE:g} s {what} did not happen"
-        time.sleep(0.02)
-    return value
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def written(folder: Path, pattern: str) -> list[int]:
-    """The process ids that programs left in files of such names."""
-    return [int(path.read_text() or 0) for path in folder.glob(pattern)]
 
 
 # a program that works
@@ -268,154 +215,3 @@ def test_what_a_program_leaves_running_is_not_waited_for(lab):
         assert command.measure(["a", "a"]) == Outcome(tuple(rewards("a", 2)))
     finally:
         os.kill(written(lab.folder, "child")[0], signal.SIGKILL)
-
-
-# interruptions
-
-
-STUCK = (  # the first call for c does not end before the file "go" is there
-    "with open(here / 'log', 'a') as log: print(name, pulls, file=log)\n"
-    "if name == 'c' and not (here / 'go').exists():\n"
-    "    import subprocess\n"
-    "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'])\n"
-    "    (here / 'child.new').write_text(str(child.pid))\n"
-    "    (here / 'child.new').rename(here / 'child')\n"
-    "    (here / 'program.new').write_text(str(os.getpid()))\n"
-    "    (here / 'program.new').rename(here / 'program')\n"
-    "    time.sleep(300)\n"
-)
-
-
-@pytest.fixture
-def several(sqlite_url, tmp_path) -> Lab:
-    """A study whose rounds ask for several measurements of a candidate."""
-    options = {"epsilon": 0.4, "delta": 0.05, "noise": sp.Bounded(0, 1), "norm_bound": 2.0}
-    lab = Lab(sqlite_url, tmp_path, policy="linear-embedding", options=options)
-    lab.create()
-    lab.program(STUCK + ANSWER)
-    return lab
-
-
-def test_killed_in_the_middle_of_a_call_the_same_command_goes_on(several, started):
-    loop = started(several.words("--lease", "1m"))  # not an hour: a loop that did not get it again would wait
-    program, child = until(
-        lambda: written(several.folder, "program") and written(several.folder, "[pc]*[md]"), "a call"
-    )
-    before = several.stored()
-    assert before  # a and b were told
-    loop.kill()  # signal 9
-    loop.wait(PATIENCE)
-    for pid in (program, child):
-        os.kill(pid, signal.SIGKILL)
-    (several.folder / "go").write_text("")
-    answer = several.certificate()
-    assert answer == several.by_hand()
-    stored = several.stored()
-    assert stored[: len(before)] == before
-    assert len(stored) == len({key for key, _, _ in stored}) == answer["pulls"]
-    calls = [line.split() for line in (several.folder / "log").read_text().splitlines()]
-    assert sum(int(pulls) for _, pulls in calls) == answer["pulls"] + int(calls[2][1])  # c's first call was in vain
-    assert calls[2] == calls[3]  # and is the only one that was made again
-
-
-def test_ctrl_c_ends_it_quietly_with_all_that_it_started(several, started):
-    loop = started(several.words("--workers", 2))
-    pids = until(lambda: written(several.folder, "program") and written(several.folder, "[pc]*[md]"), "a call")
-    loop.send_signal(signal.SIGINT)
-    _, errors = loop.communicate(timeout=PATIENCE)
-    assert loop.returncode == 130
-    assert "interrupted. Every result so far is stored; the same command goes on." in errors
-    assert "Traceback" not in errors
-    for pid in pids:
-        until(lambda pid=pid: not alive(pid), f"the death of process {pid}")
-
-
-def test_two_loops_on_one_study(database_url, tmp_path, started):
-    lab = Lab(database_url, tmp_path)
-    lab.create()
-    both = (
-        "(here / f'at-work-{os.getpid()}').write_text('')\n"
-        "wait_for(lambda: len(list(here.glob('at-work-*'))) >= 2)\n"  # the first call of each loop
-    )
-    lab.program(both + ANSWER)
-    loops = [started(lab.words("--worker", name, "--batch", 1, "--format", "json")) for name in ("left", "right")]
-    answers = []
-    for loop in loops:
-        output, errors = loop.communicate(timeout=PATIENCE)
-        assert loop.returncode == 0, errors
-        answers.append(json.loads(output))
-    assert answers[0] == answers[1] == lab.by_hand()
-    assert {source for _, _, source in lab.stored()} == {"left/1", "right/1"}
-    assert len(lab.stored()) == answers[0]["pulls"]
-
-
-# the loop, with a program that is played
-
-
-@dataclass
-class Played:
-    """A program in this process: an outcome for each call."""
-
-    play: object
-
-    def check(self, ids):
-        pass
-
-    def share(self, pairs):
-        return [pair for pair in pairs if pair[0] == pairs[0][0]]
-
-    def measure(self, names, running):
-        return self.play(names[0], len(names))
-
-
-@pytest.mark.parametrize("outcome", [Outcome((0.5,)), Outcome(failure="it was cut off")])
-def test_a_study_that_is_closed_during_a_call(lab, outcome):
-    def closes(name, pulls):
-        open_study(lab.url, "x").close("no more paint")
-        return outcome
-
-    assert Loop(open_study(lab.url, "x"), Played(closes), "ann", retries=0).run() is True
-    assert lab.stored() == []
-    assert "no more paint" in open_study(lab.url, "x").certificate().reason
-
-
-def test_results_that_come_when_the_study_is_closed_are_late(lab):
-    def closes(name, pulls):
-        open_study(lab.url, "x").close("enough")
-        return Outcome((0.5,) * pulls)
-
-    receipts = []
-    Loop(open_study(lab.url, "x"), Played(closes), "ann", heard=lambda _, receipt: receipts.append(receipt)).run()
-    assert [receipt.late for receipt in receipts] == [1]
-
-
-def test_a_round_beyond_the_budget_is_not_begun_whoever_closed_the_last(lab):
-    calls = []
-
-    def counts(name, pulls):
-        calls.append(name)
-        return Outcome(tuple(rewards(name, pulls)))
-
-    assert Loop(open_study(lab.url, "x"), Played(counts), "ann", most=3).run() is False  # nobody hears, nobody plans
-    assert len(calls) == 3
-
-
-def test_it_says_for_whom_it_waits(lab):
-    other = open_study(lab.url, "x")
-    plan = other.lease(worker="bob", duration=2.0)
-    assert plan.total == 3
-    code, _, errors = lab.run()
-    assert code == 0
-    assert errors.count("waiting for measurements that are out: 3 with bob until 20") == 1
-    assert len(lab.stored()) == other.certificate().pulls  # bob's were measured here once his lease had run out
-
-
-def test_two_loops_of_one_name_are_told_so(lab):
-    def other_loop_is_faster(name, pulls):
-        other = open_study(lab.url, "x")
-        part = other.lease(1, worker="ann/1")
-        other.tell([name], [0.125], [part.keys()[0][1]], worker="ann/1")
-        return Outcome(tuple(rewards(name, pulls)))
-
-    with pytest.raises(MeasurementFailed, match=r"give each of them a name of its own \(--worker\)"):
-        Loop(open_study(lab.url, "x"), Played(other_loop_is_faster), "ann").run()

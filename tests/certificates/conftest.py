@@ -1,0 +1,22 @@
+"""Certificates that several tests read, and another machine."""
+
+import pytest
+from certified_files import POLICIES, study_of
+
+from surepick.certificates import verify_plans
+from surepick.certificates.document import certificate_document
+
+
+@pytest.fixture(scope="session", params=POLICIES)
+def document(request) -> dict:
+    return certificate_document(study_of(request.param, **POLICIES[request.param]), "paint")
+
+
+@pytest.fixture(scope="session")
+def linear() -> dict:
+    return certificate_document(study_of("certified-linear", most=3, norm_bound=2.0), "paint")
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    monkeypatch.setattr(verify_plans, "arithmetic", lambda: "another machine")

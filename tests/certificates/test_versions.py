@@ -1,0 +1,54 @@
+"""Certificates of every version are verified, and none of a later one.
+
+The fixtures of this version's format are written anew by
+
+    PYTHONPATH=tests/helpers python tests/certificates/test_versions.py
+"""
+
+import json
+
+import certificate_flips as flips
+import pytest
+from certified_files import FIXTURES, POLICIES, resealed, study_of
+
+import surepick as sp
+from surepick.certificates import document as certificate
+from surepick.certificates.document import certificate_document
+from surepick.certificates.verify import verify_certificate
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.json")), ids=lambda path: path.stem)
+def test_certificates_of_every_version_are_verified(path, monkeypatch):
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert verify_certificate(path).holds
+    monkeypatch.setattr(sp, "__version__", "0.9.0")
+    result = verify_certificate(path)
+    assert result.holds, str(result)
+    assert "round otherwise" in result.lines[-1].words
+    assert stored["reproduced"] > 0
+    wrong = flips.replaced(stored, ("pulls",), stored["pulls"] + 1)
+    assert not verify_certificate(resealed(wrong)).holds
+
+
+def test_there_is_a_fixture_of_this_version():
+    versions = {json.loads(path.read_text(encoding="utf-8"))["version"] for path in FIXTURES.glob("*.json")}
+    assert versions == set(range(1, certificate.VERSION + 1))
+
+
+def test_a_newer_version_is_refused(linear):
+    result = verify_certificate(resealed({**linear, "version": certificate.VERSION + 1}))
+    assert not result.holds
+    assert "newer surepick" in str(result)
+
+
+def rewrite() -> None:
+    """Write the fixtures of this version anew; those of earlier versions are never touched."""
+    FIXTURES.mkdir(exist_ok=True)
+    for name, options in POLICIES.items():
+        study = study_of(name, most=12, minimize=name == "linear-embedding", **options)
+        path = FIXTURES / f"v{certificate.VERSION}_{name}.json"
+        path.write_text(json.dumps(certificate_document(study, "fixture"), separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    rewrite()

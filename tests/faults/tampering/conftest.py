@@ -1,0 +1,51 @@
+"""A study that a test may tamper with."""
+
+import shutil
+import sqlite3
+
+import pytest
+from tampered_studies import ARMS, PLAN, address, closed, tell_all
+
+import surepick as sp
+from surepick.studies.database import resume_study
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    """A study of five judged plans, with a lease and an abandonment, and a sixth that is half told."""
+    path = tmp_path_factory.mktemp("template") / "study.db"
+    policy = sp.make_policy("certified-independent", ARMS, epsilon=0.2, delta=0.05, noise=sp.SubGaussian(0.5))
+    study = sp.create_study(address(path), "x", ARMS, policy)
+    for number in range(1, 6):
+        plan = study.ask()
+        if number == PLAN:
+            study.lease(worker="w", max_pulls=2)
+        if number == PLAN - 1:
+            study.abandon("independent-of-value", ["d"])
+            plan = study.lease(worker="w")
+        tell_all(study, plan)
+    study.tell([study.ask().ids[0]], [1.0])
+    assert len(study.trace) == 5
+    closed(study)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+    database.close()
+    return path
+
+
+@pytest.fixture
+def path(template, tmp_path):
+    return shutil.copy(template, tmp_path / "study.db")
+
+
+@pytest.fixture
+def aside(path):
+    """The study with prior and late results, closed early."""
+    study = resume_study(address(path), "x")
+    study.tell_prior(["a", "b"], [0.5, 0.25], ["before", "long before"])
+    study.tell(["c"], [0.75], ["p1.0@c"], plan=1)
+    study.tell_prior(["d"], [0.125])
+    study.close("the instrument is needed elsewhere")
+    closed(study)
+    closed(sp.open_study(address(path), "x"))
+    return path

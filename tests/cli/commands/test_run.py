@@ -1,0 +1,260 @@
+"""`run` says what the library says: in words, as JSON, and as a table."""
+
+import json
+import re
+
+import pytest
+from command_line import ANSWER, ROUND, surepick
+
+import surepick as sp
+
+BARREL = ("--id", "n,theta,r,t", "--reward", "toughness", "--noise", "subgaussian:19", "--epsilon", "10")
+
+
+def rehearse(table, *arguments):
+    given = {"--id": "colour", "--reward": "gloss", "--noise": "bounded:0:1", "--epsilon": 0.2}
+    words = [word for option, value in given.items() if option not in arguments for word in (option, value)]
+    return surepick("run", table, *words, *arguments)
+
+
+# run
+
+
+def test_run_finds_the_best_candidate(table):
+    code, output, errors = rehearse(table)
+    assert (code, errors) == (0, "")
+    assert "3 candidates, round by round" in output
+    assert re.search(r"^Recommended: c   certified$", output, re.MULTILINE)
+    assert "Its mean is within 0.2 of the largest of all" in output
+    assert "wrong with probability at most 0.05" in output
+    assert "between 0 and 1." in output
+    assert "the best is c with mean 0.95; c has mean 0.95, 0 worse. The answer is right." in output
+
+
+def test_run_as_json_is_json_and_nothing_else(table):
+    code, output, errors = rehearse(table, "--format", "json")
+    answer = json.loads(output)
+    assert (code, errors) == (0, "")
+    assert answer.keys() >= ANSWER | {"success", "oracle_pulls", "true_gap", "certified_gap", "reason", "policy"}
+    assert all(row.keys() >= ROUND for row in answer["rounds"])
+    assert (answer["best_arm"], answer["verdict"], answer["success"], answer["true_gap"]) == ("c", "certified", True, 0)
+    assert answer["rounds"][0]["active"] == 3
+    assert sum(row["pulls"] for row in answer["rounds"]) == answer["pulls"] == answer["rounds"][-1]["total_pulls"]
+    assert answer["oracle_pulls"] is None or answer["oracle_pulls"] <= answer["pulls"]
+    assert answer["certified_gap"] <= 0.2
+    assert answer["policy"]["name"] == "certified-independent"
+
+
+def test_run_says_what_the_library_says(table):
+    answer = json.loads(rehearse(table, "--format", "json", "--seed", 5)[1])
+    world = sp.environments.table(table, "colour", "gloss", noise=sp.Bounded(0, 1))
+    policy = sp.make_policy(arms=world.arms, **answer["policy"])
+    run = sp.simulate(policy, world, seed=5)
+    assert (run.best_arm, run.pulls, run.oracle_pulls) == (answer["best_arm"], answer["pulls"], answer["oracle_pulls"])
+
+
+def test_minimize_turns_the_question(table):
+    code, output, _ = rehearse(table, "--minimize")
+    assert code == 0
+    assert "Recommended: a   certified" in output
+    assert "within 0.2 of the smallest of all" in output
+    answer = json.loads(rehearse(table, "--minimize", "--format", "json")[1])
+    assert (answer["best_arm"], answer["minimize"], answer["success"]) == ("a", True, True)
+
+
+def test_without_an_id_every_row_is_a_candidate(table):
+    answer = json.loads(surepick("run", table, "--reward", "gloss", "--noise", "bounded:0:1", "--format", "json")[1])
+    assert answer["rounds"][0]["active"] == 6
+
+
+def test_a_norm_bound_chooses_the_linear_embedding_and_a_kernel_the_kernels(table):
+    code, output, errors = rehearse(table, "--norm-bound", 2, "--format", "json")
+    answer = json.loads(output)
+    assert code == 0
+    assert (answer["policy"]["name"], answer["policy"]["norm_bound"]) == ("certified-linear", 2.0)
+    assert answer["rounds"][0]["dim"] == 2
+    assert errors.startswith("note: 3 distinct arms but only 2 independent feature directions")
+    for option, value in (("--gamma", 1), ("--kernel", "matern:2.5:1")):
+        answer = json.loads(rehearse(table, "--norm-bound", 2, option, value, "--format", "json")[1])
+        assert answer["policy"]["name"] == "certified-kernel"
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (("--policy", "rage", "--norm-bound", 1), "take --policy certified-linear"),
+        (("--policy", "certified-linear", "--gamma", 1), "take --policy certified-kernel"),
+        (("--policy", "certified-independent", "--norm-bound", 1), "take --policy certified-linear"),
+    ],
+)
+def test_an_option_that_the_policy_has_no_use_for_names_one_that_has(table, options, advice):
+    with pytest.raises(sp.InvalidInput, match=advice):
+        rehearse(table, *options)
+
+
+def test_features_that_can_express_any_reward_need_no_note(table):
+    code, _, errors = rehearse(table, "--norm-bound", 2, "--intercept")
+    assert (code, errors) == (0, "")
+
+
+@pytest.mark.parametrize("option", ["--standardize", "--intercept"])
+def test_prepared_features_change_the_design(table, option):
+    plain, prepared = (
+        json.loads(rehearse(table, "--policy", "rage", "--format", "json", *more)[1])["rounds"][0]
+        for more in ([], [option])
+    )
+    assert (plain["value"], plain["dim"]) != (prepared["value"], prepared["dim"])
+
+
+def test_prepared_features_are_stated_in_the_certificate(table):
+    answer = json.loads(rehearse(table, "--norm-bound", 2, "--standardize", "--format", "json")[1])
+    assert any("standardiz" in sentence for sentence in answer["assumptions"])
+
+
+def test_a_false_norm_bound_is_caught_by_the_truth(table):
+    """A rehearsal knows the answer: what was certified under a false assumption is called wrong."""
+    code, output, _ = rehearse(table, "--policy", "linear-embedding", "--norm-bound", 0.01)
+    assert code == 0
+    assert "certified" in output
+    assert "with a coefficient vector of Euclidean norm at most 0.01" in output
+
+
+def test_an_exhausted_budget_is_not_certified(table):
+    code, output, _ = rehearse(table, "--max-pulls", 10)
+    assert code == 3
+    assert re.search(r"^Best guess so far, nothing proved: [abc]   budget-exhausted$", output, re.MULTILINE)
+    assert "would have passed the budget of 10 pulls" in output
+    code, output, _ = rehearse(table, "--max-pulls", 10, "--format", "json")
+    answer = json.loads(output)
+    assert code == 3
+    assert (answer["verdict"], answer["success"]) == ("budget-exhausted", False)
+    assert answer["pulls"] <= 10
+
+
+def test_a_small_gap_bound_answers_at_once(table):
+    code, output, _ = rehearse(table, "--gap-bound", 0.2)
+    assert code == 0
+    assert "every arm is epsilon-best, so nothing had to be measured" in output
+    assert "Measurements spent: 0" in output
+
+
+def test_the_noise_must_be_declared(table):
+    with pytest.raises(sp.InvalidInput, match="--noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA"):
+        surepick("run", table, "--reward", "gloss")
+
+
+def test_crossed_barrels(shared_data):
+    """1,800 real measurements of 600 designs, with one interval an arm."""
+    table = shared_data / "pvlab" / "Crossed_barrel_dataset.csv"
+    words = ("run", table, *BARREL, "--delta", "0.05", "--policy", "action-elimination")
+    code, output, errors = surepick(*words, "--format", "json")
+    answer = json.loads(output)
+    assert (code, errors) == (0, "")
+    assert (answer["verdict"], answer["success"], answer["epsilon"]) == ("certified", True, 10.0)
+    assert answer["rounds"][0]["pulls"] == 600
+    assert answer["true_gap"] <= 10
+    code, output, _ = surepick(*words)
+    assert code == 0
+    assert "600 candidates, round by round" in output
+    assert f"Recommended: {answer['best_arm']}   certified" in output
+    assert f"Measurements spent: {answer['pulls']:,}" in output
+
+
+SILVER = ("--id", "QAgNO3(%),Qpva(%),Qtsc(%),Qseed(%),Qtot(uL/min)", "--reward", "loss", "--minimize")
+
+
+@pytest.mark.parametrize(
+    ("file", "question"),
+    [
+        ("Crossed_barrel_dataset.csv", BARREL),
+        ("AgNP_dataset.csv", (*SILVER, "--noise", "subgaussian:0.21", "--epsilon", "0.05")),
+    ],
+)
+def test_on_real_measurements_the_default_takes_at_most_a_third_of_action_elimination(shared_data, file, question):
+    words = ("run", shared_data / "pvlab" / file, *question, "--format", "json")
+    usual, plain = (json.loads(surepick(*words, *more)[1]) for more in ((), ("--policy", "action-elimination")))
+    assert usual["policy"]["name"] == "certified-independent"
+    assert (usual["verdict"], usual["success"]) == (plain["verdict"], plain["success"]) == ("certified", True)
+    assert 3 * usual["pulls"] <= plain["pulls"]
+
+
+def test_a_linear_embedding_of_crossed_barrels_is_called_an_assumption(shared_data):
+    table = shared_data / "pvlab" / "Crossed_barrel_dataset.csv"
+    words = ("run", table, *BARREL, "--policy", "linear-embedding", "--norm-bound", 30)
+    for form in ("text", "json"):
+        _, output, errors = surepick(*words, "--format", form)
+        assert errors.startswith("note: 600 distinct arms but only 4 independent feature directions")
+        assert "assumption about the world" in errors
+        assert "certified-independent" in errors
+        assert "note:" not in output
+    json.loads(output)
+
+
+def test_an_olympus_folder_says_itself_what_is_measured(shared_data):
+    folder = shared_data / "olympus" / "photo_wf3"
+    code, output, _ = surepick("run", folder, "--noise", "subgaussian:0.1", "--epsilon", 0.3, "--format", "json")
+    answer = json.loads(output)
+    assert code == 0
+    assert (answer["minimize"], answer["success"]) == (True, True)
+    assert answer["best_arm"].count("/") == 3
+
+
+# what a reader sees
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_tables_fit_a_terminal_and_lose_no_digit(shared_data, columns):
+    folder = shared_data / "olympus" / "photo_wf3"
+    words = ("--noise", "subgaussian:0.1", "--policy", "linear-embedding", "--norm-bound", 1, "--format")
+    rows = json.loads(surepick("run", folder, *words, "json")[1])["rounds"]
+    _, output, _ = surepick("run", folder, *words, "text", columns=columns)
+    lines = output.splitlines()
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("Recommended"))]
+    assert "…" not in "".join(table)
+    assert max(map(len, table)) <= columns
+    for row in rows:
+        assert any(f"{row['total_pulls']:,}" in line and f"{row['certified_gap']:.4g}" in line for line in table)
+
+
+@pytest.mark.parametrize(("more", "dims"), [((), False), (("--norm-bound", 1), True)])
+def test_certified_rounds_say_who_is_possible_and_what_is_to_come(shared_data, more, dims):
+    words = ("run", shared_data / "olympus" / "photo_wf3", "--noise", "subgaussian:0.1", "--epsilon", 0.2, *more)
+    rows = json.loads(surepick(*words, "--format", "json")[1])["rounds"]
+    _, output, _ = surepick(*words, columns=80)
+    lines = output.splitlines()
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("still possible:"))]
+    assert max(map(len, table)) <= 80
+    assert ("dims" in table[2]) == dims
+    assert "the best so far, and all that may yet be better by more than 0.2" in lines[len(table)]
+    shown = [line.split() for line in table if re.match(r" +\d", line)]
+    assert len(shown) == len(rows)
+    for row, after, cells in zip(rows, [*rows[1:], None], shown, strict=True):
+        to_come = "0" if after is None else f"{float(format(after['value'], '.2g')):,.0f}"
+        assert cells[-3:] == [f"{row['total_pulls']:,}", f"{row['active']:,}", to_come]
+
+
+def test_what_is_to_come_is_not_known_where_the_budget_ended(shared_data):
+    words = ("--noise", "subgaussian:0.1", "--max-pulls", 2500)
+    _, output, _ = surepick("run", shared_data / "olympus" / "photo_wf3", *words)
+    last = [line.split() for line in output.splitlines() if re.match(r" +\d", line)][-1]
+    assert last[-1] == "?"
+
+
+def test_many_rounds_are_shown_as_a_selection(shared_data):
+    table = shared_data / "pvlab" / "Crossed_barrel_dataset.csv"
+    _, output, _ = surepick("run", table, *BARREL, "--epsilon", 40, "--policy", "action-elimination")
+    shown, rounds = map(int, re.search(r"\((\d+) of (\d+) rounds shown\)", output).groups())
+    assert shown < rounds
+    assert len(output.splitlines()) < 40
+
+
+def test_ids_that_look_like_markup_are_printed_as_they_are(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("id,reward\n[bold]x[/bold],1\n[/red],0\n")
+    code, output, _ = surepick(
+        "run", path, "--id", "id", "--reward", "reward", "--noise", "bernoulli", "--epsilon", 0.5
+    )
+    assert code == 0
+    assert "Recommended: [bold]x[/bold]" in output
+    path.write_text("id,size\n[bold]x[/bold],1\n[/red],0\n")
+    assert "[bold]x[/bold]" in surepick("design", path, "--id", "id")[1]

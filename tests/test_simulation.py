@@ -1,5 +1,7 @@
 """Simulation: a run is a function of its seed, and what needs the truth is computed beside the policy, not in it."""
 
+import itertools
+import math
 import time
 from dataclasses import replace
 
@@ -103,6 +105,26 @@ def test_no_budget_at_all():
         (),
         None,
     )
+
+
+def test_a_plan_that_is_made_too_late_is_not_pulled(monkeypatch):
+    """The clock that is read once a plan goes on by a second each time."""
+    ticks = itertools.count()
+    monkeypatch.setattr("surepick.studies.closed_loop.time.monotonic", lambda: float(next(ticks)))
+    world, policy, plans = environment(), make_policy(), []
+    free = sp.simulate(policy, world)
+    run = sp.simulate(policy, world, max_seconds=3, on_plan=lambda plan, study: plans.append(plan.total))
+    assert len(plans) == 2
+    assert run.pulls == sum(plans) < free.pulls
+    assert (run.verdict, run.ended_by, run.success) == ("budget-exhausted", "seconds", False)
+    assert "The time allowed, 3 s, is over." in run.certificate.reason
+    assert (free.ended_by, sp.simulate(policy, world, max_pulls=1).ended_by) == ("policy", "pulls")
+
+
+@pytest.mark.parametrize("seconds", [-1.0, math.nan])
+def test_a_time_without_meaning_is_refused(seconds):
+    with pytest.raises(sp.InvalidInput, match="max_seconds is"):
+        sp.simulate(make_policy(), environment(), max_seconds=seconds)
 
 
 def test_an_answer_without_pulls_needs_no_budget():

@@ -11,12 +11,13 @@ from surepick.core.arrays import record
 from surepick.core.certificate import Certificate
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
+from surepick.core.validation import not_negative
 from surepick.environments import Environment
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies import Study
 from surepick.studies.batch import Batch
-from surepick.studies.closed_loop import Askable, until_stopped
+from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
 
 
 @record
@@ -30,12 +31,13 @@ class Run:
         success: the arm is epsilon-best, and the policy stopped by itself.
         oracle_pulls: pulls when the active set first held only epsilon-best arms. Needs the truth: computed after the
             fact from the trace, never available to a user. None if never, and for policies that do not eliminate.
-        verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls.
+        verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls or max_seconds.
         true_gap: how much worse than the best arm the returned one is, in reward units.
         rounds: the trace, one record a round.
         certificate: the answer as the user would see it.
         seconds: wall-clock time.
         study: the simulated study, for its report and its certificate's file.
+        ended_by: "policy", by itself; "pulls" or "seconds", the budget that was exhausted.
     """
 
     best_arm: str
@@ -49,6 +51,7 @@ class Run:
     certificate: Certificate
     seconds: float
     study: Study = field(compare=False, repr=False)
+    ended_by: EndedBy = "policy"
 
 
 def simulate(
@@ -57,6 +60,7 @@ def simulate(
     *,
     seed: int = 0,
     max_pulls: int = 10_000_000,
+    max_seconds: float | None = None,
     on_plan: Callable[[Batch, Askable], None] | None = None,
 ) -> Run:
     """Run a study on simulated rewards until the policy stops by itself or the budget ends.
@@ -66,16 +70,20 @@ def simulate(
         environment: the hidden truth, of which the policy sees only the rewards that it asks for.
         seed: rewards are a function of it and of the number of the plan.
         max_pulls: a plan that would pass it is not pulled.
+        max_seconds: a plan that is made later than that is not pulled; None: no limit.
         on_plan: called with each plan before it is pulled, for progress displays.
 
     Returns:
-        A `Run`; it depends on (policy, environment, seed, max_pulls) only, but for `seconds`.
+        A `Run`; it depends on (policy, environment, seed, max_pulls) only, but for `seconds`, and for where max_seconds
+        ends it.
 
     Raises:
-        InvalidInput: max_pulls is negative, or the policy is for another number of arms.
+        InvalidInput: max_pulls or max_seconds is negative, or the policy is for another number of arms.
     """
     if max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
+    if max_seconds is not None:
+        not_negative("max_seconds", max_seconds, "how long a study may take.")
     if not isinstance(environment, Environment) or not isinstance(policy, Policy):
         raise InvalidInput(
             f"simulate(policy, environment) was given a {type(policy).__name__} and a {type(environment).__name__}."
@@ -87,13 +95,14 @@ def simulate(
         seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
         study.tell_totals(batch, seen.counts, seen.sums, seen.squares)
 
-    answer = until_stopped(study, pull, max_pulls=max_pulls, on_batch=on_plan).certificate
-    exhausted = answer.verdict == "budget-exhausted"
+    ended = until_stopped(study, pull, max_pulls=max_pulls, max_seconds=max_seconds, on_batch=on_plan)
+    answer = ended.certificate
+    right = environment.is_epsilon_best(answer.arm, policy.problem.epsilon)
     return Run(
         best_arm=answer.best_arm,
         arm=answer.arm,
         pulls=answer.pulls,
-        success=not exhausted and environment.is_epsilon_best(answer.arm, policy.problem.epsilon),
+        success=ended.ended_by == "policy" and right,
         oracle_pulls=oracle_pulls(study.trace, environment, policy) if policy.traits.eliminates else None,
         verdict=answer.verdict,
         true_gap=float(environment.gaps[answer.arm]),
@@ -101,6 +110,7 @@ def simulate(
         certificate=answer,
         seconds=time.perf_counter() - started,
         study=study,
+        ended_by=ended.ended_by,
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
 
 Measure = Callable[[list[str]], ArrayLike]
+EndedBy = Literal["policy", "pulls", "seconds"]
 
 
 class Askable(Protocol):
@@ -45,6 +47,7 @@ class Result:
         pulls: measurements in the closed plans of the study.
         certificate: the answer, and what it rests on.
         study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
+        ended_by: "policy", by itself; "pulls" or "seconds", the budget that was exhausted.
     """
 
     best_arm: str
@@ -52,6 +55,7 @@ class Result:
     pulls: int
     certificate: Certificate
     study: Askable
+    ended_by: EndedBy = "policy"
 
     def __str__(self) -> str:
         return str(self.certificate)
@@ -93,6 +97,7 @@ def until_stopped(
     carry_out: Callable[[Batch], None],
     *,
     max_pulls: int | None = None,
+    max_seconds: float | None = None,
     on_batch: Callable[[Batch, Askable], None] | None = None,
 ) -> Result:
     """Ask and carry out batches until the policy stops, or the next one would pass the budget.
@@ -101,23 +106,31 @@ def until_stopped(
         study: is asked.
         carry_out: measures a batch and tells the study.
         max_pulls: the budget, of this call; None: no limit.
+        max_seconds: no batch is carried out later than that after the call; None: no limit. What is computed meanwhile
+            is not interrupted.
         on_batch: called with each batch before it is carried out.
     """
-    spent, exhausted = 0, False
+    started, spent = time.monotonic(), 0
+    ended_by: EndedBy = "policy"
     while (batch := study.ask()) is not None:
         wanted = int(study.missing.sum())
         if max_pulls is not None and spent + wanted > max_pulls:
-            exhausted = True
+            ended_by = "pulls"
+            break
+        if max_seconds is not None and time.monotonic() - started >= max_seconds:
+            ended_by = "seconds"
             break
         if on_batch is not None:
             on_batch(batch, study)
         carry_out(batch)
         spent += wanted
     answer = study.certificate()
-    if exhausted:
-        reason = f"The next plan would have passed the budget of {max_pulls:,} pulls. {answer.reason}"
-        answer = replace(answer, verdict="budget-exhausted", reason=reason)
-    return Result(answer.best_arm, answer.verdict, answer.pulls, answer, study)
+    if ended_by != "policy":
+        over = f"The next plan would have passed the budget of {max_pulls:,} pulls."
+        if ended_by == "seconds":
+            over = f"The time allowed, {max_seconds:g} s, is over."
+        answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
+    return Result(answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
 
 
 def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]:

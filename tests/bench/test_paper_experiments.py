@@ -21,6 +21,7 @@ SMALLER = {  # the options that make an environment quick
     "soare": {"dim": 3},
     "digits": {"per_digit": 2},
     "one-better": {"num_arms": 20},
+    "falling-means": {"num_arms": 20},
 }
 
 
@@ -29,7 +30,8 @@ def small_cells(name: str) -> list[Cell]:
     found = {}
     for cell in experiment(name).cells:
         options = cell.environment.options | SMALLER[cell.environment.name]
-        small = replace(cell, environment=replace(cell.environment, options=options), epsilon=0.3, max_pulls=100_000)
+        place = replace(cell.environment, options=options)
+        small = replace(cell, environment=place, epsilon=0.3, gap_share=None, max_pulls=100_000)
         found.setdefault(cell.policy.label, small)
     return list(found.values())
 
@@ -57,6 +59,14 @@ def test_every_neural_row_has_the_control_beside_it(name):
     for environment, delta, policy in policies:
         if policy == "neural-embedding":
             assert (environment, delta, "means-neural-rule") in policies
+
+
+def test_slippage_has_one_right_answer():
+    for cell in experiment("slippage").cells:
+        (environment,) = environments(cell, ".", seeds=1)
+        assert environment.epsilon_best(cell.epsilon).sum() == 1
+        assert np.sort(environment.gaps)[1] == pytest.approx(cell.epsilon, rel=1e-8)
+        assert environment.num_arms == int(cell.environment.label.partition("=")[2])
 
 
 def test_names_and_digests_are_unique():
@@ -90,7 +100,9 @@ def environments(cell: Cell, data, seeds=3):
     ]
 
 
-@pytest.mark.parametrize("name", ["paper-linear", "paper-nonlinear", "mnist", "high-dimensional", "peers"])
+@pytest.mark.parametrize(
+    "name", ["paper-linear", "paper-nonlinear", "mnist", "high-dimensional", "peers", "small-epsilon"]
+)
 def test_the_declared_norm_of_linear_rewards_is_true(name, request):
     """Up to 1e-4 (two clusters, reward = norm: linear but for the second order of the steps and their clash)."""
     data = request.getfixturevalue("shared_data") if name == "mnist" else "."

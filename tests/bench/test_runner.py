@@ -6,14 +6,26 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import surepick as sp
 from surepick.bench.paper_experiments import experiment, experiments
 from surepick.bench.results import Place, read_results
 from surepick.bench.runner import run_experiments, tasks_of
-from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed, restricted
-from surepick.tables import read_columns
+from surepick.bench.spec import (
+    SMOKE_PULLS,
+    SMOKE_SECONDS,
+    Cell,
+    EnvironmentSpec,
+    Experiment,
+    PolicySpec,
+    crossed,
+    restricted,
+    smoke,
+)
+from surepick.bench.tables import LATER_COLUMNS, Replicate, column_kinds
+from surepick.tables import read_columns, write_table
 
 SOARE = EnvironmentSpec("soare", "soare", {"dim": 3, "angle": 0.6})
 SPHERE = EnvironmentSpec("sphere", "sphere", {"num_arms": 8, "dim": 2})
@@ -49,6 +61,8 @@ def undisturbed(tmp_path_factory):
         {"epsilon": 0.2},
         {"delta": 0.1},
         {"max_pulls": 10},
+        {"gap_share": 0.1},
+        {"max_seconds": 60.0},
         {"policy": replace(LINEAR, options={"norm_bound": 1.5})},
         {"policy": replace(LINEAR, noise="subgaussian:2")},
         {"policy": replace(LINEAR, max_pulls=7)},
@@ -69,6 +83,12 @@ def test_the_identity_does_not_depend_on_the_order_of_options():
     assert json.loads(Cell("x", one, LINEAR).canonical)["policy"]["options"] == {"norm_bound": 1.0}
 
 
+def test_settings_that_came_later_leave_the_identity_of_earlier_cells():
+    identity = json.loads(Cell("x", SOARE, LINEAR).canonical)
+    assert set(identity) == {"experiment", "environment", "policy", "epsilon", "delta", "max_pulls", "surepick"}
+    assert json.loads(Cell("x", SOARE, LINEAR, gap_share=2).canonical)["gap_share"] == 2.0
+
+
 def test_keys_are_unique_and_sorted_by_seed():
     keys = [task.key for task in tasks_of([SMALL], runs=12)]
     assert len(set(keys)) == 48
@@ -84,6 +104,7 @@ def test_names_are_resolved():
         "yahoo-like",
         "high-dimensional",
     ]
+    assert [each.name for each in experiments(["peers"])] == ["peers", "small-epsilon", "slippage"]
     with pytest.raises(sp.InvalidInput, match=r"no experiment 'paper-cubic'; choose from paper-linear, "):
         experiments(["paper-cubic"])
 
@@ -215,6 +236,68 @@ def test_a_budget_is_a_verdict_not_a_failure(tmp_path):
     assert row["pulls"] <= 50
 
 
+def test_epsilon_as_a_share_of_the_gap_is_that_of_each_instance(tmp_path):
+    shares = Experiment("small", "half the gap", (Cell("small", SPHERE, MEANS, gap_share=0.5),))
+    rows = run_experiments([shares], out=tmp_path / "r.parquet", runs=3, jobs=1).replicates
+    gaps = [np.sort(sp.environments.sphere(8, 2, seed).gaps)[1] for seed in range(3)]
+    assert [row["epsilon"] for row in rows] == pytest.approx([gap / 2 for gap in gaps])
+    assert len(set(gaps)) == 3
+    assert all(row["success"] and row["true_gap"] == 0.0 for row in rows)
+
+
+def test_equal_arms_have_no_gap(tmp_path):
+    equal = EnvironmentSpec("equal", "falling-means", {"num_arms": 3, "spread": 1e-300})
+    shares = Experiment("small", "no gap", (Cell("small", equal, MEANS, gap_share=0.5),))
+    (row,) = run_experiments([shares], out=tmp_path / "r.parquet", runs=1, jobs=1).replicates
+    assert "all arms are equally good" in row["failure"]
+
+
+HALVING = PolicySpec("halving", "sequential-halving", {"budget": 1000})
+
+
+@pytest.mark.parametrize(
+    ("budget", "ended_by"), [({"max_pulls": 1}, "pulls"), ({"max_seconds": 1e-9}, "seconds"), ({}, "policy")]
+)
+def test_what_ended_a_run_and_whether_its_stop_is_proved(budget, ended_by, tmp_path):
+    """Of a run that a budget ended as well."""
+    cells = tuple(Cell("small", SOARE, policy, 0.5, **budget) for policy in (MEANS, HALVING))
+    rows = run_experiments([Experiment("small", "", cells)], out=tmp_path / "r.parquet", runs=1, jobs=1).replicates
+    assert {row["policy"]: (row["ended_by"], row["proved"]) for row in rows} == {
+        "action-elimination": (ended_by, True),
+        "halving": (ended_by, False),
+    }
+
+
+def test_a_threshold_that_nothing_backs_is_no_proof_even_if_time_is_over(tmp_path):
+    stylised = PolicySpec("stylised", "lingame", {"threshold": "stylised"})
+    short = crossed("small", "", [SOARE], [stylised], epsilon=0.001, max_pulls=50)
+    (row,) = run_experiments([short], out=tmp_path / "r.parquet", runs=1, jobs=1).replicates
+    assert (row["verdict"], row["proved"]) == ("budget-exhausted", False)
+
+
+def test_results_from_before_later_columns_are_read_and_extended(tmp_path):
+    out = tmp_path / "r.parquet"
+    whole = run_experiments([SMALL], out=out, runs=1, jobs=1)
+    columns = read_columns(out)
+    kinds = {name: kind for name, kind in column_kinds(Replicate).items() if name not in LATER_COLUMNS}
+    write_table(out, {name: columns[name] for name in kinds}, kinds=kinds)
+    assert [row.get("proved") for row in read_results(out).replicates] == [None] * 4
+    longer = run_experiments([SMALL], out=out, runs=2, jobs=1)
+    assert [row["key"] for row in longer.replicates if row["seed"] == 0] == [row["key"] for row in whole.replicates]
+    assert [row["proved"] for row in longer.replicates] == [None, True] * 4
+
+
+def test_a_smoke_test_has_every_cell_and_few_pulls():
+    small = smoke(experiment("peers"))
+    assert [cell.title for cell in small.cells] == [cell.title for cell in experiment("peers").cells]
+    assert {cell.max_pulls for cell in small.cells} == {SMOKE_PULLS}
+    assert {cell.max_seconds for cell in small.cells} == {SMOKE_SECONDS}
+    assert not {cell.digest for cell in small.cells} & {cell.digest for cell in experiment("peers").cells}
+    generous = Cell("x", SOARE, replace(MEANS, max_pulls=10**6), max_pulls=10)
+    (cell,) = smoke(Experiment("x", "", (generous,))).cells
+    assert (cell.max_pulls, cell.policy.max_pulls) == (10, SMOKE_PULLS)
+
+
 @pytest.mark.parametrize("name", ["r.csv", "r.rounds.parquet", "r"])
 def test_the_name_of_the_results(name, tmp_path):
     with pytest.raises(sp.InvalidInput, match=r"written as NAME\.parquet"):
@@ -334,6 +417,8 @@ def test_a_folder_in_the_way(tmp_path):
         (Cell, {"delta": float("nan")}, "delta is nan; it must lie strictly between"),
         (Cell, {"delta": 1}, "delta is 1; it must lie strictly between"),
         (Cell, {"max_pulls": "100"}, "max_pulls is '100'; it must be a number"),
+        (Cell, {"gap_share": 0.0}, "gap_share is 0.0; it must be positive"),
+        (Cell, {"max_seconds": float("inf")}, "max_seconds is inf; it must be positive and finite"),
         (Cell, {"experiment": 3}, "the name of an experiment is 3"),
         (PolicySpec, {"label": 3}, "label and name of a policy are 3"),
         (PolicySpec, {"options": [1]}, r"options of a policy, .p., are \[1\]"),

@@ -31,7 +31,7 @@ def test_it_crosses_environments_and_policies(tmp_path):
 
 
 def test_it_stands_beside_those_with_names(tmp_path):
-    assert [each.name for each in experiments(["peers", written(tmp_path, GOOD)])] == ["peers", "mine"]
+    assert [each.name for each in experiments(["mnist", written(tmp_path, GOOD)])] == ["mnist", "mine"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ def replicate(seed: int = 0, **changes) -> dict:
         "num_arms": 4,
         "dim": 3,
         "pulls": 100,
+        "max_pulls": 10_000_000,
         "success": True,
         "verdict": "certified",
         "stops": "own",
@@ -74,6 +75,42 @@ def test_own_stop_leaves_out_who_did_not_stop():
     assert (cell.runs, cell.failures) == (4, 1)
     assert cell.verdicts == {"budget-exhausted": 1, "certified": 2}
     assert cell.own_to_reference == 4.0
+
+
+def cut(seed, pulls, ended_by):
+    return replicate(
+        seed, pulls=pulls, max_pulls=1000, success=False, verdict="budget-exhausted", ended_by=ended_by, proved=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("ended", "cuts", "median"),
+    [
+        ([100, 200, 300], [], None),
+        ([100, 200], [(0, "pulls")], (200.0, True)),  # it would have taken more than 1,000
+        ([100], [(0, "pulls"), (900, "pulls")], (1000.0, False)),
+        ([100, 2000], [(150, "seconds")], (150.0, False)),  # anything above 150
+        ([100, 200], [(150, "seconds")], (150.0, False)),
+        ([100, 200], [(250, "seconds")], (200.0, True)),
+        ([100, 200, 300], [(250, "seconds")], (225.0, False)),
+        ([], [(250, "seconds"), (10, "pulls")], (625.0, False)),
+        ([100], [(0, None)], (550.0, False)),  # from before it was said what ended a run
+    ],
+)
+def test_the_median_of_all_is_exact_or_a_bound(ended, cuts, median):
+    rows = [replicate(seed, pulls=pulls) for seed, pulls in enumerate(ended)]
+    rows += [cut(len(ended) + seed, pulls, by) for seed, (pulls, by) in enumerate(cuts)]
+    found = only(*rows).median_of_all
+    assert (None if found is None else (found.pulls, found.exact)) == median
+
+
+def test_what_ended_runs_and_whether_stops_are_proved():
+    cell = only(replicate(0, proved=False), cut(1, 5, "seconds"), cut(2, 5, "pulls"), cut(3, 5, "seconds"))
+    assert cell.cut == {"seconds": 2, "pulls": 1}
+    assert (cell.proved.count, cell.proved.total) == (3, 4)
+    assert only(replicate()).proved is None
+    endless = only(replicate(stops="never", verdict="budget-exhausted", success=False, ended_by="pulls"))
+    assert (endless.median_of_all, endless.cut) == (None, {"pulls": 1})
 
 
 def test_a_policy_that_never_stops_has_no_own_stop():

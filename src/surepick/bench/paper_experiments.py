@@ -12,35 +12,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed
+from surepick.bench.peer_experiments import PEERS, SLIPPAGE, SMALL_EPSILON
+from surepick.bench.policy_specs import default, published
+from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, crossed
 from surepick.bench.spec_files import experiment_of_file
 from surepick.errors import InvalidInput
-from surepick.policies.registry import paper_settings
 
-UNIT_NOISE = "subgaussian:1"  # what the published code assumes, whatever the rewards
 NEVER_STOPS = 200_000  # budget of a policy without a stopping rule
 LINEAR_ARMS = (250, 500, 750, 1000)
 LINEAR_DIMS = (20, 25)  # the paper says 20; its published code draws 25
 NORM_DIMS = (10, 20, 30)
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.3)
 PAPER = ("paper-linear", "paper-nonlinear", "mnist", "yahoo-like", "high-dimensional")
-
-
-def published(
-    name: str,
-    *,
-    label: str | None = None,
-    noise: str | None = UNIT_NOISE,
-    max_pulls: int | None = None,
-    **options: Any,
-) -> PolicySpec:
-    """A policy with the literal settings of its source."""
-    return PolicySpec(label or name, name, {**paper_settings(name), **options}, noise, max_pulls)
-
-
-def default(name: str, **options: Any) -> PolicySpec:
-    """A policy with its default settings and the environment's own noise."""
-    return PolicySpec(name, name, options)
+SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"paper": PAPER, "peers": ("peers", "small-epsilon", "slippage")}
+)
 
 
 def _on_clusters(
@@ -144,28 +130,6 @@ HIGH_DIMENSIONAL = crossed(
         default("certified-independent"),
     ),
 )
-BASELINES = crossed(
-    "peers",
-    "the field's other algorithms, each with its own stopping rule",
-    [
-        EnvironmentSpec("sphere", "sphere", {"num_arms": 100, "dim": 10}),
-        EnvironmentSpec("soare", "soare", {"dim": 10, "angle": 0.6}),
-        EnvironmentSpec("digits", "digits", {"per_digit": 6}, "independent"),
-    ],
-    (
-        default("xy-static"),
-        default("xy-adaptive"),
-        default("lingape", norm_bound=2.0),
-        default("lingame", norm_bound=2.0),
-        default("lucb"),
-        default("sequential-halving", budget=100_000),
-        default("rage"),
-        default("action-elimination"),
-        default("certified-linear", norm_bound=2.0),
-        default("certified-independent"),
-    ),
-    max_pulls=1_000_000,
-)
 _ONE_BETTER = EnvironmentSpec("one better arm of 100", "one-better", {"num_arms": 100, "gap": 0.15}, "independent")
 _JUDGED = (
     published("neural-embedding"),
@@ -181,7 +145,10 @@ ERROR_RATE = Experiment(
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
         each.name: each
-        for each in (PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL, BASELINES, ERROR_RATE)
+        for each in (
+            *(PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL),
+            *(PEERS, SMALL_EPSILON, SLIPPAGE, ERROR_RATE),
+        )
     }
 )
 
@@ -203,14 +170,14 @@ def experiment(name: str) -> Experiment:
 
 
 def experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
-    """The experiments of those names, each once; "paper" stands for all the paper's.
+    """The experiments of those names, each once; "paper" stands for all the paper's, "peers" for three.
 
     Raises:
         InvalidInput: a name is not known, or none is given.
     """
     if not names:
         raise InvalidInput(f"name an experiment: {', '.join(EXPERIMENTS)}, or paper for all the paper's.")
-    several = [each for name in names for each in (PAPER if name == "paper" else (name,))]
+    several = [each for name in names for each in SEVERAL.get(name, (name,))]
     return tuple(experiment(name) for name in dict.fromkeys(several))
 
 

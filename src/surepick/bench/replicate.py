@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from surepick.core.design import Embedding, IndependentArms
 from surepick.core.json import encode
 from surepick.embeddings import LinearEmbedding
 from surepick.environments import Environment
-from surepick.errors import DatasetMissing
+from surepick.errors import DatasetMissing, InvalidInput
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import largest_scale
 from surepick.policies.base import Policy
 from surepick.policies.registry import make_policy
+from surepick.policies.verdict import certificate
 from surepick.simulation import Run, simulate
 from surepick.theory.hardness import hardness, reference_pulls
 
@@ -48,8 +50,8 @@ def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
         data: the folder of data sets.
 
     Returns:
-        Rows that depend on (cell, seed) only, but for `seconds`; one thread is used, so that they are equal bit for
-        bit whatever the number of workers.
+        Rows that depend on (cell, seed) only, but for `seconds` and where max_seconds ends them; one thread is used, so
+        that they are equal bit for bit whatever the number of workers.
 
     Raises:
         DatasetMissing: the files of the environment are not there; that is no failure of a policy.
@@ -66,16 +68,17 @@ def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
     try:
         with one_thread():
             environment, policy = _instance(cell, seed, data)
+            settings["epsilon"] = policy.problem.epsilon
         with one_thread():  # once more, for what the policy has loaded in the meantime
-            reference = _reference(cell, environment)
-            run = simulate(policy, environment, seed=seed, max_pulls=pulls)
+            reference = _reference(cell, environment, policy.problem.epsilon)
+            run = simulate(policy, environment, seed=seed, max_pulls=pulls, max_seconds=cell.max_seconds)
     except DatasetMissing:
         raise
     except Exception as error:  # kept and reported: one failure must not end a night's run
         failed = Replicate(**settings, num_arms=None, dim=None, failure=f"{type(error).__name__}: {error}")
         return Played(_plain(failed), ())
     replicate = _replicate(settings, environment, policy, run, reference)
-    return Played(_plain(replicate), tuple(map(_plain, _rounds(named, cell.epsilon, environment, run))))
+    return Played(_plain(replicate), tuple(map(_plain, _rounds(named, policy.problem.epsilon, environment, run))))
 
 
 def _plain(row: Replicate | Round) -> dict[str, Any]:
@@ -92,7 +95,7 @@ def _instance(cell: Cell, seed: int, data: str | Path) -> tuple[Environment, Pol
     policy = make_policy(
         cell.policy.name,
         environment.arms,
-        epsilon=cell.epsilon,
+        epsilon=cell.epsilon if cell.gap_share is None else cell.gap_share * smallest_gap(environment),
         delta=cell.delta,
         noise=environment.noise if cell.policy.noise is None else cell.policy.noise,
         **cell.policy.options,
@@ -100,7 +103,33 @@ def _instance(cell: Cell, seed: int, data: str | Path) -> tuple[Environment, Pol
     return environment, policy
 
 
-def _reference(cell: Cell, environment: Environment) -> float | None:
+def smallest_gap(environment: Environment, *, rounding: float = 1e-12) -> float:
+    """How much worse the best of the worse arms is than the best arm, in reward units.
+
+    Args:
+        rounding: arms that are at most this times the largest |mean| worse count as equal to the best.
+
+    Raises:
+        InvalidInput: all arms are equal, so that epsilon has no unit.
+    """
+    worse = environment.gaps[~environment.epsilon_best(0.0, rounding=rounding)]
+    if worse.size == 0:
+        raise InvalidInput("all arms are equally good, so no epsilon is a share of the gap to the next worse arm.")
+    return float(worse.min())
+
+
+def _proved(policy: Policy[Any], run: Run) -> bool:
+    """Whether the answer is certified, or would have been if it had ended by ruling the others out."""
+    if run.verdict != "budget-exhausted":
+        return run.verdict == "certified"
+    if policy.traits.certifies == "nothing":
+        return False
+    replay = run.study.replay
+    claim = replace(policy.claim(replay.state_of(replay.settle().decision)), finished="single")
+    return certificate(policy.problem, claim).verdict == "certified"
+
+
+def _reference(cell: Cell, environment: Environment, epsilon: float) -> float | None:
     """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the cell names; None where it has no meaning.
 
     It is a bound for normal noise, means linear in those vectors and one best arm; elsewhere a unit of measurement.
@@ -112,7 +141,7 @@ def _reference(cell: Cell, environment: Environment) -> float | None:
         family = LinearEmbedding(environment.arms.features, norm_bound=1.0)
         dim = cell.environment.reference_dim
         vectors = family.at(family.max_dim if dim is None else dim)
-    found = hardness(vectors, -environment.means if environment.minimize else environment.means, cell.epsilon)
+    found = hardness(vectors, -environment.means if environment.minimize else environment.means, epsilon)
     return reference_pulls(found.value, sigma=largest_scale(environment.noise), delta=cell.delta)
 
 
@@ -138,6 +167,8 @@ def _replicate(
         eliminates=policy.traits.eliminates,
         reference_pulls=reference,
         seconds=run.seconds,
+        ended_by=run.ended_by,
+        proved=_proved(policy, run),
     )
 
 

@@ -23,6 +23,10 @@ from surepick.errors import InvalidInput
 MOST_PULLS = 10_000_000  # the paper's: a study that would pass it is a failure
 REFERENCES = ("linear", "independent")
 BUDGET = "pulls after which a study is given up."
+SECONDS = "seconds after which a study is given up."
+GAPS = "epsilon in units of the gap between the best arm and the next worse one."
+LATER = ("gap_share", "max_seconds")  # settings that came later: where they are None, the identity is as before
+SMOKE_PULLS, SMOKE_SECONDS = 20_000, 2.0  # of a study that shows that everything works
 
 
 def _check_named(what: str, label: object, name: object, options: object) -> None:
@@ -94,6 +98,9 @@ class Cell:
         epsilon: the shortfall that is tolerated, in reward units.
         delta: error probability.
         max_pulls: a plan that would pass it is not pulled.
+        gap_share: if given, epsilon is this times the gap between the best arm of an instance and the next worse one.
+        max_seconds: a plan that is made later than that is not pulled; None: no limit. What it ends depends on the
+            machine.
     """
 
     experiment: str
@@ -102,22 +109,28 @@ class Cell:
     epsilon: float = 0.1
     delta: float = 0.05
     max_pulls: int = MOST_PULLS
+    gap_share: float | None = None
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.experiment, str):
             raise InvalidInput(f"the name of an experiment is {self.experiment!r}; it must be a text.")
-        checked = {
+        checked: dict[str, Any] = {
             "epsilon": positive_number("epsilon", self.epsilon, "the shortfall that is tolerated, in reward units."),
             "delta": probability("delta", self.delta, "the error probability."),
             "max_pulls": whole_number("max_pulls", self.max_pulls, least=0, meaning=BUDGET),
         }
+        for name, meaning in (("gap_share", GAPS), ("max_seconds", SECONDS)):
+            if (given := getattr(self, name)) is not None:
+                checked[name] = positive_number(name, given, meaning)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
     def canonical(self) -> str:
         """The cell and the version of the package as one line of JSON with sorted keys."""
-        identity = {**encode(self), "surepick": version("surepick")}
+        settings = {name: value for name, value in encode(self).items() if name not in LATER or value is not None}
+        identity = {**settings, "surepick": version("surepick")}
         return json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @property
@@ -186,8 +199,19 @@ def crossed(
     """Every policy on every environment.
 
     Args:
-        settings: epsilon, delta and max_pulls of all cells.
+        settings: epsilon, delta, max_pulls, gap_share and max_seconds of all cells.
     """
     several = tuple(policies)
     cells = tuple(Cell(name, place, policy, **settings) for place in environments for policy in several)
     return Experiment(name, title, cells, note)
+
+
+def smoke(experiment: Experiment) -> Experiment:
+    """The same cells with so few pulls and seconds that a run shows that everything works, and nothing else."""
+
+    def small(cell: Cell) -> Cell:
+        budget = cell.policy.max_pulls
+        policy = replace(cell.policy, max_pulls=None if budget is None else min(budget, SMOKE_PULLS))
+        return replace(cell, policy=policy, max_pulls=min(cell.max_pulls, SMOKE_PULLS), max_seconds=SMOKE_SECONDS)
+
+    return replace(experiment, cells=tuple(map(small, experiment.cells)))

@@ -13,7 +13,7 @@ from surepick.core.validation import check_choice
 from surepick.errors import InvalidInput
 from surepick.policies.registry import policy_names
 
-SETTINGS = ("epsilon", "delta", "max_pulls")
+SETTINGS = ("epsilon", "delta", "max_pulls", "gap_share", "max_seconds")
 KEYS = ("name", "title", "environments", "policies", "note", *SETTINGS)
 
 
@@ -21,7 +21,8 @@ def experiment_of_file(path: str | Path) -> Experiment:
     """The experiment that a JSON file describes: every one of its policies on every one of its environments.
 
     {"name": ..., "title": ..., "environments": [{"label", "name", "options", "reference", "reference_dim"}, ...],
-     "policies": [{"label", "name", "options", "noise", "max_pulls"}, ...], "epsilon", "delta", "max_pulls", "note"}
+     "policies": [{"label", "name", "options", "noise", "max_pulls"}, ...], "epsilon", "delta", "max_pulls", "note",
+     "gap_share", "max_seconds"}
 
     Only name, environments and policies are needed, and of each of these label and name.
 

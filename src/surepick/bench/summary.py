@@ -6,6 +6,7 @@ Own-stop and oracle numbers are different things and stand in different fields. 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -31,6 +32,14 @@ class Spread:
     lower: float
     upper: float
     count: int
+
+
+@record
+class AtLeast:
+    """A number of pulls, or, where it is not exact, a bound that it exceeds."""
+
+    pulls: float
+    exact: bool
 
 
 @record
@@ -70,6 +79,10 @@ class CellSummary:
         failures: replicates without a result.
         verdicts: verdict -> replicates.
         own: pulls of the runs that ended at their own stop: what a user pays. None if there are none.
+        median_of_all: median of the pulls until the own stop, of all these and the runs that a budget ended; None if it
+            ended none, or the policy never stops by itself.
+        cut: what ended the runs that a budget ended, "pulls" or "seconds" -> how many.
+        proved: runs whose stop is covered by a proof, of those of which that is known; the others are heuristics.
         right: runs that ended at their own stop with an epsilon-best arm, of all.
         wrong: runs that ended at their own stop with another arm, of those that did.
         oracle: pulls until only epsilon-best arms were left, of the runs that came there. Needs the truth.
@@ -90,6 +103,9 @@ class CellSummary:
     failures: int
     verdicts: dict[str, int]
     own: Spread | None
+    median_of_all: AtLeast | None
+    cut: dict[str, int]
+    proved: Share | None
     right: Share
     wrong: Share
     oracle: Spread | None
@@ -147,6 +163,7 @@ def _cell(experiment: str, environment: str, policy: str, delta: float, played: 
     rows = [each.replicate for each in played]
     done = [row for row in rows if not row["failure"]]
     own = [row for row in done if ended_by_itself(failure="", stops=row["stops"], verdict=row["verdict"])]
+    cut = [row for row in done if row["verdict"] == "budget-exhausted"]
     eliminating = [row for row in done if row["eliminates"]]
     reached = [row["oracle_pulls"] for row in eliminating if row["oracle_pulls"] is not None]
     ratios = [row["pulls"] / row["reference_pulls"] for row in own if row["reference_pulls"]]
@@ -161,6 +178,9 @@ def _cell(experiment: str, environment: str, policy: str, delta: float, played: 
         failures=len(rows) - len(done),
         verdicts=dict(sorted(Counter(row["verdict"] for row in done).items())),
         own=spread(row["pulls"] for row in own),
+        median_of_all=median_of_all(own, [row for row in cut if row["stops"] != "never"]),
+        cut=dict(Counter(row.get("ended_by") or "pulls" for row in cut)),
+        proved=_share_of([row["proved"] for row in done if row.get("proved") is not None]),
         right=share(right, len(rows)),
         wrong=share(len(own) - right, len(own)),
         oracle=spread(reached),
@@ -181,6 +201,24 @@ def spread(numbers: Iterable[float]) -> Spread | None:
         return None
     lower, median, upper = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
     return Spread(float(values.mean()), median, lower, upper, int(values.size))
+
+
+def median_of_all(own: Sequence[Row], cut: Sequence[Row]) -> AtLeast | None:
+    """The median of the pulls until the own stop where a budget ended some runs; None if it ended none.
+
+    A run that max_pulls ended would have taken more than that, one that max_seconds ended more than it had. The median
+    is exact where it is the same for any such numbers.
+    """
+    if not cut:
+        return None
+    least = [row["pulls"] if row.get("ended_by") == "seconds" else row["max_pulls"] for row in cut]
+    known = [row["pulls"] for row in own]
+    median = float(np.median([*known, *least]))
+    return AtLeast(median, exact=median == float(np.median([*known, *(math.inf for _ in least)])))
+
+
+def _share_of(truths: Sequence[bool]) -> Share | None:
+    return share(sum(truths), len(truths)) if truths else None
 
 
 def share(count: int, total: int, *, confidence: float = 0.95) -> Share:

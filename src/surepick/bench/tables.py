@@ -31,6 +31,9 @@ class Replicate:
         reference_pulls: 2 sigma^2 rho* log(1/(2.4 delta)) of this instance. Needs the truth.
         failure: why there is no result; "" when there is one.
         seconds: wall-clock time of the study.
+        ended_by: "policy", by itself; "pulls" or "seconds", the budget that was exhausted.
+        proved: its verdict is "certified", or, if a budget ended it, would have been at its own stop; False: the stop
+            is a heuristic.
     """
 
     key: str
@@ -57,6 +60,8 @@ class Replicate:
     reference_pulls: float | None = None
     failure: str = ""
     seconds: float | None = None
+    ended_by: str | None = None
+    proved: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,7 @@ class Round:
     alarms: str
 
 
+LATER_COLUMNS = ("ended_by", "proved")  # which tables from before them do not have
 WITHOUT_OWN_STOP = ("budget-exhausted", "not-yet")  # verdicts of runs that something else ended
 
 

@@ -96,6 +96,52 @@ def test_generated_data_are_announced(tmp_path):
     assert "Generated data: the records are random numbers" in answer.stdout
 
 
+def test_a_smoke_test_says_what_every_budget_ended(tmp_path):
+    out = tmp_path / "s.parquet"
+    described = {
+        "name": "mine",
+        "environments": [{"label": "s", "name": "soare", "options": {"dim": 3, "angle": 0.1}}],
+        "policies": [
+            {"label": "slow", "name": "lucb"},
+            {"label": "halving", "name": "sequential-halving", "options": {"budget": 100}},
+        ],
+        "gap_share": 1e-6,
+    }
+    (tmp_path / "mine.json").write_text(json.dumps(described))
+    words = ["bench", "run", tmp_path / "mine.json", "--runs", 7, "--smoke", "--jobs", 1, "--out", out]
+    answer = typed(*words)
+    assert answer.exit_code == 0, answer.output
+    own = answer.stdout.partition("ORACLE")[0]
+    slow, halving = (next(line for line in own.splitlines() if name in line) for name in ("slow", "halving"))
+    assert re.search(r"proved +(budget-exhausted|out of time) +0 of 1 .*> \S+", slow)
+    assert "heuristic" in halving
+    assert ">" not in halving
+    assert {row["seed"] for row in read_results(out).replicates} == {0}
+
+
+def test_runs_that_are_out_of_time_are_told_from_those_out_of_pulls(results):
+    from dataclasses import replace
+
+    from surepick.bench.cli.tables import own_row
+    from surepick.bench.summary import AtLeast, share, summarize
+
+    (cell, *_) = summarize(read_results(results[0]))
+    mixed = {"certified": 1, "budget-exhausted": 3}
+    shown = own_row(
+        replace(
+            cell,
+            runs=4,
+            verdicts=mixed,
+            cut={"seconds": 2, "pulls": 1},
+            median_of_all=AtLeast(25_000.0, exact=False),
+            proved=share(3, 4),
+        )
+    )
+    assert shown["verdict"] == "1 certified, 1 budget-exhausted, 2 out of time"
+    assert (shown["median of all"], shown["stop"]) == ("> 25k", "3 of 4 proved")
+    assert own_row(replace(cell, median_of_all=AtLeast(25_000.0, exact=True)))["median of all"] == "25k"
+
+
 def test_failures_are_reported(tmp_path, monkeypatch):
     from surepick.bench import replicate
 

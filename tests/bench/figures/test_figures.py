@@ -11,6 +11,7 @@ from surepick.bench.figures.error_figure import error_figure
 from surepick.bench.figures.figures import LAYOUTS, experiment_figures
 from surepick.bench.figures.pulls_figure import pulls_figure
 from surepick.bench.figures.replicates import ORACLE, OWN_STOP, read_replicates, truth
+from surepick.bench.paper_experiments import experiment_names
 from surepick.bench.summary import share
 from surepick.errors import InvalidInput
 from surepick.reports.figure_page import looks, short_number
@@ -300,14 +301,16 @@ def test_the_median_of_the_arms_that_are_left():
 
 
 def test_every_experiment_has_its_figures(monkeypatch, tmp_path):
-    every = {"mnist", "yahoo-like", "peers", "error-rate", "high-dimensional", "paper-linear", "paper-nonlinear"}
+    ours = {"peers", "small-epsilon", "slippage", "error-rate"}
+    every = ours | {"mnist", "yahoo-like", "high-dimensional", "paper-linear", "paper-nonlinear"}
+    assert every == set(experiment_names())
     rows = [replicate(policy, experiment=name) for name in every for policy in ("a", "b")]
     rounds = in_memory([{"key": row["key"], "total_pulls": 10, "active": 3} for row in rows])
     monkeypatch.setattr("surepick.bench.figures.figures.save", lambda figure, directory, name: [directory / name])
     names = [path.name for path in experiment_figures(in_memory(rows), rounds, tmp_path)]
     assert sorted(names) == sorted(
         [f"{kind}-{name}" for kind in ("own-stop", "errors", "arms-left") for name in every]
-        + [f"oracle-{name}" for name in every - {"peers", "error-rate"}]
+        + [f"oracle-{name}" for name in every - ours]
     )
 
 
@@ -337,6 +340,12 @@ def test_values_of_delta_are_never_pooled(tmp_path):
         "own-stop-some-thing-epsilon-0.1-delta-0.1.png",
         "errors-some-thing.png",
     ]
+
+
+def test_an_epsilon_of_each_environment_is_pooled_where_the_experiment_says_so(tmp_path):
+    rows = [replicate(experiment="small-epsilon", place=f"{epsilon:g}", epsilon=epsilon) for epsilon in (0.1, 0.2)]
+    names = [path.name for path in experiment_figures(in_memory(rows), None, tmp_path) if path.suffix == ".png"]
+    assert names == ["own-stop-small-epsilon.png", "errors-small-epsilon.png"]
 
 
 @pytest.mark.parametrize("experiment", ["paper-linear", "mnist"])

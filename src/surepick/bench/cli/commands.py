@@ -15,7 +15,7 @@ from surepick.bench.cli.tables import print_summary, summary_json
 from surepick.bench.paper_experiments import experiments
 from surepick.bench.published_numbers import read_off
 from surepick.bench.results import Results, read_results
-from surepick.bench.spec import restricted
+from surepick.bench.spec import restricted, smoke
 from surepick.cli import options
 from surepick.cli.output import print_json, say
 from surepick.errors import InvalidInput
@@ -27,8 +27,8 @@ NamesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="EXPERIMENT...",
-        help="paper-linear, paper-nonlinear, mnist, yahoo-like, high-dimensional (paper: these five), peers, "
-        "error-rate, or a file NAME.json that describes one.",
+        help="paper-linear, paper-nonlinear, mnist, yahoo-like, high-dimensional (paper: these five), peers "
+        "(with it: small-epsilon and slippage), error-rate, or a file NAME.json that describes one.",
     ),
 ]
 bench.command("grid")(grid)
@@ -43,6 +43,9 @@ def run(
     policies: Annotated[str, typer.Option("--policies", help='Only these, e.g. "rage,certified-linear".')] = "",
     seed: options.SeedOption = 0,
     data: options.DataOption = Path(options.DATA),
+    smoke_test: Annotated[
+        bool, typer.Option("--smoke", help="One seed, few pulls, two seconds a study: shows that everything works.")
+    ] = False,
     dask: Annotated[
         str, typer.Option("--dask", help="Address of a Dask scheduler whose workers do the work: tcp://HOST:PORT.")
     ] = "",
@@ -51,6 +54,8 @@ def run(
     """Run experiments. Every replicate is kept as it finishes: the same command goes on after any interruption."""
     wanted = [label.strip() for label in policies.split(",") if label.strip()]
     chosen = restricted(experiments(names), wanted)
+    if smoke_test:
+        chosen, runs = tuple(map(smoke, chosen)), 1
     with _workers(dask):
         results = run_with_progress(chosen, out=out, runs=runs, first_seed=seed, jobs=None if dask else jobs, data=data)
     _print(results, answer_format)

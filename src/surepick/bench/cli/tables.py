@@ -11,11 +11,11 @@ from rich.table import Table
 
 from surepick.bench.paper_experiments import experiment, experiment_names
 from surepick.bench.results import Results
-from surepick.bench.summary import CellSummary, Share, Spread, summarize
+from surepick.bench.summary import AtLeast, CellSummary, Share, Spread, summarize
 from surepick.cli.output import Text
 from surepick.core.json import encode
 
-WIDTH = 170  # of the tables, which are too wide for most terminals; narrower, their numbers would be cut
+WIDTH = 215  # of the tables, which are too wide for most terminals; narrower, their numbers would be cut
 OWN = "own stop: pulls until the policy stopped by itself, which is what a user pays"
 ORACLE = "ORACLE: pulls until only epsilon-best arms were left; needs the truth, so that nobody can stop there"
 ROUNDS = (
@@ -26,7 +26,8 @@ LEGEND = (
     "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
     "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
     "(95 %): exact intervals. stopped: runs that ended at their own\nstop, if a budget ended others; those count as "
-    "not right and are not in the numbers beside. -: no run."
+    "not right and are not in the numbers beside. -: no run. median of all: with those, as more pulls than they had.\n"
+    "stop: proved, or a heuristic. budget-exhausted, out of time: ended by the budget of pulls or of seconds."
 )
 NEEDS_THE_TRUTH = (
     *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),
@@ -86,9 +87,11 @@ def own_row(cell: CellSummary) -> dict[str, str]:
         "policy": cell.policy,
         "delta": f"{cell.delta:g}",
         "right (95 %)": share_text(cell.right),
+        "stop": _proof(cell.proved),
         "verdict": _verdicts(cell),
         "stopped": "" if stopped == cell.runs else f"{stopped} of {cell.runs}",
         **_spread(cell.own),
+        "median of all": _at_least(cell.median_of_all),
         "x reference": _ratio(cell.own_to_reference),
         "expected": number(cell.published.own),
         "ratio": _ratio(cell.own_to_expected),
@@ -155,7 +158,12 @@ def table_of(title: str, rows: Sequence[dict[str, str]], *, style: str = "italic
 
 
 def _verdicts(cell: CellSummary) -> str:
-    counts = cell.verdicts | ({"failed": cell.failures} if cell.failures else {})
+    counts = dict(cell.verdicts)
+    if late := cell.cut.get("seconds", 0):
+        counts |= {"budget-exhausted": counts["budget-exhausted"] - late, "out of time": late}
+    counts = {name: count for name, count in counts.items() if count} | (
+        {"failed": cell.failures} if cell.failures else {}
+    )
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
@@ -169,6 +177,20 @@ def _spread(spread: Spread | None) -> dict[str, str]:
         return {"mean": "-", "median": "-", "quartiles": "-"}
     quartiles = f"{number(spread.lower)}-{number(spread.upper)}"
     return {"mean": number(spread.mean), "median": number(spread.median), "quartiles": quartiles}
+
+
+def _proof(proved: Share | None) -> str:
+    if proved is None:
+        return ""
+    if proved.count == proved.total:
+        return "proved"
+    return "heuristic" if proved.count == 0 else f"{proved.count} of {proved.total} proved"
+
+
+def _at_least(bound: AtLeast | None) -> str:
+    if bound is None:
+        return ""
+    return number(bound.pulls) if bound.exact else f"> {number(bound.pulls)}"
 
 
 def number(value: float | None) -> str:

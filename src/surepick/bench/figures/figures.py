@@ -36,6 +36,8 @@ LAYOUTS = MappingProxyType(
         "yahoo-like": Layout("Yahoo-like clicks (generated data)"),
         "high-dimensional": Layout("The paper's high-dimensional example", "dim"),
         "peers": Layout("Other algorithms of the field", measures=(OWN_STOP,)),
+        "small-epsilon": Layout("Epsilon from the gap to a thousandth of it", measures=(OWN_STOP,), pools_epsilon=True),
+        "slippage": Layout("All others worse by epsilon", measures=(OWN_STOP,)),
         "error-rate": Layout("One better arm of many", measures=(OWN_STOP,)),
     }
 )
@@ -76,6 +78,8 @@ def _figures(
 ) -> Iterator[tuple[str, Figure]]:
     """Every figure of one experiment, with its name."""
     layout = LAYOUTS.get(experiment, Layout(experiment, measures=(OWN_STOP,)))
+    if layout.pools_epsilon:
+        rows = rows.of_any_epsilon()
     settings = _settings(rows)
     for part, said, suffix in settings:
         ending = experiment + (suffix if len(settings) > 1 else "")

@@ -38,12 +38,14 @@ class Layout:
         across: the column along the axis, with a line a policy; None: boxes.
         panels: the column that tells the panels of lines apart; None: one panel.
         measures: what is drawn.
+        pools_epsilon: each environment has an epsilon of its own, so all are drawn together.
     """
 
     title: str
     across: str | None = None
     panels: str | None = None
     measures: tuple[Measure, ...] = (ORACLE, OWN_STOP)
+    pools_epsilon: bool = False
 
 
 def pulls_figure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,10 @@ class Replicates:
     def where(self, kept: BoolArray) -> Replicates:
         """The rows that are kept."""
         return Replicates(**{name: getattr(self, name)[kept] for name in self.__slots__})  # type: ignore[attr-defined]
+
+    def of_any_epsilon(self) -> Replicates:
+        """The same rows with no epsilon, so that those of several are drawn together."""
+        return replace(self, epsilon=np.full(self.num_rows, np.nan))
 
     @property
     def num_rows(self) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from study_storms import Storm, run_storm
-from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, run_supervisor, start_alone, subject
+from study_supervisor import run_supervisor, start_alone
+from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, subject
 
 from surepick.core.json import to_json
 from surepick.studies.database import create_study, list_studies, open_study

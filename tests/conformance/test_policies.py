@@ -20,12 +20,12 @@ HEURISTIC = {  # they end without a certificate
 
 
 @functools.cache
-def under_test(name: str) -> PolicyUnderTest:
+def under_test(name: str, **options: str) -> PolicyUnderTest:
     """The policy of that name; its study without noise is played once."""
 
     def made(arms, problem):
         asked = {key: getattr(problem, key) for key in ("epsilon", "delta", "noise", "gap_bound")}
-        return make(name, arms, **asked)
+        return make(name, arms, **asked, **options)
 
     return PolicyUnderTest(made)
 
@@ -39,6 +39,12 @@ def name(request) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_keeps(check, name):
     CHECKS[check](under_test(name))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
+def test_it_keeps_with_evidence_that_is_carried_on(check, name):
+    CHECKS[check](under_test(name, evidence="carried"))
 
 
 def test_the_spec_rebuilds_an_equal_policy(name):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.errors import InvalidInput
 from surepick.policies.baselines.action_elimination import ActionElimination
 from surepick.policies.baselines.lingame import LinGame
 from surepick.policies.baselines.lingape import LinGapE
@@ -13,6 +14,7 @@ from surepick.policies.baselines.lucb import LUCB
 from surepick.policies.baselines.sequential_halving import SequentialHalving
 from surepick.policies.baselines.xy_adaptive import XYAdaptive
 from surepick.policies.baselines.xy_static import XYStatic
+from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.certified.elimination import CertifiedElimination
 from surepick.policies.certified.neural import CertifiedNeural
 from surepick.policies.elimination.arm_elimination import ArmElimination
@@ -149,7 +151,7 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid = {"gamma"}  # becomes the kernel
     unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
-    unsaid |= {"boundary"}  # unless it is not the published one
+    unsaid |= {"boundary", "evidence"}  # unless they are not those of before there was a choice
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
 
 
@@ -276,3 +278,19 @@ def test_a_former_name_makes_the_same_policy_and_stays_in_its_spec():
     assert former.spec == current.spec | {"name": "successive-halving"}
     assert sp.make_policy(arms=ARMS, **former.spec).spec == former.spec
     assert "successive-halving" not in sp.policy_names()
+
+
+@pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
+def test_evidence_may_be_carried_on(name):
+    policy = make(name, evidence="carried")
+    assert type(policy) is CarriedElimination
+    assert policy.spec["evidence"] == "carried"
+    assert sp.make_policy(arms=ARMS, **policy.spec) == policy
+    assert type(make(name, evidence="epochs")) is CertifiedElimination
+    assert make(name, evidence="epochs").spec == make(name).spec
+    assert "evidence" not in make(name).spec  # as specs were stored before there was a choice
+
+
+def test_another_kind_of_evidence_is_refused():
+    with pytest.raises(InvalidInput, match="evidence"):
+        make("certified-independent", evidence="none")

@@ -2,6 +2,7 @@
 
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
+from surepick.environments.queueing import production_line
 from surepick.environments.recorded import table, table_with_added_noise
 from surepick.environments.rewards import RecordedRewards
 from surepick.environments.synthetic import (
@@ -20,6 +21,7 @@ __all__ = [
     "falling_means",
     "high_dimensional",
     "one_better",
+    "production_line",
     "soare",
     "sphere",
     "table",

@@ -47,8 +47,8 @@ class NoiseMgf:
     def __post_init__(self) -> None:
         freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
 
-    def noise_scales(self, margin: float) -> FloatArray:
-        """The scale s of each arm as a bet on a difference `margin` sees it, at most sigma; shape (K,).
+    def noise_scales(self, margin: float | FloatArray) -> FloatArray:
+        """The scale s of each arm as a bet on a difference `margin`, one or one an arm, sees it, at most sigma; (K,).
 
             margin^2 / (2 s^2) = max(margin^2 / (2 sigma^2), t margin - psi(t R) v / R^2),   t = min(margin/v, .5/R)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arms import Arms
-from surepick.core.validation import check_size
+from surepick.core.validation import check_choice, check_size
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
 from surepick.policies import parts as parts_of
@@ -31,6 +31,10 @@ PUBLISHED_NETWORK = {
 }  # fmt: skip
 
 
+CARRIED = "carried.elimination.CarriedElimination"
+EPOCHS = "certified.elimination.CertifiedElimination"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """How a name becomes a policy.
@@ -44,6 +48,7 @@ class Entry:
         usual: defaults that differ from those of the records.
         set: fields that the name decides, which are no options.
         unsaid: options that came later, with the value that a spec without them means.
+        kinds: values of the option "evidence" that stand for another class, with its path.
         listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
     """
 
@@ -55,17 +60,22 @@ class Entry:
     usual: Mapping[str, Any] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
     unsaid: Mapping[str, Any] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
     listed: str = ""
 
-    def record(self) -> type[Any]:
-        """The class; torch is loaded only for those that need it."""
-        module, _, name = self.path.rpartition(".")
+    def record(self, kind: str | None = None) -> type[Any]:
+        """The class; torch is loaded only for those that need it.
+
+        Args:
+            kind: the value of "evidence"; None: the usual one.
+        """
+        module, _, name = (self.path if kind is None else self.kinds[kind]).rpartition(".")
         found: type[Any] = getattr(import_module(f"surepick.policies.{module}"), name)
         return found
 
     def own_options(self) -> tuple[str, ...]:
         """What a user may set of the policy and its rule."""
-        return tuple(self.listed.split()) or self.record_fields()
+        return (*(["evidence"] if self.kinds else []), *(tuple(self.listed.split()) or self.record_fields()))
 
     def record_fields(self) -> tuple[str, ...]:
         """The fields of the policy and its rule, but for what they are made of."""
@@ -84,7 +94,8 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 
 def _certified(parts: MakeParts, summary: str) -> Entry:
-    return Entry("certified.elimination.CertifiedElimination", parts, summary)
+    kinds = {"epochs": EPOCHS, "carried": CARRIED}
+    return Entry(EPOCHS, parts, summary, unsaid={"evidence": "epochs"}, kinds=kinds)
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
@@ -217,7 +228,8 @@ def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
     entry = _entry(name)
     rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
-    return rule and type(policy).__name__ == entry.path.rpartition(".")[2]
+    paths = (entry.path, *entry.kinds.values())
+    return rule and type(policy).__name__ in {path.rpartition(".")[2] for path in paths}
 
 
 def policy_summary(name: str) -> str:
@@ -272,11 +284,14 @@ def make_policy(
             "certified-independent (--policy certified-independent)."
         )
     given = {**entry.usual, **options}
+    kind = given.pop("evidence", None) if entry.kinds else None
+    if kind is not None:
+        check_choice("evidence", kind, tuple(entry.kinds))
     problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms)
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
-    policy: Policy[Any] = entry.record()(problem, **parts, **entry.set, **given)
+    policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy
 

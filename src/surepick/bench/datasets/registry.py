@@ -16,6 +16,7 @@ from surepick.bench.datasets.random_network import random_network
 from surepick.bench.datasets.yahoo import yahoo_like, yahoo_r6a
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
+from surepick.environments.queueing import production_line
 from surepick.environments.synthetic import (
     falling_means,
     high_dimensional,
@@ -39,6 +40,7 @@ ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
         "nasbench-macro": nasbench_macro,
         "one-better": one_better,
         "open-bandit": open_bandit,
+        "production-line": production_line,
         "random-network": random_network,
         "soare": soare,
         "sphere": sphere,

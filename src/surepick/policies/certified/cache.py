@@ -7,6 +7,7 @@ from collections.abc import Callable
 from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
 from surepick.embeddings import ArmEmbedding
+from surepick.estimators.vector_processes import ArmVectors
 from surepick.linalg.whitening import Whitened, whitened
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
@@ -20,9 +21,10 @@ class Cache:
     read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
     """
 
-    __slots__ = ("_plug_in", "_white")
+    __slots__ = ("_plug_in", "_vectors", "_white")
 
     def __init__(self) -> None:
+        self._vectors: dict[int, ArmVectors] = {}
         self._white: dict[int, Whitened] = {}
         self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
 
@@ -45,6 +47,16 @@ class Cache:
         found.basis.flags.writeable = False
         kept = list(self._white.items())[1 - MOST_DIMENSIONS :]
         self._white = dict([*kept, (dim, found)])  # one assignment: another thread sees the old or the new
+        return found
+
+    def vectors(self, dim: int, form: Callable[[], ArmVectors]) -> ArmVectors:
+        """The vectors of psi_d, formed by `form` unless they are known."""
+        known = self._vectors.get(dim)
+        if known is not None:
+            return known
+        found = form()
+        kept = list(self._vectors.items())[1 - MOST_DIMENSIONS :]
+        self._vectors = dict([*kept, (dim, found)])
         return found
 
     def plug_in(self, dim: int, seen: Observations, form: Callable[[], PlugInMeans]) -> PlugInMeans:

@@ -66,6 +66,7 @@ class CertifiedElimination:
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
+    evidence: str = field(default="epochs", init=False, compare=False, repr=False)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 

@@ -1,0 +1,259 @@
+"""One e-process an arm, carried on: what all batches say against it, for arms with vectors.
+
+For a fixed arm j and weights w fixed before each reward
+
+    M_j = exp(sum w (r - h_x) - sum cost(w))
+
+is a non-negative supermartingale, and if h_j - h_c > m then, for every c and every T >= 0 chosen afterwards,
+
+    log M_j >= sum w r - sum cost(w) + T m - penalty_jc(T)
+
+(docs/certified-elimination.md, lines 11 to 14). So h_j - h_c <= U_jc, or M_j has reached 1/delta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.linalg import norm
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.design import Embedding
+from surepick.core.observations import Observations
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES
+from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
+from surepick.linalg.factorisations import row_norms
+
+UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
+LEAST_FLOW = 1e-200
+ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+
+
+@record
+class ArmVectors:
+    """The vectors of an embedding, and whitened coordinates in which flows are kept.
+
+    Args:
+        embedded: psi_d, X, shape (K, d), and gamma.
+        white: Z, shape (K, r), Z'Z = K I.
+        back: B = Z'X / K with X = Z B up to `missed`, shape (r, d).
+        missed: largest ||x - z B|| of an arm, rounded up.
+        norm_bound: C.
+        longest: largest ||x|| of an arm.
+    """
+
+    embedded: Embedding
+    white: FloatArray
+    back: FloatArray
+    missed: float
+    norm_bound: float
+    longest: float
+
+    @staticmethod
+    def of(embedded: Embedding, white: FloatArray, norm_bound: float) -> ArmVectors:
+        """Those of an embedding. Cost: O(K d r)."""
+        back = white.T @ embedded.features / len(white)
+        longest = float(row_norms(embedded.features).max(initial=0.0))
+        rounding = ROUNDING * (len(back) + embedded.dim) * (longest + float(row_norms(white).max() * norm(back)))
+        missed = float(row_norms(embedded.features - white @ back).max(initial=0.0)) + rounding
+        return ArmVectors(embedded, white, back, missed, norm_bound, longest)
+
+
+@record
+class Given:
+    """What the processes hold on the pulls of an arm that was a candidate.
+
+    Args:
+        arm: the candidate.
+        flows: F_j(candidate), shape (K,).
+    """
+
+    arm: int
+    flows: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, flows=np.float64)
+
+
+def given_to(given: tuple[Given, ...], candidate: int, num_arms: int) -> FloatArray:
+    """F_j(candidate), shape (K,)."""
+    return next((one.flows for one in given if one.arm == candidate), np.zeros(num_arms))
+
+
+def without(given: tuple[Given, ...], arms: IntArray) -> tuple[Given, ...]:
+    """The same, with nothing left of some processes."""
+    left = []
+    for one in given:
+        flows = np.array(one.flows)
+        flows[arms] = 0.0
+        left.append(Given(one.arm, flows))
+    return tuple(left)
+
+
+@record
+class VectorProcesses:
+    """The processes of arms with vectors: F_j(x) is the sum of the weights of the pulls of x, G_j = sum_x F_j(x) x.
+
+        penalty = C ||G_j - T (x_c - x_j)|| + gamma sum_x |F_j(x) - T 1{x = c} + T 1{x = j}|
+
+    Args:
+        dim: of the embedding in whose coordinates the flows are kept; 0 before there are any.
+        log_values: shape (K,).
+        starts: shape (K,).
+        flows: sum_x F_j(x) z_x in whitened coordinates, shape (K, r).
+        lengths: sum over the batches of sum_x |F_j(x)|, shape (K,).
+        own: F_j(j), shape (K,).
+        given: F_j(c) of the batches since c became a candidate, for each candidate.
+        terms: summands behind a flow, for the bound on its rounding.
+    """
+
+    dim: int
+    log_values: FloatArray
+    starts: IntArray
+    flows: FloatArray
+    lengths: FloatArray
+    own: FloatArray
+    given: tuple[Given, ...]
+    terms: int = 0
+
+    def __post_init__(self) -> None:
+        freeze(self, log_values=np.float64, starts=np.int64, flows=np.float64, lengths=np.float64, own=np.float64)
+
+    @staticmethod
+    def started(vectors: ArmVectors, log_weight: float) -> VectorProcesses:
+        """No evidence yet."""
+        num_arms, rank = vectors.white.shape
+        nothing, starts = np.zeros(num_arms), np.ones(num_arms, np.int64)
+        values = np.full(num_arms, log_weight)
+        flows = np.zeros((num_arms, rank))
+        return VectorProcesses(vectors.embedded.dim, values, starts, flows, nothing, nothing, ())
+
+    @property
+    def begun(self) -> bool:
+        """Whether some process holds a flow."""
+        return bool(self.lengths.any())
+
+    def restarted(self, arms: IntArray, log_weights: FloatArray) -> VectorProcesses:
+        """The processes with a new start of some arms, each with its weight; what they held counts no more."""
+        log_values, flows, lengths, own = (
+            np.array(column) for column in (self.log_values, self.flows, self.lengths, self.own)
+        )
+        starts = np.array(self.starts)
+        log_values[arms] = log_weights
+        starts[arms] += 1
+        flows[arms] = 0.0
+        lengths[arms] = own[arms] = 0.0
+        given = without(self.given, arms)
+        return replace(self, log_values=log_values, starts=starts, flows=flows, lengths=lengths, own=own, given=given)
+
+    def after(
+        self,
+        vectors: ArmVectors,
+        candidate: int,
+        arms: IntArray,
+        directions: FloatArray,
+        seen: Observations,
+        noise_scales: FloatArray,
+        noise_mgf: NoiseMgf,
+    ) -> VectorProcesses:
+        """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2.
+
+        Args:
+            vectors: those of the processes' dimension.
+            candidate: whom the batch is for.
+            arms: the m arms whose processes bet, ascending, shape (m,).
+            directions: v in whitened coordinates, from before the batch's first reward, shape (m, r).
+            seen: the batch, with squares where rewards have a range.
+            noise_scales: s, shape (K,), from before the batch.
+            noise_mgf: what may be assumed of the noise, from before the batch.
+        """
+        pulled = np.flatnonzero(seen.counts)
+        if len(pulled) == 0 or len(arms) == 0:
+            return self
+        counts, white = seen.counts[pulled], vectors.white[pulled]
+        towards = white.T / noise_scales[pulled] ** 2
+        log_values, flows, lengths, own = (
+            np.array(column) for column in (self.log_values, self.flows, self.lengths, self.own)
+        )
+        named = dict.fromkeys([*(one.arm for one in self.given), candidate])
+        given = {arm: np.array(given_to(self.given, arm, len(own))) for arm in named}
+        place = np.minimum(np.searchsorted(pulled, arms), len(pulled) - 1)
+        step = max(1, BLOCK_ENTRIES // len(pulled))
+        for first in range(0, len(arms), step):
+            rows, block = arms[first : first + step], slice(first, first + step)
+            weights = directions[block] @ towards
+            flow = weights * counts
+            cost = np.sum(noise_mgf.total(np.abs(weights), pulled, seen), axis=1)
+            log_values[rows] += weights @ seen.sums[pulled] - cost
+            flows[rows] += flow @ white
+            lengths[rows] += np.sum(np.abs(flow), axis=1)
+            at = place[block]
+            own[rows] += np.where(pulled[at] == rows, flow[np.arange(len(rows)), at], 0.0)
+            for arm, column in given.items():
+                column[rows] += np.sum(flow[:, pulled == arm], axis=1)
+        return replace(
+            self,
+            log_values=log_values,
+            flows=flows,
+            lengths=lengths,
+            own=own,
+            given=tuple(Given(arm, column) for arm, column in given.items()),
+            terms=self.terms + len(pulled) + 1,
+        )
+
+    def upper_bounds(self, vectors: ArmVectors, candidate: int, threshold: float) -> FloatArray:
+        """U_j = min over T of (threshold - log value + penalty(T)) / T, and its limit for large T; shape (K,).
+
+        The T of the smallest value without gamma is known in closed form; any T is valid, so that gamma and rounding
+        are added there, and at the T that balances the flow best. What is infinite is UNKNOWN.
+
+        Cost: O(K d r).
+        """
+        features, norm_bound = vectors.embedded.features, vectors.norm_bound
+        towards, through = features[candidate] - features, self.flows @ vectors.back
+        reach = row_norms(towards)
+        sizes = np.where(reach > 0.0, reach, 1.0)
+        along = np.einsum("ij,ij->i", through, towards) / sizes
+        across = row_norms(through - (along / sizes)[:, None] * towards)
+        lack = threshold - self.log_values
+        bounds = norm_bound * reach * ROUNDED_UP + 2.0 * vectors.embedded.misspecification
+        balanced = np.divide(sizes, along, out=np.zeros_like(along), where=along > LEAST_FLOW)
+        for inverse in (_best_inverse(lack / norm_bound, along, across, sizes), balanced):
+            usable = (inverse > 0.0) & (inverse < 1.0 / LEAST_FLOW)
+            amount = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=usable)
+            penalty = self._penalty(vectors, candidate, through - amount[:, None] * towards, amount)
+            found = np.divide(lack + penalty, amount, out=np.full_like(bounds, UNKNOWN), where=usable)
+            bounds = np.minimum(bounds, found)
+        bounds[candidate] = 0.0
+        return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+
+    def _penalty(self, vectors: ArmVectors, candidate: int, missed: FloatArray, amount: FloatArray) -> FloatArray:
+        """What T towards the candidate may be off the truth by, for each arm, rounded up."""
+        rank, dim = vectors.back.shape
+        rounding = ROUNDING * (self.terms + 2 * (rank + dim) + 8) * vectors.longest + vectors.missed
+        widest = float(row_norms(vectors.white).max()) * norm(vectors.back)
+        rounding += ROUNDING * (self.terms + rank + dim + 8) * widest
+        penalty = vectors.norm_bound * (row_norms(missed) + rounding * (self.lengths + 2.0 * amount))
+        if vectors.embedded.misspecification > 0.0:
+            penalty += vectors.embedded.misspecification * self._unmatched(candidate, amount)
+        return np.asarray(ROUNDED_UP * penalty)
+
+    def _unmatched(self, candidate: int, amount: FloatArray) -> FloatArray:
+        """An upper bound of sum_x |F(x) - T 1{x = c} + T 1{x = j}|: that of the other pulls is at most their length."""
+        there = given_to(self.given, candidate, len(amount))
+        rest = np.maximum(self.lengths - np.abs(there) - np.abs(self.own), 0.0)
+        return np.asarray(rest + np.abs(there - amount) + np.abs(self.own + amount) + 1e-9 * self.lengths)
+
+
+def _best_inverse(lack: FloatArray, along: FloatArray, across: FloatArray, sizes: FloatArray) -> FloatArray:
+    """1/T that minimises (lack + ||G - T y||) / T, where G has parts `along` and `across` y, and y that size.
+
+    With u = 1/T it is lack u + ||u G - y||, convex in u; 0 where the limit for large T is the smallest.
+    """
+    square = along**2 + across**2
+    room = square - lack**2
+    sound: BoolArray = (square > 0.0) & (room > 0.0)
+    turn = np.divide(lack * sizes * across, np.sqrt(np.where(sound, room, 1.0)))
+    inverse = np.divide(along * sizes - turn, square, out=np.zeros_like(square), where=sound)
+    return np.asarray(np.maximum(inverse, 0.0))

@@ -1,0 +1,223 @@
+"""Certified elimination whose evidence is carried on: one e-process an arm, whatever candidates were tried."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from surepick.core.arrays import record
+from surepick.core.comparisons import Intervals
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import InvalidInput
+from surepick.estimators import estimate
+from surepick.estimators.mean_processes import MeanProcesses
+from surepick.estimators.vector_processes import UNKNOWN
+from surepick.noise import failure_probability
+from surepick.policies import model_checks, options
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.carried.evidence import processes_after
+from surepick.policies.carried.guesses import Guess
+from surepick.policies.carried.planning import Planner
+from surepick.policies.carried.situation import Situation
+from surepick.policies.carried.state import CarriedState, gap_of, tightened
+from surepick.policies.certified.cache import Cache
+from surepick.policies.certified.conclusion import delta_for_test
+from surepick.policies.options import check_options, option
+
+
+@record
+class CarriedElimination:
+    """Certify one candidate c by evidence, for each arm j, against "j is the best arm, and better than c by epsilon".
+
+        M_j = exp(sum w (r - h_x) - cost)          one process an arm, from the first pull to the last
+        U_j = min over T of (log(1/delta) - (sum w r - cost) + penalty_jc(T)) / T
+        recommend c when every U_j has once been at most epsilon
+
+    A wrong recommendation needs the process of one single arm, the best one, to reach 1/delta, whatever candidates were
+    tried: so there is no union over arms, no weight of a candidate, and a new candidate goes on with what is there.
+    With probability at least 1 - delta the answer is epsilon-best, for any rule that chooses arms, batch sizes,
+    dimensions, candidates and weights from earlier batches (docs/certified-elimination.md, lines 11 to 16, has the
+    proof). An arm with U_j < 0 for some c is not the best: `active` loses it for good.
+
+    The opening finds a candidate: batches that double, until its pulls are a share of what certifying the leader is
+    predicted to take. Then each batch is the design that is predicted to reject the candidate's rivals first.
+
+    Args:
+        problem: what is asked. Scales per arm, and the variance of rewards that have a range, are used.
+        embedding: the family psi_d with its misspecification bound.
+        dim: fixes d; None: chosen, and chosen anew where misspecification leaves no room for a candidate.
+        tolerance: relative gap of the designs.
+        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
+            fit can show; none where every list of means is representable.
+        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
+
+    Source: ours, after Robbins (1970), Howard et al. (2020, 2021) and Ramdas et al. (2023) for e-processes, Fiez et al.
+    (2019) for designs aimed at differences.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    dim: int | None = None
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
+    evidence: str = field(default="carried", init=False, compare=False, repr=False)
+    _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_arms(self.problem, self.embedding.num_arms)
+        check_options(self)
+        if self.dim is not None:
+            self.embedding.at(self.dim)
+        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
+            raise InvalidInput(
+                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+                "norm_bound, or IndependentEmbedding."
+            )
+        delta_for_test(self.problem)
+
+    @property
+    def traits(self) -> Traits:
+        own = self.embedding.traits
+        return Traits(
+            eliminates=True,
+            uses_features=own.family != "independent",
+            certifies="candidate",
+            assumptions=own.assumptions,
+            checks=model_checks.checks_of(self.embedding),
+            caveats=own.caveats,
+            embedding=self.embedding,
+            misspecification=self.embedding.misspecification,
+        )
+
+    def init(self) -> CarriedState:
+        finished, _ = self.problem.answer_without_pulls()
+        num_arms = self.problem.num_arms
+        nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
+        return CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished)
+
+    def ask(self, state: CarriedState) -> Plan:
+        return self._planner.next_batch(state)
+
+    def tell(self, state: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
+        pooled = state.seen.plus(seen)
+        if pooled.total == 0:
+            return self._step(state, plan, seen)
+        processes = processes_after(self._situation, state, plan, seen)
+        candidate = -1 if plan.candidate is None else plan.candidate
+        leader = int(np.argmax(self._situation.guess(processes, pooled).scores))
+        tested = state.tested
+        for one in {leader} if candidate < 0 else {leader, candidate}:
+            tested = tightened(tested, one, self._situation.upper_bounds(processes, one))
+        beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
+        certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
+        if certified is not None:
+            candidate = leader = certified.candidate
+        after = CarriedState(
+            round=state.round + (seen.total > 0),
+            seen=pooled,
+            means=processes if isinstance(processes, MeanProcesses) else None,
+            vectors=None if isinstance(processes, MeanProcesses) else processes,
+            tested=tested,
+            beaten=beaten,
+            candidate=candidate,
+            dim=plan.dim,
+            leader=leader,
+            finished="" if certified is None else "certified",
+            compressed=state.compressed or not isinstance(processes, MeanProcesses),
+            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(plan, seen)),
+        )
+        return self._step(after, plan, seen)
+
+    def claim(self, state: CarriedState) -> Claim:
+        return Claim(
+            leader=state.leader,
+            finished=state.finished,
+            pulls=state.pulls,
+            gap=self._gap(state),
+            spent=failure_probability(self.problem.noise) + delta_for_test(self.problem),
+            assumptions=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
+            remark=lambda: self._obstacle(state),
+        )
+
+    def embedded(self, dim: int) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+        return self._situation.embedded(dim)
+
+    def _gap(self, state: CarriedState) -> float | None:
+        """By how much the leader is worse than the best arm at most; None if nothing can be said."""
+        _, given = self.problem.answer_without_pulls()
+        if state.finished == "single" or state.processes is None:
+            return given
+        found = min(gap_of(state, state.leader), UNKNOWN if given is None else given)
+        return None if found >= UNKNOWN else found
+
+    def _step(self, after: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
+        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms)
+
+        def deciding(_: Intervals | None) -> Intervals:
+            return intervals_of(after, self._situation.guess(after.processes, after.seen), self.problem.epsilon)
+
+        return Step(after, row, deciding)
+
+    @property
+    def _situation(self) -> Situation:
+        return Situation(self.problem, self.embedding, self._cache)
+
+    @property
+    def _planner(self) -> Planner:
+        return Planner(self._situation, self.dim, self.tolerance, self.reserve, self.largest_batch)
+
+    def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        embedded = self.embedded(plan.dim)
+        if isinstance(embedded, IndependentArms) or seen.total == 0:
+            return ()
+        fitted = estimate(embedded, seen, white=self._cache.white(self.embedding, plan.dim))
+        return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
+
+    def _obstacle(self, state: CarriedState) -> str:
+        """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
+        if state.finished or state.processes is None:
+            return ""
+        rest = self._planner.rest(state, self._situation.guess(state.processes, state.seen))
+        if len(rest.bias_limited) == 0:
+            return ""
+        return (
+            f"More of them may not help: what {rest.dim} dimensions leave out can move a difference of two arms by as "
+            f"much as must be told apart for {len(rest.bias_limited)} rivals. Raise epsilon, use a larger dimension, "
+            "or a smaller valid norm bound."
+        )
+
+
+def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 14).
+
+    A beaten arm that the candidate did not reject is compared with the arm that beat it; then nothing is tolerated.
+    """
+    num_arms = len(after.beaten)
+    centre = after.leader if after.candidate < 0 else after.candidate
+    rivals = np.flatnonzero(np.arange(num_arms) != centre)
+    bounds, allowed = np.array(after.bounds_of(centre)), np.full(num_arms, epsilon)
+    comparators = np.full(num_arms, centre)
+    for one in after.tested:
+        better = after.beaten & (bounds > epsilon) & (one.bounds < 0.0)
+        bounds[better], comparators[better], allowed[better] = one.bounds[better], one.candidate, 0.0
+    leads = guess.scores[comparators] - guess.scores
+    return Intervals(
+        arms=rivals,
+        comparators=comparators[rivals],
+        leads=leads[rivals],
+        widths=np.where(bounds < UNKNOWN, bounds + leads, np.inf)[rivals],
+        margins=np.where(bounds < UNKNOWN, allowed - bounds, -np.inf)[rivals],
+        allowed=allowed[rivals],
+    )

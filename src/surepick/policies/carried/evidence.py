@@ -1,0 +1,72 @@
+"""What a batch says: the processes after it. Weights are functions of the past and of the batch's counts (line 1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
+from surepick.estimators.mean_processes import MeanProcesses
+from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried.guesses import HEURISTIC_CAUTION, HEURISTIC_OPENING_CAUTION, Guess
+from surepick.policies.carried.rest import start_weights
+from surepick.policies.carried.situation import Situation, begun
+from surepick.policies.carried.state import CarriedState, Processes
+
+MIDDLING_BET = 0.5  # of 1 / R
+
+
+def processes_after(situation: Situation, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
+    """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
+    noise_mgf, batch = noise_mgf_after(situation.problem.noise, state.seen), with_squares(situation.problem.noise, seen)
+    if state.processes is None:
+        processes = situation.first_processes(plan.dim)
+        if isinstance(processes, MeanProcesses) and seen.total > 0:
+            margins = means_rule.margins_unseen(situation.problem.epsilon, situation.problem.num_arms)
+            return _opened(processes, margins, batch, noise_mgf)
+        return processes
+    before = situation.moved(state, plan.dim)
+    processes = begun(before)
+    if seen.total == 0:
+        return processes
+    guess = situation.guess(processes, state.seen)
+    if plan.candidate is not None:
+        return _tested(situation, before, plan, guess, batch, noise_mgf)
+    if isinstance(processes, MeanProcesses):
+        leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
+        margins = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        return _opened(processes, np.maximum(margins, 2.0 * epsilon), batch, noise_mgf)
+    return processes
+
+
+def _opened(processes: MeanProcesses, margins: FloatArray, batch: Observations, noise_mgf: NoiseMgf) -> MeanProcesses:
+    bets = means_rule.opening_bets(processes, margins, batch.counts, noise_mgf.noise_scales(margins))
+    return processes.after(bets.arms, bets.taken, bets.given, batch, noise_mgf)
+
+
+def _tested(
+    situation: Situation, before: CarriedState, plan: Plan, guess: Guess, batch: Observations, noise_mgf: NoiseMgf
+) -> Processes:
+    """The processes after a batch for a candidate."""
+    processes, candidate, epsilon = begun(before), plan.candidate or 0, situation.problem.epsilon
+    planning = guess.margins(candidate, epsilon, caution=HEURISTIC_CAUTION)
+    goal = situation.goal(before, candidate, guess, planning)
+    margins = guess.margins(candidate, epsilon)[goal.rivals]
+    asked = plan.counts.sum()
+    if isinstance(processes, MeanProcesses):
+        rest = means_rule.planned(processes, goal)
+        processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
+        future = rest.pulls * max(1.0 - asked / rest.total, 0.0)
+        placed = means_rule.placed(processes, goal, margins, batch.counts, future, noise_mgf)
+        return processes.after(placed.arms, placed.taken, placed.given, batch, noise_mgf)
+    vectors = situation.vectors(processes.dim)
+    anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64))
+    processes = processes.restarted(anew, start_weights(processes.starts[anew] + 1))
+    future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0)
+    largest = MIDDLING_BET / noise_mgf.spread
+    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest or math.inf)
+    return processes.after(vectors, candidate, bets.arms, bets.directions, batch, goal.noise_scales, noise_mgf)

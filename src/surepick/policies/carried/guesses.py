@@ -1,0 +1,93 @@
+"""What the past suggests of the means, and how far each candidate seems ahead. For steering only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, record
+from surepick.core.observations import Observations
+from surepick.policies.certified.sampling_rule import PlugInMeans
+
+HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
+HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decided
+HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
+HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
+HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
+HEURISTIC_SPREADS = 25  # spreads of the means that are tried
+
+
+@record
+class Guess:
+    """Guesses of the means, and of their errors.
+
+    Args:
+        scores: f, shape (K,), in reward units, up to a constant.
+        errors: c -> standard errors of f_c - f_j, shape (K,).
+    """
+
+    scores: FloatArray
+    errors: Callable[[int], FloatArray]
+
+    def margins(
+        self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = HEURISTIC_LEAST_MARGIN
+    ) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
+
+        epsilon + max(0, f_c - f_j - caution se_j)                where the candidate leads
+        max(epsilon + min(0, f_c - f_j + se_j), least epsilon)    where it trails: only as far as that is no chance
+        """
+        lead, errors = self.scores[candidate] - self.scores, self.errors(candidate)
+        ahead = np.maximum(lead - caution * errors, 0.0)
+        behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
+        return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
+
+
+def guess_of_vectors(plug_in: PlugInMeans) -> Guess:
+    """The pooled fit."""
+    everybody = np.arange(len(plug_in.scores))
+
+    def errors(candidate: int) -> FloatArray:
+        distances = plug_in.fitted.distances(everybody, np.array([candidate]))[:, 0]
+        return np.asarray(plug_in.noise_scale * distances)
+
+    return Guess(plug_in.scores, errors)
+
+
+def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float) -> Guess:
+    """The arms' own means, drawn towards their centre as far as their spread says that they are chance.
+
+        h_j ~ N(mu, tau^2):   f_j = mu + (mean_j - mu) tau^2 / (tau^2 + s_j^2 / n_j)
+
+    tau is the likeliest of a grid, at least epsilon. Without this the luckiest of many arms with a pull each leads, and
+    an unlucky best arm seems settled. An arm of which nothing is known has the centre and the error tau.
+
+    Args:
+        seen: everything told so far, at least one pull.
+        noise_scales: s, shape (K,).
+        epsilon: in reward units.
+
+    Source: empirical Bayes (Robbins 1956); the likelihood of James and Stein's model with unequal variances.
+    """
+    known = seen.counts > 0
+    means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
+    widest = max(float(np.ptp(means)) ** 2, epsilon**2)
+    spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
+    centre, spread = max((_likelihood(means, variances, one) for one in spreads), key=lambda found: found[0])[1:]
+    share = spread / (spread + variances)
+    scores, left = np.full(len(known), centre), np.full(len(known), spread)
+    scores[known] = centre + (means - centre) * share
+    left[known] = variances * share
+
+    def errors(candidate: int) -> FloatArray:
+        return np.asarray(np.sqrt(left + left[candidate]))
+
+    return Guess(scores, errors)
+
+
+def _likelihood(means: FloatArray, variances: FloatArray, spread: float) -> tuple[float, float, float]:
+    """(log likelihood, likeliest centre, spread)."""
+    weights = 1.0 / (spread + variances)
+    centre = float(weights @ means / weights.sum())
+    return 0.5 * float(np.log(weights).sum() - weights @ (means - centre) ** 2), centre, float(spread)

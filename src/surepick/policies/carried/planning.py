@@ -1,0 +1,194 @@
+"""What to measure next: the opening, the candidate, the dimension, the batch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.arrays import IntArray, record
+from surepick.core.design import Design, IndependentArms
+from surepick.core.plan import Plan
+from surepick.designs import round_design
+from surepick.errors import ContractError
+from surepick.estimators.mean_processes import MeanProcesses
+from surepick.estimators.vector_processes import VectorProcesses
+from surepick.policies import model_checks
+from surepick.policies.base import designed
+from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried.guesses import (
+    HEURISTIC_CAUTION,
+    HEURISTIC_LEAST_MARGIN,
+    HEURISTIC_LEAST_WHEN_SWITCHING,
+    HEURISTIC_OPENING_CAUTION,
+    Guess,
+)
+from surepick.policies.carried.rest import Goal, Rest
+from surepick.policies.carried.situation import Situation, begun
+from surepick.policies.carried.state import CarriedState
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.conclusion import capped
+from surepick.policies.dimension import best_found, cheapest_dimension
+
+HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
+HEURISTIC_OPENING_OF_MEANS = 0.15  # ... where its pulls are evidence too
+HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
+HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
+HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
+HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
+HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share
+
+
+@record
+class Planner:
+    """Where the next batch measures. Nothing here can make a certificate wrong.
+
+    Args:
+        situation: the question and the arms.
+        dim, tolerance, reserve, largest_batch: as in `CarriedElimination`.
+    """
+
+    situation: Situation
+    dim: int | None
+    tolerance: float
+    reserve: float
+    largest_batch: int | None
+
+    def next_batch(self, state: CarriedState) -> Plan:
+        """A function of what was told."""
+        if state.processes is None:
+            return self._first_batch(state.round)
+        guess = self.situation.guess(state.processes, state.seen)
+        opening = self._opening_batch(state, guess) if state.candidate < 0 else None
+        if opening is not None:
+            return opening
+        rest = self.rest(state, guess)
+        share = max(HEURISTIC_BATCH * rest.total, HEURISTIC_LEAST_BATCH * state.pulls)
+        return self._plan(state.round, rest, min(share, float(state.pulls)), candidate=rest.candidate)
+
+    def _first_batch(self, round_number: int) -> Plan:
+        """All differences alike; without structure a pull of each arm."""
+        dim, design = self._first_dimension()
+        embedded = self.situation.embedded(dim)
+        if isinstance(embedded, IndependentArms):
+            counts = np.ones(embedded.num_arms, np.int64)
+        else:
+            total = max(2 * embedded.dim, 4, int(np.count_nonzero(design.weights)))
+            counts = round_design(design.weights, total)
+        return designed(round_number, self._with_check_pulls(dim, counts), design, embedded)
+
+    def _first_dimension(self) -> tuple[int, Design]:
+        """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
+        everybody = np.arange(self.situation.problem.num_arms)
+        if self.dim is not None or model_checks.norm_bound_uninformative(
+            self.situation.embedding, self.situation.problem.epsilon
+        ):
+            dim = self.situation.embedding.max_dim if self.dim is None else self.dim
+        else:
+            distinct = self.situation.embedding.num_distinct > 2
+            try:
+                choice = cheapest_dimension(
+                    self.situation.embedding,
+                    everybody,
+                    self.situation.problem.epsilon,
+                    tolerance=self.tolerance,
+                    least_dim=2 if distinct else 1,
+                    least_value=1.0 if distinct else 0.0,
+                    design_of=sampling_rule.opening_design,
+                )
+            except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
+                dim = self.situation.embedding.max_dim
+            else:
+                return choice.dim, choice.design
+        return dim, best_found(sampling_rule.opening_design, self.situation.embedded(dim), self.tolerance)
+
+    def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
+        """The next batch that serves no candidate; None once the leader is worth testing.
+
+        The leads that a prediction rests on are lowered by their errors: of many arms that were hardly measured the
+        leader looks far better than it is.
+        """
+        processes, epsilon = begun(state), self.situation.problem.epsilon
+        leader = int(np.argmax(guess.scores))
+        errors = guess.errors(leader)
+        likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
+        means = isinstance(processes, MeanProcesses)
+        share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
+        enough = share * self._rest_of(state, self.situation.goal(state, leader, guess, margins)).total
+        if state.pulls >= enough:
+            return None
+        told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)
+        rest = self._rest_of(
+            state, self.situation.goal(state, leader, guess, np.maximum(told, likely - epsilon + told))
+        )
+        return self._plan(state.round, rest, min(float(state.pulls), enough - state.pulls), candidate=None)
+
+    def rest(self, state: CarriedState, guess: Guess) -> Rest:
+        """The candidate to go on with, and the pulls that are predicted to certify it first."""
+        best = int(np.argmax(guess.scores))
+        candidate = best if state.candidate < 0 else state.candidate
+        rest = self._rest_for(state, guess, candidate)
+        if best != candidate:
+            other = self._rest_for(state, guess, best)
+            doubted = self._rest_for(state, guess, candidate, least=HEURISTIC_LEAST_WHEN_SWITCHING)
+            if other.total < HEURISTIC_SWITCH * doubted.total:
+                rest = other
+        if self.dim is None and isinstance(state.processes, VectorProcesses):
+            rest = self._in_another_dimension(state, guess, rest)
+        return rest
+
+    def _rest_for(
+        self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
+    ) -> Rest:
+        margins = guess.margins(candidate, self.situation.problem.epsilon, caution=HEURISTIC_CAUTION, least=least)
+        return self._rest_of(state, self.situation.goal(state, candidate, guess, margins))
+
+    def _rest_of(self, state: CarriedState, goal: Goal) -> Rest:
+        processes = begun(state)
+        if isinstance(processes, MeanProcesses):
+            return means_rule.planned(processes, goal)
+        vectors, weights = self.situation.vectors(processes.dim), state.seen.counts / state.pulls
+        return vectors_rule.planned(vectors, processes, goal, weights=weights, tolerance=self.tolerance)
+
+    def _in_another_dimension(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
+        """A larger dimension, if misspecification costs more than its extra directions would."""
+        best, dim, gamma = rest, rest.dim, self.situation.embedding.misspecification
+        begun_already = state.vectors is not None and state.vectors.begun
+        if begun_already and len(rest.bias_limited) == 0:
+            return rest
+        while gamma(dim) > 0.0 and dim < self.situation.embedding.max_dim:
+            if 2.0 * gamma(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
+                break
+            dim = min(self.situation.embedding.max_dim, math.ceil(1.25 * dim))
+            other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)
+            if other.total >= best.total:
+                break
+            best = other
+        return best
+
+    def _plan(self, round_number: int, rest: Rest, total: float, *, candidate: int | None) -> Plan:
+        """A batch of about that many pulls in the proportions of what is still to be measured."""
+        weights = rest.pulls / rest.pulls.sum()
+        wanted = max(1, math.ceil(total))
+        embedded = self.situation.embedded(rest.dim)
+        if isinstance(embedded, IndependentArms):
+            limit = wanted if self.largest_batch is None else min(wanted, self.largest_batch)
+            counts = means_rule.whole(weights, max(limit, min(2, len(weights))))
+        else:
+            total_pulls = capped(wanted, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+            counts = self._with_check_pulls(rest.dim, round_design(weights, total_pulls))
+        return Plan(
+            round=round_number,
+            counts=counts,
+            dim=rest.dim,
+            predicted_pulls=None if candidate is None else rest.total,
+            lower_bound=rest.lower_bound,
+            misspecification=embedded.misspecification,
+            candidate=candidate,
+        )
+
+    def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
+        if isinstance(self.situation.embedded(dim), IndependentArms):
+            return counts
+        return model_checks.with_check_pulls(self.situation.embedding, dim, counts, share=self.reserve)

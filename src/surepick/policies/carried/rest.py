@@ -1,0 +1,89 @@
+"""What is still to be measured for a candidate, as it looks from the past."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.errors import ContractError
+
+HEURISTIC_FIRST_START = 0.95  # weight of the first start of a process; the others halve what is left
+HEURISTIC_NEAR = 0.5  # units of evidence by which a plan exceeds what is needed: all must get there together
+
+
+@record
+class Goal:
+    """What a plan is to reach.
+
+    Args:
+        candidate: c.
+        rivals: the arms that are neither rejected nor known not to be the best, ascending, shape (m,).
+        margins: guesses of epsilon + h_c - h_j for planning, positive, shape (m,).
+        epsilon: in reward units.
+        threshold: log(1/delta).
+        scores: guesses of the means, shape (K,).
+        noise_scales: s, shape (K,), in reward units.
+    """
+
+    candidate: int
+    rivals: IntArray
+    margins: FloatArray
+    epsilon: float
+    threshold: float
+    scores: FloatArray
+    noise_scales: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, rivals=np.int64, margins=np.float64, scores=np.float64, noise_scales=np.float64)
+
+
+@record
+class Rest:
+    """What is still to be measured.
+
+    Args:
+        candidate: c.
+        dim: of the embedding that it is planned in.
+        pulls: predicted pulls of each arm, shape (K,); their sum is what certifying c is predicted to take.
+        lower_bound: of their sum.
+        restarts: arms whose processes had better start anew.
+        bias_limited: rivals whose margin the bias nearly or fully eats.
+    """
+
+    candidate: int
+    dim: int
+    pulls: FloatArray
+    lower_bound: float
+    restarts: IntArray
+    bias_limited: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, pulls=np.float64, restarts=np.int64, bias_limited=np.int64)
+
+    @property
+    def total(self) -> float:
+        """V, at least 1."""
+        return max(float(self.pulls.sum()), 1.0)
+
+
+def start_weights(starts: IntArray) -> FloatArray:
+    """log p_k of the k-th start of a process: p_1 = r, p_k = (1 - r) 2^-(k-1), which sum to 1.
+
+    Source: docs/certified-elimination.md, line 13.
+
+    Raises:
+        ContractError: a number of a start is not positive.
+    """
+    if np.any(starts < 1):
+        raise ContractError("starts are numbered from 1.")
+    first = math.log(HEURISTIC_FIRST_START)
+    later = math.log1p(-HEURISTIC_FIRST_START) - math.log(2.0) * (starts - 1.0)
+    return np.maximum(np.where(starts == 1, first, later), math.log(sys.float_info.min))
+
+
+def beyond(need: FloatArray) -> FloatArray:
+    """The evidence that a plan aims at, where that much is needed; as it is where nothing is."""
+    return np.asarray(need + HEURISTIC_NEAR * np.clip(need, 1e-3, 1.0))

@@ -1,0 +1,129 @@
+"""What planning and evidence have in common: the question, the arms as an embedding sees them, and guesses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, record
+from surepick.core.design import Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import ContractError
+from surepick.estimators import noise_mgf_after
+from surepick.estimators.mean_processes import MeanProcesses
+from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.policies import model_checks
+from surepick.policies.base import Problem
+from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors
+from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
+from surepick.policies.carried.state import CarriedState, Processes
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.cache import Cache
+from surepick.policies.certified.conclusion import threshold_of
+from surepick.policies.certified.sampling_rule import PlugInMeans
+
+
+@record
+class Situation:
+    """The question and the arms.
+
+    Args:
+        problem: what is asked.
+        embedding: the family psi_d.
+        cache: of whitened coordinates and plug-in means.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    cache: Cache
+
+    def embedded(self, dim: int) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
+        if self.embedding.num_distinct == self.problem.num_arms and model_checks.is_saturated(self.embedding, dim):
+            return IndependentArms(self.problem.num_arms)
+        return self.embedding.at(dim)
+
+    def guess(self, processes: Processes | None, seen: Observations) -> Guess:
+        """What the past suggests of the means."""
+        if processes is None or isinstance(processes, MeanProcesses):
+            return guess_of_means(seen, sampling_rule.noise_scales(self.problem, seen), self.problem.epsilon)
+        return guess_of_vectors(self._plug_in(processes, seen))
+
+    def vectors(self, dim: int) -> ArmVectors:
+        """Those of psi_d.
+
+        Raises:
+            ContractError: it has none.
+        """
+
+        def form() -> ArmVectors:
+            embedded, white = self.embedding.at(dim), self.cache.white(self.embedding, dim)
+            if not isinstance(embedded, Embedding) or white is None or self.embedding.norm_bound is None:
+                raise ContractError("arms without structure have no vectors.")
+            return ArmVectors.of(embedded, white.basis, self.embedding.norm_bound)
+
+        return self.cache.vectors(dim, form)
+
+    def upper_bounds(self, processes: Processes, candidate: int) -> FloatArray:
+        """U of every arm against the candidate, shape (K,)."""
+        threshold = threshold_of(self.problem)
+        if isinstance(processes, MeanProcesses):
+            return processes.upper_bounds(candidate, threshold)
+        return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
+
+    def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
+        def form() -> PlugInMeans:
+            noise_scales = sampling_rule.noise_scales(self.problem, seen)
+            white = self.cache.white(self.embedding, processes.dim)
+            return sampling_rule.plug_in_means(self.vectors(processes.dim).embedded, seen, noise_scales, white=white)
+
+        return self.cache.plug_in(processes.dim, seen, form)
+
+    def goal(self, state: CarriedState, candidate: int, guess: Guess, margins: FloatArray) -> Goal:
+        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
+        processes, epsilon, threshold = begun(state), self.problem.epsilon, threshold_of(self.problem)
+        bounds = np.minimum(state.bounds_of(candidate), self.upper_bounds(processes, candidate))
+        still_open = ~(state.beaten | (bounds <= epsilon))
+        still_open[candidate] = False
+        if not still_open.any():
+            still_open[0 if candidate else 1] = True
+        rivals = np.flatnonzero(still_open)
+        least, noise_mgf = float(margins[rivals].min()), noise_mgf_after(self.problem.noise, state.seen)
+        if isinstance(processes, MeanProcesses):
+            seen_at = np.array(margins)
+            seen_at[candidate] = least
+            noise_scales = noise_mgf.noise_scales(seen_at)
+        else:
+            noise_scales = noise_mgf.noise_scales(least)
+        return Goal(candidate, rivals, margins[rivals], epsilon, threshold, guess.scores, noise_scales)
+
+    def moved(self, state: CarriedState, dim: int) -> CarriedState:
+        """The state with its processes in d dimensions: where they hold something, all of them start anew."""
+        if state.vectors is None or state.vectors.dim == dim:
+            return state
+        fresh = VectorProcesses.started(self.vectors(dim), math.log(HEURISTIC_FIRST_START))
+        if state.vectors.begun:
+            starts = state.vectors.starts + 1
+            fresh = replace(fresh, log_values=start_weights(starts), starts=starts)
+        return replace(state, vectors=fresh)
+
+    def first_processes(self, dim: int) -> Processes:
+        """Those of a study that begins in d dimensions."""
+        first = math.log(HEURISTIC_FIRST_START)
+        if isinstance(self.embedded(dim), IndependentArms):
+            return MeanProcesses.started(self.problem.num_arms, first)
+        return VectorProcesses.started(self.vectors(dim), first)
+
+
+def begun(state: CarriedState) -> Processes:
+    """The processes of a state after its first batch.
+
+    Raises:
+        ContractError: nothing was told yet.
+    """
+    if state.processes is None:
+        raise ContractError("nothing was told yet.")
+    return state.processes

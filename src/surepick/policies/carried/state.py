@@ -1,0 +1,109 @@
+"""Where a certified elimination with carried-on evidence stands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.observations import Observations
+from surepick.estimators.mean_processes import MeanProcesses
+from surepick.estimators.vector_processes import UNKNOWN, VectorProcesses
+
+Processes = MeanProcesses | VectorProcesses
+
+
+@record
+class Tested:
+    """What is known of a candidate: by how much each other arm is better than it at most.
+
+    Args:
+        candidate: c.
+        bounds: the smallest U_jc of all batches, in reward units, shape (K,); UNKNOWN where nothing is known.
+    """
+
+    candidate: int
+    bounds: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, bounds=np.float64)
+
+    def rejected(self, epsilon: float) -> BoolArray:
+        """Which arms are better than it by at most epsilon, shape (K,)."""
+        return np.asarray(self.bounds <= epsilon)
+
+
+@record
+class CarriedState:
+    """Where the study stands.
+
+    Args:
+        round: the next batch, from 1.
+        seen: everything told so far.
+        means: one e-process an arm, without structure; None before the first batch and with vectors.
+        vectors: the same with vectors.
+        tested: the candidates so far, in the order in which they were last looked at.
+        beaten: which arms some candidate has shown not to be the best, shape (K,); an arm stays so.
+        candidate: the arm that the last batch was for; -1 in the opening.
+        dim: dimension of the last batch's embedding; 0 before the first.
+        leader: the arm that would be recommended now.
+        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+        compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
+        alarms: what the checks of the embedding found so far, in words.
+    """
+
+    round: int
+    seen: Observations
+    means: MeanProcesses | None
+    vectors: VectorProcesses | None
+    tested: tuple[Tested, ...]
+    beaten: BoolArray
+    candidate: int
+    dim: int
+    leader: int
+    finished: str
+    compressed: bool = False
+    alarms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, beaten=np.bool_)
+
+    @property
+    def processes(self) -> Processes | None:
+        """The one of the two that there is."""
+        return self.means if self.vectors is None else self.vectors
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.seen.total
+
+    @property
+    def active(self) -> IntArray:
+        """The arms that may still be the best, ascending."""
+        return np.flatnonzero(~self.beaten)
+
+    def bounds_of(self, candidate: int) -> FloatArray:
+        """The candidate's smallest U so far, shape (K,); UNKNOWN where it was never tried."""
+        known = next((one.bounds for one in self.tested if one.candidate == candidate), None)
+        return np.full(len(self.beaten), UNKNOWN) if known is None else known
+
+
+MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed
+
+
+def tightened(tested: tuple[Tested, ...], candidate: int, bounds: FloatArray) -> tuple[Tested, ...]:
+    """The candidates with the bounds of one more batch for one of them."""
+    known = next((one.bounds for one in tested if one.candidate == candidate), bounds)
+    others = tuple(one for one in tested if one.candidate != candidate)[1 - MOST_TESTED :]
+    return (*others, Tested(candidate, np.minimum(known, bounds)))
+
+
+def gap_of(state: CarriedState, candidate: int) -> float:
+    """max of U over the arms that may be the best, at least 0: the candidate is at most this much worse than the best.
+
+    Source: docs/certified-elimination.md, line 15: unless the process of the best arm x* has reached 1/delta it is not
+    beaten, and it is better than c by at most its own U.
+    """
+    others = np.array(~state.beaten)
+    others[candidate] = False
+    return max(0.0, float(state.bounds_of(candidate)[others].max(initial=0.0)))

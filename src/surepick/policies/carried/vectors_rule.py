@@ -1,0 +1,247 @@
+"""Where to measure, and how to bet, for arms with vectors.
+
+The process of arm j holds the flow G_j; to count against c it needs G_j = T y, y = z_c - z_j (`VectorProcesses`). A bet
+on a margin m over pulls with information A is best at
+
+    T = Tbar + tau,   Tbar = y' M G / y' M y,   tau = kappa m / y' M y,   M = A^-1,   w(x) = z_x' M (T y - G) / s_x^2
+
+where A is that of the batch where the flow is to be matched with it, and that of all planned pulls elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
+from surepick.core.design import Design
+from surepick.designs import solve_star_design, solve_target_design
+from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.policies.carried.rest import Goal, Rest, beyond, start_weights
+from surepick.policies.dimension import best_found
+
+HEURISTIC_KAPPA = 0.7  # of the bet that promises most
+HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
+MOST_STARTS = 40
+LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
+MATCHED = 1e-6  # of a flow's length: what counts as none
+CUT = 1e-10  # of the largest eigenvalue of A
+STEPS = 2  # designs that are solved for a plan, each with what the one before says of A
+
+
+@record
+class Bets:
+    """The weights of a batch: arm j weighs a pull of x by v_j' z_x / s_x^2.
+
+    Args:
+        arms: whose processes bet, shape (m,).
+        directions: v in whitened coordinates, shape (m, r).
+    """
+
+    arms: IntArray
+    directions: FloatArray
+
+
+@record
+class Pulls:
+    """Pulls, made or planned, as whitened coordinates see them.
+
+    Args:
+        rows: z of the arms pulled, shape (p, r).
+        counts: n, shape (p,).
+        noise_scales: s, shape (p,).
+    """
+
+    rows: FloatArray
+    counts: FloatArray
+    noise_scales: FloatArray
+
+    @staticmethod
+    def of(white: FloatArray, counts: FloatArray | IntArray, noise_scales: FloatArray) -> Pulls:
+        """Those of all arms, shape (K,)."""
+        pulled = np.flatnonzero(counts)
+        return Pulls(white[pulled], np.asarray(counts[pulled], np.float64), noise_scales[pulled])
+
+    @property
+    def information(self) -> FloatArray:
+        """A = sum n_x z_x z_x' / s_x^2, shape (r, r)."""
+        return np.asarray((self.rows.T * (self.counts / self.noise_scales**2)) @ self.rows)
+
+
+@record
+class _Account:
+    """What the processes of the rivals hold, as some pulls see it.
+
+    Args:
+        towards: y, shape (m, r).
+        inverse: A^-1 on its range, shape (r, r).
+        sizes: a = y' A^-1 y, positive, shape (m,).
+        left: G - Tbar y with Tbar >= 0, shape (m, r).
+        costs: rho = (G - Tbar y)' A^-1 (G - Tbar y), shape (m,).
+        needs: evidence that is still lacking if the flows were matched at Tbar for nothing, shape (m,).
+        bias: gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, shape (m,).
+    """
+
+    towards: FloatArray
+    inverse: FloatArray
+    sizes: FloatArray
+    left: FloatArray
+    costs: FloatArray
+    needs: FloatArray
+    bias: FloatArray
+
+
+def _account(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: Pulls) -> _Account:
+    rivals = goal.rivals
+    towards = vectors.white[goal.candidate] - vectors.white[rivals]
+    flow = processes.flows[rivals]
+    inverse = np.asarray(np.linalg.pinv(pulls.information, rcond=CUT, hermitian=True), np.float64)
+    seen = towards @ inverse
+    sizes = np.maximum(np.einsum("ij,ij->i", towards, seen), np.finfo(np.float64).tiny)
+    matched = np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes, 0.0)
+    left = flow - matched[:, None] * towards
+    costs = np.maximum(np.einsum("ij,ij->i", left @ inverse, left), 0.0)
+    slope = vectors.white.T @ goal.scores / len(vectors.white)  # theta of the guesses, since Z'Z = K I
+    held = processes.log_values[rivals] + matched * goal.epsilon - left @ slope
+    lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
+    bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
+    return _Account(towards, inverse, sizes, left, costs, goal.threshold - held, bias)
+
+
+def planned(
+    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, *, weights: FloatArray | None, tolerance: float
+) -> Rest:
+    """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
+
+        V = min over designs of max over rivals of u' A^-1 u / (2 (beta + tau m)),   u = (Tbar + tau) y - G
+        tau = (-a beta + sqrt(a^2 beta^2 + a m^2 rho)) / (a m)                       beta = - need
+
+    Args:
+        weights: a design to start from; None: none is known, and the flows are taken for matched.
+        tolerance: relative gap of the design.
+    """
+    embedded, rivals = vectors.embedded, goal.rivals
+    gamma = embedded.misspecification
+    bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
+    fresh: BoolArray = np.zeros(len(rivals), bool)
+    matched = not np.any(processes.flows[rivals])
+    if matched:
+        needs = goal.threshold - processes.log_values[rivals]
+        slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+        design = _star(vectors, goal, slack, beyond(needs), tolerance)
+        if gamma > 0.0:
+            bias = _account(vectors, processes, goal, Pulls.of(vectors.white, design.weights, goal.noise_scales)).bias
+            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+            design = _star(vectors, goal, slack, beyond(needs), tolerance)
+    else:
+        start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
+        for _ in range(STEPS):
+            account = _account(vectors, processes, goal, Pulls.of(vectors.white, start, goal.noise_scales))
+            bias = account.bias
+            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
+            fresh, targets = _targets(processes, goal, account, slack)
+            design = best_found(
+                solve_target_design,
+                vectors.white / goal.noise_scales[:, None],
+                targets,
+                tolerance=tolerance,
+                span_tolerance=1.0,
+            )
+            start = design.weights
+    limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
+    pulls = max(design.value, 1.0) * design.weights
+    return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited)
+
+
+def _star(vectors: ArmVectors, goal: Goal, slack: FloatArray, needs: FloatArray, tolerance: float) -> Design:
+    uneven = bool(np.ptp(goal.noise_scales) > 0.0)
+    accuracies = np.ones(vectors.embedded.num_arms)
+    accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
+    return best_found(  # a worse design costs pulls, not validity
+        solve_star_design,
+        vectors.embedded.features,
+        goal.candidate,
+        accuracies if uneven else accuracies / goal.noise_scales[0],
+        rivals=goal.rivals,
+        noise_scales=goal.noise_scales if uneven else None,
+        tolerance=tolerance,
+    )
+
+
+def _fresh(
+    processes: VectorProcesses, goal: Goal, account: _Account, slack: FloatArray
+) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
+    """(which had better start anew, tau, evidence that it buys beyond the need, what a new start needs)."""
+    lack = beyond(account.needs)
+    root = np.sqrt((account.sizes * lack) ** 2 + account.sizes * slack**2 * account.costs)
+    tau = np.maximum((account.sizes * lack + root) / (account.sizes * slack), 0.0)
+    gain = np.maximum(tau * slack - lack, 1e-3)
+    spent = (tau**2 * account.sizes + account.costs) / (2.0 * gain)
+    starts = processes.starts[goal.rivals]
+    needed = goal.threshold - start_weights(starts + 1) + 0.5
+    anew = 2.0 * account.sizes * needed / slack**2
+    return (anew < spent) & (starts < MOST_STARTS), tau, gain, needed
+
+
+def _targets(
+    processes: VectorProcesses, goal: Goal, account: _Account, slack: FloatArray
+) -> tuple[BoolArray, FloatArray]:
+    """(which had better start anew, u / sqrt(2 (beta + tau m)) of each rival)."""
+    fresh, tau, gain, needed = _fresh(processes, goal, account, slack)
+    aims = np.where(
+        fresh[:, None], (2.0 * needed / slack)[:, None] * account.towards, tau[:, None] * account.towards - account.left
+    )
+    return fresh, aims / np.sqrt(2.0 * np.where(fresh, needed, gain))[:, None]
+
+
+def restarts(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: FloatArray) -> IntArray:
+    """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,)."""
+    if not np.any(processes.flows[goal.rivals]):
+        return goal.rivals[:0]
+    account = _account(vectors, processes, goal, Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
+    slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
+    fresh, *_ = _fresh(processes, goal, account, slack)
+    return goal.rivals[fresh]
+
+
+def placed(
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    margins: FloatArray,
+    counts: IntArray,
+    future: FloatArray,
+    largest: float,
+) -> Bets:
+    """The bets of a batch for a candidate.
+
+    A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned.
+
+    Args:
+        margins: guesses of the rivals' margins, shape (m,).
+        counts: n, the pulls of the batch, shape (K,).
+        future: pulls that are planned after it, shape (K,).
+        largest: the weight of a pull above which the range of the rewards permits no cheap bet; infinite without one.
+    """
+    batch = Pulls.of(vectors.white, counts, goal.noise_scales)
+    account = _account(vectors, processes, goal, batch)
+    tau, now = _directions(account, margins, batch, largest)
+    aims = tau[:, None] * account.towards - account.left
+    missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
+    possible = missed <= MATCHED**2 * size
+    settled = account.needs <= tau * margins - 0.5 * (tau**2 * account.sizes + account.costs)
+    worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
+    if not future.sum() > 0.0:
+        return Bets(goal.rivals, np.where(possible[:, None], now, 0.0))
+    whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
+    _, spread = _directions(_account(vectors, processes, goal, whole), margins, whole, largest)
+    return Bets(goal.rivals, np.where((worth & possible)[:, None], now, spread))
+
+
+def _directions(account: _Account, margins: FloatArray, pulls: Pulls, largest: float) -> tuple[FloatArray, FloatArray]:
+    """(tau, v = M (T y - G)); no weight of tau alone above `largest`."""
+    tau = HEURISTIC_KAPPA * np.maximum(margins - account.bias, 0.0) / account.sizes
+    steps = account.towards @ account.inverse
+    if np.isfinite(largest):
+        steepest = np.abs(steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T).max(axis=1, initial=0.0)
+        tau = np.minimum(tau, np.divide(largest, steepest, out=np.full_like(tau, np.inf), where=steepest > 0.0))
+    return tau, np.asarray(tau[:, None] * steps - account.left @ account.inverse)

@@ -104,10 +104,9 @@ class Situation:
         """The state with its processes in d dimensions: where they hold something, all of them start anew."""
         if state.vectors is None or state.vectors.dim == dim:
             return state
-        fresh = VectorProcesses.started(self.vectors(dim), math.log(HEURISTIC_FIRST_START))
-        if state.vectors.begun:
-            starts = state.vectors.starts + 1
-            fresh = replace(fresh, log_values=start_weights(starts), starts=starts)
+        starts = state.vectors.starts + state.vectors.begun  # no start gives its weight back
+        fresh = VectorProcesses.started(self.vectors(dim), 0.0)
+        fresh = replace(fresh, log_values=start_weights(starts), starts=starts)
         return replace(state, vectors=fresh)
 
     def first_processes(self, dim: int) -> Processes:

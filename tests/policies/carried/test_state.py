@@ -1,0 +1,63 @@
+"""States of certified elimination with carried-on evidence: what a database keeps of them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.json import from_json, to_json
+from surepick.core.random_streams import stream
+from surepick.policies.carried import state as states_of
+
+KINDS = {"certified-independent": {}, "certified-linear": {"norm_bound": 2.0}}
+
+
+def states(name):
+    """(policy, its states after each batch) of a study of eight arms with normal rewards."""
+    rng = stream(5, "carried state", name)
+    arms = sp.Arms(rng.normal(size=(8, 2)))
+    means = arms.features @ [1.0, -0.5]
+    policy = sp.make_policy(name, arms, epsilon=0.5, delta=0.05, noise=sp.SubGaussian(1.0), **KINDS[name])
+    state, found = policy.init(), []
+    while not policy.claim(state).finished and len(found) < 12:
+        plan = policy.ask(state)
+        sums = plan.counts * means + np.sqrt(plan.counts) * rng.normal(size=8)
+        state = policy.tell(state, plan, sp.Observations(plan.counts, sums)).state
+        found.append(state)
+    return policy, found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_stored_state_goes_on_as_if_it_had_never_been_away(name):
+    policy, found = states(name)
+    assert len(found) >= 4
+    for state in found:
+        text = to_json(state, sparse=True)
+        back = from_json(states_of.CarriedState, text)
+        assert to_json(back, sparse=True) == text
+        assert type(back.processes) is type(state.processes)
+        assert policy.claim(back).gap == policy.claim(state).gap
+        if not policy.claim(state).finished:
+            assert policy.ask(back) == policy.ask(state)
+
+
+def test_where_nothing_is_known_the_gap_is_none_and_the_interval_infinite():
+    policy, found = states("certified-independent")
+    first = found[0]
+    assert policy.claim(first).gap is None
+    again = from_json(states_of.CarriedState, to_json(first, sparse=True))
+    assert policy.claim(again).gap is None
+    state = policy.init()
+    plan = policy.ask(state)
+    known = policy.tell(state, plan, first.seen).deciding(None)
+    assert np.isinf(known.widths).all()
+
+
+def test_a_gap_falls_while_the_leader_stays():
+    policy, found = states("certified-linear")
+    gaps = [(state.leader, policy.claim(state).gap) for state in found]
+    kept = [(before, after) for (one, before), (other, after) in pairwise(gaps) if one == other and before is not None]
+    assert len(kept) >= 3
+    assert all(after <= before for before, after in kept)
+    assert any(after < before for before, after in kept)

@@ -18,7 +18,9 @@ def states(name):
     rng = stream(5, "carried state", name)
     arms = sp.Arms(rng.normal(size=(8, 2)))
     means = arms.features @ [1.0, -0.5]
-    policy = sp.make_policy(name, arms, epsilon=0.5, delta=0.05, noise=sp.SubGaussian(1.0), **KINDS[name])
+    policy = sp.make_policy(
+        name, arms, evidence="carried", epsilon=0.5, delta=0.05, noise=sp.SubGaussian(1.0), **KINDS[name]
+    )
     state, found = policy.init(), []
     while not policy.claim(state).finished and len(found) < 12:
         plan = policy.ask(state)

@@ -39,7 +39,7 @@ class Guess:
         max(epsilon + min(0, f_c - f_j + se_j), least epsilon)    where it trails: only as far as that is no chance
         """
         lead, errors = self.scores[candidate] - self.scores, self.errors(candidate)
-        ahead = np.maximum(lead - caution * errors, 0.0)
+        ahead = np.maximum(lead - caution * errors if caution > 0.0 else lead, 0.0)  # an error may be infinite
         behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
 

@@ -110,7 +110,7 @@ class Planner:
         """
         processes, epsilon = begun(state), self.situation.problem.epsilon
         leader = int(np.argmax(guess.scores))
-        errors = guess.errors(leader)
+        errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
         likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
         means = isinstance(processes, MeanProcesses)

@@ -1,0 +1,79 @@
+"""Certified elimination with carried-on evidence: right answers, arms that are out for good, missing results."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.observations import Observations
+from surepick.core.random_streams import stream
+
+WORLDS = {
+    "linear": (lambda seed: sp.environments.soare(5, 0.5, seed), "certified-linear", {"norm_bound": 1.0}),
+    "independent": (lambda seed: sp.environments.one_better(8, 0.5, seed), "certified-independent", {}),
+    "bounded": (lambda seed: sp.environments.falling_means(12, seed=seed), "certified-independent", {}),
+    "compressed": (
+        lambda seed: sp.environments.two_clusters(num_arms=60, dim=12, perturbation=1e-3, seed=seed),
+        "certified-linear",
+        {"norm_bound": 0.9},
+    ),
+}
+
+
+def policy_for(kind: str, seed: int):
+    make, name, options = WORLDS[kind]
+    world = make(seed)
+    noise = world.noise
+    made = sp.make_policy(name, world.arms, epsilon=0.1, delta=0.05, noise=noise, evidence="carried", **options)
+    return world, made
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_it_certifies_an_answer_that_is_good_enough(kind):
+    for seed in range(3):
+        world, policy = policy_for(kind, seed)
+        run = sp.simulate(policy, world, seed=seed)
+        assert run.verdict == "certified"
+        assert run.success
+        assert run.certificate.certified_gap <= 0.1
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_arms_that_are_out_stay_out_and_the_gap_of_a_leader_never_grows(kind):
+    world, policy = policy_for(kind, 3)
+    rounds = sp.simulate(policy, world, seed=3).rounds
+    for before, after in pairwise(rounds):
+        assert set(after.active) <= set(before.active)
+        if before.leader == after.leader and before.certified_gap is not None:
+            assert after.certified_gap <= before.certified_gap
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_a_first_batch_of_which_hardly_anything_came_is_gone_on_from(kind):
+    world, policy = policy_for(kind, 4)
+    state, number = policy.init(), 0
+    while not policy.claim(state).finished:
+        plan = policy.ask(state)
+        assert plan.counts.sum() > 0
+        came = np.array(plan.counts)
+        if number == 0:
+            came[np.flatnonzero(came)[1:]] = 0
+        if number == 1:
+            came[:] = 0
+        seen = world.pull(came, stream(4, "rewards", number)) if came.any() else Observations.nothing(len(came))
+        state = policy.tell(state, plan, seen).state
+        number += 1
+    assert world.is_epsilon_best(policy.claim(state).leader, 0.1)
+
+
+def test_where_epsilon_is_far_below_the_gap_it_takes_far_fewer_pulls_than_epochs():
+    world = sp.environments.soare(5, 0.1, 0, sigma=0.5)
+    epsilon = 0.1 * float(np.partition(world.gaps, 1)[1])
+    asked = {"epsilon": epsilon, "delta": 0.05, "noise": world.noise, "norm_bound": 1.0}
+    pulls = []
+    for seed in range(5):
+        policy = sp.make_policy("certified-linear", world.arms, evidence="carried", **asked)
+        pulls.append(sp.simulate(policy, world, seed=seed).pulls)
+    first = sp.make_policy("certified-linear", world.arms, **asked)
+    assert 20 * np.mean(pulls) < first.ask(first.init()).counts.sum()

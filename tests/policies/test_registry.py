@@ -24,7 +24,7 @@ from surepick.policies.elimination.rounds import STOPPINGS
 from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.neural.means_control import MeansNeuralRule
 from surepick.policies.neural.neural_elimination import NeuralElimination
-from surepick.policies.registry import ENTRIES, policy_options, policy_summary
+from surepick.policies.registry import ENTRIES, policy_options, policy_summary, stored_policy
 from surepick.policies.round_sizes import FLOORS
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
@@ -50,9 +50,9 @@ def make(name, **changes):
 def test_the_names():
     kinds = {
         "action-elimination": ActionElimination,
-        "certified-independent": CertifiedElimination,
-        "certified-kernel": CertifiedElimination,
-        "certified-linear": CertifiedElimination,
+        "certified-independent": CarriedElimination,
+        "certified-kernel": CarriedElimination,
+        "certified-linear": CarriedElimination,
         "certified-neural": CertifiedNeural,
         "fixed-kernel": ArmElimination,
         "fixed-linear": ArmElimination,
@@ -151,7 +151,7 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid = {"gamma"}  # becomes the kernel
     unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
-    unsaid |= {"boundary", "evidence"}  # unless they are not those of before there was a choice
+    unsaid |= {"boundary"}  # unless it is not that of before there was a choice
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
 
 
@@ -281,14 +281,23 @@ def test_a_former_name_makes_the_same_policy_and_stays_in_its_spec():
 
 
 @pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
-def test_evidence_may_be_carried_on(name):
-    policy = make(name, evidence="carried")
-    assert type(policy) is CarriedElimination
-    assert policy.spec["evidence"] == "carried"
-    assert sp.make_policy(arms=ARMS, **policy.spec) == policy
-    assert type(make(name, evidence="epochs")) is CertifiedElimination
-    assert make(name, evidence="epochs").spec == make(name).spec
-    assert "evidence" not in make(name).spec  # as specs were stored before there was a choice
+def test_evidence_is_carried_on_unless_epochs_are_asked_for(name):
+    policy, epochs = make(name), make(name, evidence="epochs")
+    assert (type(policy), policy.spec["evidence"]) == (CarriedElimination, "carried")
+    assert (type(epochs), epochs.spec["evidence"]) == (CertifiedElimination, "epochs")
+    assert make(name, evidence="carried") == policy
+    assert sp.make_policy(arms=ARMS, **epochs.spec) == epochs
+
+
+@pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
+def test_a_spec_from_before_there_was_a_choice_means_epochs_and_stays_as_it_is(name):
+    epochs = make(name, evidence="epochs")
+    before = {option: value for option, value in epochs.spec.items() if option != "evidence"}
+    assert stored_policy(before, ARMS) == epochs
+    assert stored_policy(before, ARMS).spec == before
+    for policy in (make(name), epochs):
+        assert stored_policy(policy.spec, ARMS) == policy
+        assert stored_policy(policy.spec, ARMS).spec == policy.spec
 
 
 def test_another_kind_of_evidence_is_refused():

@@ -125,7 +125,6 @@ def expected_of(name: str) -> dict:
 def test_a_landed_study_goes_on_as_it_would_have(landed, name):
     study = sp.open_study(landed, name)
     expected = expected_of(name)
-    assert study.policy.spec == make(name).spec
     assert json.loads(to_json(study.policy.spec)) == expected["spec"]
     assert go_on(study) == close_to(expected["went on"])
     assert sp.open_study(landed, name).certificate() == study.certificate()

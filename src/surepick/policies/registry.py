@@ -47,7 +47,8 @@ class Entry:
         rule: how the dimension of a round is chosen, where that is an option.
         usual: defaults that differ from those of the records.
         set: fields that the name decides, which are no options.
-        unsaid: options that came later, with the value that a spec without them means.
+        unsaid: options that came later, with their usual value, which a spec does not name.
+        earlier: options whose usual value is another one today, with what a stored spec without them means.
         kinds: values of the option "evidence" that stand for another class, with its path.
         listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
     """
@@ -60,6 +61,7 @@ class Entry:
     usual: Mapping[str, Any] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
     unsaid: Mapping[str, Any] = field(default_factory=dict)
+    earlier: Mapping[str, Any] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     listed: str = ""
 
@@ -94,8 +96,8 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 
 def _certified(parts: MakeParts, summary: str) -> Entry:
-    kinds = {"epochs": EPOCHS, "carried": CARRIED}
-    return Entry(EPOCHS, parts, summary, unsaid={"evidence": "epochs"}, kinds=kinds)
+    kinds = {"carried": CARRIED, "epochs": EPOCHS}
+    return Entry(CARRIED, parts, summary, earlier={"evidence": "epochs"}, kinds=kinds)
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
@@ -293,6 +295,25 @@ def make_policy(
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
+    return policy
+
+
+def stored_policy(spec: Mapping[str, Any], arms: Arms) -> Policy[Any]:
+    """The policy of a spec that was stored, perhaps by an earlier version: options mean what they meant then.
+
+    Its own spec stays the stored one, since codes and certificates are made of it.
+
+    Args:
+        spec: what `policy.spec` was.
+        arms: what it chooses among.
+
+    Raises:
+        InvalidInput, TypeError: it cannot be built.
+    """
+    earlier = _entry(spec["name"]).earlier if "name" in spec else {}
+    policy = make_policy(arms=arms, **{**earlier, **spec})
+    if any(option not in spec for option in earlier):
+        object.__setattr__(policy, "spec", dict(spec))
     return policy
 
 

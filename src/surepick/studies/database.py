@@ -337,10 +337,10 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
 
 
 def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
-    from surepick.policies.registry import make_policy  # noqa: PLC0415 (only where something is computed)
+    from surepick.policies.registry import stored_policy  # noqa: PLC0415 (only where something is computed)
 
     arms = _arms(engine, row)
-    return arms, make_policy(arms=arms, **json.loads(row.configuration)["policy"])
+    return arms, stored_policy(json.loads(row.configuration)["policy"], arms)
 
 
 def _check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:

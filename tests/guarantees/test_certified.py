@@ -1,4 +1,4 @@
-"""Certified elimination keeps delta: on hard instances, under hostile steering, from single pulls, with lost results.
+"""Certified elimination with epochs keeps delta: on hard instances, under hostile steering, with lost results.
 
 Counts of wrong answers are held against exact binomial bounds; `test_certified_saboteurs.py` shows that they would
 notice. What is forbidden and what is not is listed in docs/certified-elimination.md.
@@ -185,7 +185,8 @@ def test_minimising_failures_is_maximising_successes(seed):
     rng = np.random.default_rng([seed, 2])
     means = np.array([0.6, 0.5, 0.5, 0.45])
     arms = sp.Arms(ids="abcd")
-    policy = sp.make_policy("certified-independent", arms, epsilon=0.1, delta=0.05, noise=sp.Bernoulli())
+    asked = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bernoulli(), "evidence": "epochs"}
+    policy = sp.make_policy("certified-independent", arms, **asked)
     rising, falling = sp.Study(arms, policy), sp.Study(arms, policy, minimize=True)
     while (plan := rising.ask()) is not None:
         mirrored = falling.ask()

@@ -22,7 +22,8 @@ def bounds_passed(true_difference: float, *, delta: float, scale: float = 1.0, s
     """
     world = known_candidate(sp.SubGaussian(1.0), true_difference)
     noise = sp.SubGaussian((1e-9, *[scale] * RIVALS))
-    policy = sp.make_policy("certified-independent", world.arms, epsilon=1.0, delta=delta, noise=noise)
+    asked = {"epsilon": 1.0, "delta": delta, "noise": noise, "evidence": "epochs"}
+    policy = sp.make_policy("certified-independent", world.arms, **asked)
     rng, state, intervals = np.random.default_rng([seed, 73]), policy.init(), None
     smallest = np.full(RIVALS, np.inf)
     for batch in range(60):
@@ -66,7 +67,7 @@ def test_bounds_without_the_weight_of_the_epoch_are_noticed(monkeypatch):
 @pytest.mark.parametrize("name", ["certified-linear", "certified-independent"])
 def test_a_rival_is_settled_exactly_when_its_bound_is_at_most_epsilon(name):
     features = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.5], [-0.4, 0.3], [0.9, 0.2]])
-    options = {"norm_bound": 2.0} if name == "certified-linear" else {}
+    options = {"evidence": "epochs"} | ({"norm_bound": 2.0} if name == "certified-linear" else {})
     policy = sp.make_policy(name, sp.Arms(features), epsilon=0.2, delta=0.05, noise=sp.SubGaussian(0.5), **options)
     rng, settled = np.random.default_rng(5), 0
     for _ in range(20):

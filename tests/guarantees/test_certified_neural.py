@@ -96,7 +96,7 @@ def make(world: World, **options: object) -> CertifiedNeural:
 
 
 def plain_pulls(world: World, seeds: range, **options: object) -> np.ndarray:
-    settings = {"epsilon": 1.0, "delta": 0.05, "noise": world.noise} | options
+    settings = {"epsilon": 1.0, "delta": 0.05, "noise": world.noise, "evidence": "epochs"} | options
     policy = sp.make_policy("certified-independent", world.arms, **settings)
     return np.array([sp.simulate(policy, world, seed=seed).pulls for seed in seeds])
 

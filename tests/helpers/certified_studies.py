@@ -1,4 +1,4 @@
-"""Studies of the certified policies on known truths: hard instances, hostile steering, lost results, and how many err.
+"""Studies of the certified policies with epochs on known truths: hard instances, hostile steering, lost results.
 
 The theorem holds for every rule that chooses arms, batch sizes and candidates from earlier batches, so the rules here
 are the worst that come to mind. They reach the policy's own `tell` by plans that `ask` would never make.
@@ -45,7 +45,7 @@ class Instance:
         """The policy, told the true noise unless another one is given."""
         world = self.environment
         noise = world.noise if noise is None else noise
-        options = {**dict(self.options), **options}
+        options = {"evidence": "epochs", **dict(self.options), **options}
         return sp.make_policy(self.name, world.arms, epsilon=self.epsilon, delta=delta, noise=noise, **options)
 
 
@@ -154,7 +154,8 @@ def settled_wrongly(
         lost: the probability with which a result is lost, whatever its value.
     """
     noise = environment.noise if noise is None else noise
-    policy = sp.make_policy("certified-independent", environment.arms, epsilon=epsilon, delta=delta, noise=noise)
+    asked = {"epsilon": epsilon, "delta": delta, "noise": noise, "evidence": "epochs"}
+    policy = sp.make_policy("certified-independent", environment.arms, **asked)
     rng, state = np.random.default_rng([seed, 20_261]), policy.init()
     ones = np.ones(environment.num_arms, np.int64)
     for batch in range(batches):

@@ -123,7 +123,8 @@ SUCCESS = np.array([0.5, 0.5 - 1.02 * FINE])
 def wrong_with_losses(lost: float, trials: int) -> int:
     """The same for rewards of 0 and 1, when a share of the best arm's successes never arrives."""
     arms, wrong = sp.Arms(ids=["best", "other"]), 0
-    policy = sp.make_policy("certified-independent", arms, epsilon=FINE, delta=DELTA, noise=sp.Bernoulli())
+    asked = {"epsilon": FINE, "delta": DELTA, "noise": sp.Bernoulli(), "evidence": "epochs"}
+    policy = sp.make_policy("certified-independent", arms, **asked)
     begin = beginning(arms, policy)
     for seed in range(trials):
         rng, study = np.random.default_rng([seed, 20_266]), begin()

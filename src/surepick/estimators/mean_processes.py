@@ -9,13 +9,15 @@ from surepick.core.observations import Observations
 from surepick.estimators.noise_mgf import NoiseMgf
 from surepick.estimators.vector_processes import UNKNOWN, Given, given_to, without
 
+ROUNDING = 1e-9  # of the flows: what their sums may be off by
+
 
 @record
 class MeanProcesses:
     """The processes of arms without vectors: F_j(j) = -T_j, and flows on the pulls of arms that were candidates.
 
-    There is no bound on what an unmatched flow could hide, so that U_jc is known only while F_j(c) = T_j and no other
-    candidate's flow is left.
+    What an unmatched flow could hide is bounded only by the range of the rewards; without one U_jc is known only while
+    F_j(c) = T_j and no other candidate's flow is left.
 
     Args:
         log_values: shape (K,).
@@ -85,15 +87,50 @@ class MeanProcesses:
         left = tuple(Given(arm, flow) for arm, flow in flows.items() if flow.any())
         return MeanProcesses(log_values, self.starts, whole, left)
 
-    def upper_bounds(self, candidate: int, threshold: float) -> FloatArray:
-        """U_j = (threshold - log value) / T_j where the flow is matched, UNKNOWN elsewhere. Cost: O(h K)."""
-        matched = (self.taken > 0.0) & (self.given_to(candidate) == self.taken)
-        for flow in self.others_than(candidate).values():
-            matched &= flow == 0.0
-        lack = threshold - self.log_values
-        bounds = np.divide(lack, self.taken, out=np.full_like(lack, UNKNOWN), where=matched)
+    def upper_bounds(self, candidate: int, threshold: float, span: tuple[float, float] | None = None) -> FloatArray:
+        """U_j = min over T of (threshold - log value + B(T)) / T, and its limit for large T; shape (K,).
+
+            B(T) = max of sum_x D_x h_x over the means that are possible,   D_x = F_j(x) - T 1{x = c} + T 1{x = j}
+
+        With a range of the rewards B is a sum over the arms, linear in T but at T_j and F_j(c), so that one of these,
+        a T near 0 or the limit is best. Without one it is 0 where the flow is matched and infinite elsewhere, which is UNKNOWN.
+
+        Args:
+            candidate: c.
+            threshold: log(1/delta).
+            span: the range of the rewards, or of the rewards with their sign turned; None: there is none.
+
+        Cost: O(h K).
+        """
+        lack, there = threshold - self.log_values, self.given_to(candidate)
+        others = list(self.others_than(candidate).values())
+        if span is None:
+            matched = (self.taken > 0.0) & (there == self.taken)
+            for flow in others:
+                matched &= flow == 0.0
+            bounds = np.divide(lack, self.taken, out=np.full_like(lack, UNKNOWN), where=matched)
+        else:
+            flows = np.array(others).reshape(len(others), len(lack))
+            above, below = np.maximum(flows, 0.0).sum(axis=0), np.maximum(-flows, 0.0).sum(axis=0)
+            bounds = np.full_like(lack, span[1] - span[0])
+            for amount in (np.zeros_like(lack), self.taken, there):
+                moved, left = amount - self.taken, there - amount
+                gained = above + np.maximum(moved, 0.0) + np.maximum(left, 0.0)
+                lost = below + np.maximum(-moved, 0.0) + np.maximum(-left, 0.0)
+                missed = _largest_sum(gained, lost, span)
+                limit = np.where((lack + missed < 0.0) & (amount == 0.0), -UNKNOWN, UNKNOWN)
+                found = np.divide(lack + missed, amount, out=limit, where=amount > 0.0)
+                bounds = np.minimum(bounds, found)
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+
+
+def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]) -> FloatArray:
+    """The largest sum_x D_x h_x for means in [low, high] or in [-high, -low], with the sums of D's positive and
+    negative parts: it is not known here whether rewards had their sign turned."""
+    low, high = span
+    rounding = ROUNDING * (gained + lost) * max(abs(low), abs(high))
+    return np.asarray(np.maximum(gained * high - lost * low, lost * high - gained * low) + rounding)
 
 
 def _told(change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: NoiseMgf) -> FloatArray:

@@ -75,5 +75,5 @@ def test_where_epsilon_is_far_below_the_gap_it_takes_far_fewer_pulls_than_epochs
     for seed in range(5):
         policy = sp.make_policy("certified-linear", world.arms, evidence="carried", **asked)
         pulls.append(sp.simulate(policy, world, seed=seed).pulls)
-    first = sp.make_policy("certified-linear", world.arms, **asked)
+    first = sp.make_policy("certified-linear", world.arms, evidence="epochs", **asked)
     assert 20 * np.mean(pulls) < first.ask(first.init()).counts.sum()

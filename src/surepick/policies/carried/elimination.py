@@ -114,7 +114,7 @@ class CarriedElimination:
             return self._step(state, plan, seen)
         processes = processes_after(self._situation, state, plan, seen)
         candidate = -1 if plan.candidate is None else plan.candidate
-        leader = int(np.argmax(self._situation.guess(processes, pooled).scores))
+        leader = self._situation.guess(processes, pooled).likeliest(self.problem.epsilon)
         tested = state.tested
         for one in {leader} if candidate < 0 else {leader, candidate}:
             tested = tightened(tested, one, self._situation.upper_bounds(processes, one))

@@ -8,6 +8,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, record
 from surepick.core.observations import Observations
+from surepick.policies.carried.chances import chances_of_means, chances_of_vectors
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
@@ -25,10 +26,12 @@ class Guess:
     Args:
         scores: f, shape (K,), in reward units, up to a constant.
         errors: c -> standard errors of f_c - f_j, shape (K,).
+        chances: epsilon -> the chance that each arm is within epsilon of the best one, shape (K,).
     """
 
     scores: FloatArray
     errors: Callable[[int], FloatArray]
+    chances: Callable[[float], FloatArray]
 
     def margins(
         self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = HEURISTIC_LEAST_MARGIN
@@ -43,6 +46,11 @@ class Guess:
         behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
 
+    def likeliest(self, epsilon: float) -> int:
+        """The arm with the best chance of being within epsilon of the best one; of equals the one that looks best."""
+        chances = self.chances(epsilon)
+        return int(max(np.flatnonzero(chances >= chances.max()), key=lambda arm: self.scores[arm]))
+
 
 def guess_of_vectors(plug_in: PlugInMeans) -> Guess:
     """The pooled fit."""
@@ -52,7 +60,10 @@ def guess_of_vectors(plug_in: PlugInMeans) -> Guess:
         distances = plug_in.fitted.distances(everybody, np.array([candidate]))[:, 0]
         return np.asarray(plug_in.noise_scale * distances)
 
-    return Guess(plug_in.scores, errors)
+    def chances(epsilon: float) -> FloatArray:
+        return chances_of_vectors(plug_in.scores, plug_in.noise_scale * plug_in.fitted.coordinates, epsilon)
+
+    return Guess(plug_in.scores, errors, chances)
 
 
 def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float) -> Guess:
@@ -83,7 +94,10 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     def errors(candidate: int) -> FloatArray:
         return np.asarray(np.sqrt(left + left[candidate]))
 
-    return Guess(scores, errors)
+    def chances(epsilon: float) -> FloatArray:
+        return chances_of_means(scores, np.sqrt(left), epsilon)
+
+    return Guess(scores, errors, chances)
 
 
 def _likelihood(means: FloatArray, variances: FloatArray, spread: float) -> tuple[float, float, float]:

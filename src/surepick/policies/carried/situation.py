@@ -71,7 +71,7 @@ class Situation:
         """U of every arm against the candidate, shape (K,)."""
         threshold = threshold_of(self.problem)
         if isinstance(processes, MeanProcesses):
-            return processes.upper_bounds(candidate, threshold)
+            return processes.upper_bounds(candidate, threshold, self.problem.noise.support)
         return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:

@@ -1,0 +1,79 @@
+"""The chance that an arm is within epsilon of the best one, by what the past suggests. For what is shown only."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.random_streams import stream
+
+HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have none
+HEURISTIC_DRAWS = 400  # of the parameter
+HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
+HEURISTIC_PLACED = 40  # ... of so many arms
+HEURISTIC_NODES = 15  # of a chance's integral
+HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
+
+
+def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2).
+
+        E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            by Gauss and Hermite's rule in h_c
+
+    The logarithm of the product over all j is worked out at some places and interpolated.
+
+    Args:
+        scores: f, shape (K,).
+        errors: s, positive, shape (K,).
+        epsilon: in reward units.
+
+    Returns:
+        Shape (K,).
+
+    Cost: O(K log K), and 4,000 arms at 200 places.
+    """
+    order = np.argsort(-(scores + 2.0 * errors), kind="stable")
+    short, rivals, times = order[:HEURISTIC_SHORT_LIST], *_sampled(order)
+    placed = order[:HEURISTIC_PLACED]
+    places = np.unique(scores[placed, None] + np.array(HEURISTIC_PLACES) * errors[placed, None])
+    beyond = (places[:, None] + epsilon - scores[rivals]) / errors[rivals]
+    product = log_ndtr(beyond) @ times
+    nodes, weights = np.polynomial.hermite_e.hermegauss(HEURISTIC_NODES)
+    at = scores[short, None] + nodes * errors[short, None]
+    own = log_ndtr((at + epsilon - scores[short, None]) / errors[short, None])
+    each = np.exp(np.minimum(np.interp(at, places, product) - own, 0.0))
+    chances = np.zeros(len(scores))
+    chances[short] = each @ (weights / weights.sum())
+    return chances
+
+
+def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
+    """(the first arms and some of the others, for how many arms each stands)."""
+    first, others = order[:HEURISTIC_RIVALS], order[HEURISTIC_RIVALS:]
+    some = others[:: max(1, -(-len(others) // HEURISTIC_RIVALS))]
+    stands = len(others) / max(len(some), 1)
+    return np.concatenate([first, some]), np.concatenate([np.ones(len(first)), np.full(len(some), stands)])
+
+
+def chances_of_vectors(scores: FloatArray, factors: FloatArray, epsilon: float) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for h = f + U z, z ~ N(0, I), by draws that are always the same.
+
+    Args:
+        scores: f, shape (K,).
+        factors: U, shape (K, r), in reward units.
+        epsilon: in reward units.
+
+    Returns:
+        Shape (K,).
+
+    Cost: O(K r), and a product of 200 x r and r x 400.
+    """
+    leader = int(np.argmax(scores))
+    errors = np.sqrt(np.sum((factors - factors[leader]) ** 2, axis=1))
+    short = np.argsort(-(scores + 2.0 * errors), kind="stable")[:HEURISTIC_SHORT_LIST]
+    draws = stream(0, "chances", factors.shape[1]).standard_normal((factors.shape[1], HEURISTIC_DRAWS))
+    drawn = scores[short, None] + factors[short] @ draws
+    chances = np.zeros(len(scores))
+    chances[short] = np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1)
+    return chances

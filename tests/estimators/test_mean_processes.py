@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surepick.core.observations import Observations
+from surepick.estimators import noise_mgf_after
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, Given
+from surepick.noise import SubGaussian
 
 NUM_ARMS = 5
 AMOUNTS = np.geomspace(1e-3, 1e5, 801)
@@ -85,11 +88,7 @@ def test_matched_flows_need_no_range(log_values, own):
 
 
 def test_a_flow_does_not_change_without_a_pull():
+    seen = Observations(np.array([1, 0, 0, 0, 0]), np.zeros(NUM_ARMS))
+    noise_mgf = noise_mgf_after(SubGaussian(1.0), seen)
     with pytest.raises(ValueError, match="not pulled"):
-        from surepick.core.observations import Observations
-        from surepick.estimators import noise_mgf_after
-        from surepick.noise import SubGaussian
-
-        seen = Observations(np.array([1, 0, 0, 0, 0]), np.zeros(NUM_ARMS))
-        started = MeanProcesses.started(NUM_ARMS, 0.0)
-        started.after(np.array([2]), np.array([1.0]), {}, seen, noise_mgf_after(SubGaussian(1.0), seen))
+        MeanProcesses.started(NUM_ARMS, 0.0).after(np.array([2]), np.array([1.0]), {}, seen, noise_mgf)

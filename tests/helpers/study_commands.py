@@ -21,6 +21,7 @@ MEANS = dict(zip(IDS, (0.9, 0.2, 0.55, 0.1, 0.4), strict=True))
 
 
 NOISE, EPSILON = "bounded:0:1", 0.8
+PLANS_OF_EVERYBODY = ("--option", "evidence=epochs")  # each of the first plans asks for a result of every candidate
 
 
 FORMATS = ("csv", "parquet", "jsonl")
@@ -52,7 +53,8 @@ class Lab:
     def create(self, *options, ids=IDS) -> str:
         arms = write_rows(self.folder / "arms.csv", [{"sku": name, "x": place} for place, name in enumerate(ids)])
         words = ("--arms", arms, "--id", "sku", "--noise", NOISE, "--epsilon", EPSILON)
-        return self.done("create", *words, *options)
+        usual = () if "--policy" in options else PLANS_OF_EVERYBODY
+        return self.done("create", *words, *usual, *options)
 
     def told(self, rows, *words, name="results.jsonl", code=0) -> dict:
         """The receipt of these rows."""

@@ -42,7 +42,7 @@ def test_what_is_missing_must_have_been_given_up():
 
 
 def test_a_doubtful_reason_and_totals_without_squares():
-    study = study_of("certified-independent", most=1)
+    study = study_of("certified-independent", most=1, evidence="epochs")
     plan = study.ask()
     counts = np.maximum(plan.counts - 1, 0)
     study.tell_totals(study.ids, counts, 0.5 * counts)

@@ -92,6 +92,8 @@ def test_where_numbers_round_otherwise_brackets_are_compared(document):
     for row, look in looks[:2]:
         for name, factor in (("value", 0.5), ("lower_bound", 2.0), ("value", -1.0)):
             spoilt = document
+            if not flips.at(document, ("rounds", row, name)):
+                continue  # a batch that serves no candidate predicts nothing
             for path in (("rounds", row, name), ("rounds", row, "looks", look, name)):
                 spoilt = flips.replaced(spoilt, path, factor * flips.at(document, path))
             assert not verify_certificate(resealed(spoilt)).holds, (row, name, factor)

@@ -14,6 +14,8 @@ MEANS = np.array([0.9, 0.2, 0.66, -0.3])
 
 
 def make_policy(name: str, **options):
+    """By the rule of the released dumps; its first plans ask for every arm."""
+    options = {"evidence": "epochs", **options} if name.startswith("certified-") else options
     return sp.make_policy(name, ARMS, epsilon=0.3, delta=0.05, noise=sp.SubGaussian(0.5), **options)
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli.app import app
-from surepick.policies.certified.elimination import CertifiedElimination
+from surepick.policies.carried.elimination import CarriedElimination
 from surepick.studies import replay
 
 MEANS = {"a": 0.9, "b": 0.2, "c": 0.5}
@@ -36,13 +36,13 @@ def measure(study: sp.Study) -> int:
 def counted(monkeypatch) -> list[int]:
     """The rounds of the plans that certified-independent is told from now on."""
     told: list[int] = []
-    tell = CertifiedElimination.tell
+    tell = CarriedElimination.tell
 
     def counting(self, state, plan, seen):
         told.append(plan.round)
         return tell(self, state, plan, seen)
 
-    monkeypatch.setattr(CertifiedElimination, "tell", counting)
+    monkeypatch.setattr(CarriedElimination, "tell", counting)
     return told
 
 

@@ -93,7 +93,8 @@ class MeanProcesses:
             B(T) = max of sum_x D_x h_x over the means that are possible,   D_x = F_j(x) - T 1{x = c} + T 1{x = j}
 
         With a range of the rewards B is a sum over the arms, linear in T but at T_j and F_j(c), so that one of these,
-        a T near 0 or the limit is best. Without one it is 0 where the flow is matched and infinite elsewhere, which is UNKNOWN.
+        a T near 0 or the limit is best. Without one it is 0 where the flow is matched and infinite elsewhere, and U is
+        UNKNOWN there.
 
         Args:
             candidate: c.

@@ -12,7 +12,7 @@ from surepick.core.plan import Plan
 from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.policies.carried import means_rule, vectors_rule
-from surepick.policies.carried.guesses import HEURISTIC_CAUTION, HEURISTIC_OPENING_CAUTION, Guess
+from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
 from surepick.policies.carried.rest import start_weights
 from surepick.policies.carried.situation import Situation, begun
 from surepick.policies.carried.state import CarriedState, Processes
@@ -38,8 +38,8 @@ def processes_after(situation: Situation, state: CarriedState, plan: Plan, seen:
         return _tested(situation, before, plan, guess, batch, noise_mgf)
     if isinstance(processes, MeanProcesses):
         leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
-        margins = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
-        return _opened(processes, np.maximum(margins, 2.0 * epsilon), batch, noise_mgf)
+        margins = np.maximum(guess.margins(leader, epsilon), 2.0 * epsilon)
+        return _opened(processes, margins, batch, noise_mgf)
     return processes
 
 

@@ -133,7 +133,8 @@ def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts
     totals = np.append(loads[order], 0.0) + np.concatenate([[0.0], np.cumsum(np.where(able, spent, np.inf))])
     number = int(np.argmin(totals))
     fresh[order[:number]] = True
-    return float(np.append(loads[order], 0.0)[number])
+    load = float(np.append(loads[order], 0.0)[number])
+    return max(load, 1.0) if load > 0.0 else 0.0  # without a pull the least flow stays for ever
 
 
 def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray, noise_scales: FloatArray) -> Bets:

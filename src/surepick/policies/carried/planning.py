@@ -31,7 +31,7 @@ from surepick.policies.certified.conclusion import capped
 from surepick.policies.dimension import best_found, cheapest_dimension
 
 HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
-HEURISTIC_OPENING_OF_MEANS = 0.15  # ... where its pulls are evidence too
+HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
 HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
 HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
 HEURISTIC_BATCH = 0.2  # of the pulls still to come ...

@@ -201,12 +201,18 @@ def largest_scale(noise: Noise) -> float:
     return float(np.max(noise.sigma))
 
 
-def informative(gap: float | None, noise: Noise) -> float | None:
-    """A bound on the difference of two means; None where the range of the rewards says as much without measuring."""
-    if gap is None or noise.support is None:
-        return gap
-    low, high = noise.support
-    return gap if gap < high - low else None
+def informative(gap: float | None, noise: Noise, gap_bound: float | None = None) -> float | None:
+    """A bound on the difference of two means; None where as much is known without measuring.
+
+    Args:
+        gap: the bound, in reward units.
+        noise: the range of the rewards, if they have one, bounds the difference too.
+        gap_bound: a bound that was declared.
+    """
+    known = [] if gap_bound is None else [gap_bound]
+    if noise.support is not None:
+        known.append(noise.support[1] - noise.support[0])
+    return None if gap is None or any(gap >= one for one in known) else gap
 
 
 def parse_noise(text: str) -> Noise:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 LONGEST = 500  # characters of a message
 LONGEST_VALUE = 120  # characters of a value that a message shows
 LONGEST_WORD = 60  # characters of a word (a path, a key) in a message that is too long otherwise
@@ -39,3 +41,9 @@ def one_line(text: str) -> str:
     if len(line) > LONGEST:
         line = " ".join(shortened(word, LONGEST_WORD) for word in line.split(" "))
     return shortened(line, LONGEST)
+
+
+def percent(share: float | Decimal) -> str:
+    """A share in percent, with all its digits: "5", "0.0001"."""
+    text = f"{Decimal(str(share)) * 100:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

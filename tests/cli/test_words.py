@@ -12,6 +12,7 @@ from surepick.cli.app import COMMANDS, PANELS, app, as_written, loaded
 from surepick.cli.format_certificate import print_certificate, print_rounds
 from surepick.core.step import RoundRecord
 from surepick.noise import informative
+from surepick.studies.progress import rounded_up
 
 
 def two_rounds(**value: float) -> tuple[RoundRecord, ...]:
@@ -125,6 +126,12 @@ def test_a_bound_that_is_no_smaller_than_any_difference_is_none(gap, noise, stat
     assert informative(gap, sp.parse_noise(noise)) == stated
 
 
+def test_a_bound_that_is_no_smaller_than_the_declared_one_is_none():
+    assert informative(0.4, sp.SubGaussian(1.0), 0.4) is None
+    assert informative(0.3, sp.SubGaussian(1.0), 0.4) == 0.3
+    assert informative(0.3, sp.Bounded(0.0, 0.2), 0.4) is None
+
+
 def clicks(pulls: int) -> sp.Study:
     """A study of 0/1 rewards with a round that is complete."""
     arms = sp.Arms([[1.0], [2.0], [3.0]], ("a", "b", "c"))
@@ -152,6 +159,6 @@ def test_a_bound_that_says_something_is_still_stated(capsys):
     study = clicks(20)
     gap = study.trace[-1].certified_gap
     assert gap < 1.0
-    assert f"b, at most {gap:.2g} worse than the best." in str(study.progress())
+    assert f"b, with 95% confidence at most {rounded_up(gap)} worse than the best." in str(study.progress())
     print_certificate(study.certificate(), study.noise)
     assert f"proved to be within {gap:.4g} of" in capsys.readouterr().out

@@ -86,4 +86,4 @@ class Lab:
         while (plan := study.ask()) is not None:
             for name, pulls in plan.table():
                 study.tell([name] * pulls, value(name, pulls))
-        return {"study": "x", **certificate_json(study.certificate())}
+        return {"study": "x", **certificate_json(study.certificate(), study.progress())}

@@ -32,7 +32,8 @@ LATER = replace(
     pulls=4321,
     left=7,
     leader="sku-4",
-    certified_gap=0.25,
+    certified_gap=0.2449,
+    delta=0.05,
     plan=3,
     round=3,
     asked=30,
@@ -76,10 +77,44 @@ def test_surplus_results_do_not_predict_an_end_in_the_past():
 
 def test_the_best_of_the_closed_rounds():
     assert str(LATER) == (
-        "round 3; 7 of 1,000 candidates left; 12 of 30 pulls in; best of the closed rounds sku-4, at most 0.25 worse "
-        "than the best."
+        "round 3; 7 of 1,000 candidates left; 12 of 30 pulls in; best of the closed rounds sku-4, with 95% confidence "
+        "at most 0.25 worse than the best."
     )
     assert "best of the closed rounds sku-4, nothing is proved about it yet" in str(replace(LATER, certified_gap=None))
+
+
+def test_candidates_that_are_out_for_good_are_counted_in_place_of_those_left():
+    ruling_out = replace(LATER, ruled_out=993)
+    assert str(ruling_out) == (
+        "round 3; 12 of 30 pulls in; best of the closed rounds sku-4, with 95% confidence at most 0.25 worse than the "
+        "best; 993 of 1,000 candidates are ruled out as the best."
+    )
+    assert str(replace(LATER, ruled_out=1)).endswith("; 1 of 1,000 candidates is ruled out as the best.")
+    assert str(replace(LATER, ruled_out=0)).endswith("; no candidate is ruled out as the best yet.")
+    unknown = replace(ruling_out, certified_gap=None)
+    assert str(unknown).endswith(
+        "sku-4, nothing is proved about it yet; 993 of 1,000 candidates are ruled out as the best."
+    )
+    assert str(replace(unknown, ruled_out=0)).endswith("sku-4, nothing is proved about it yet.")
+
+
+@pytest.mark.parametrize(
+    ("delta", "sure"), [(0.07, "93%"), (1e-6, "99.9999%"), (1e-20, "99.999999999999999999%"), (0.5, "50%")]
+)
+def test_the_confidence_has_all_its_digits(delta, sure):
+    assert f"with {sure} confidence" in replace(LATER, delta=delta).proved
+    assert replace(LATER, delta=delta).confidence == pytest.approx(1 - delta, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"), [(0.2449, "0.25"), (0.24, "0.24"), (1.01, "1.1"), (121.0, "130"), (3.01e-7, "3.1e-07")]
+)
+def test_a_bound_is_rounded_up(gap, said):
+    assert f"at most {said} worse than" in replace(LATER, certified_gap=gap).proved
+
+
+def test_a_leader_that_is_the_best_is_no_worse():
+    assert "with 95% confidence no worse than the best" in str(replace(LATER, certified_gap=0.0))
 
 
 def test_a_known_number_of_rounds_and_the_part_of_a_round():
@@ -100,13 +135,17 @@ def test_between_two_rounds():
 
 def test_done():
     progress = replace(LATER, stopped=True, verdict="certified", plan=0)
-    assert str(progress) == "done after 2 rounds and 4,321 measurements: sku-4 is the answer, certified."
-    one = replace(progress, rounds=1, pulls=1, verdict="heuristic")
+    answer = "done after 2 rounds and 4,321 measurements: sku-4 is the answer, certified"
+    assert str(progress) == f"{answer}: with 95% confidence at most 0.25 worse than the best."
+    assert str(replace(progress, ruled_out=7)).endswith("; 7 of 1,000 candidates are ruled out as the best.")
+    assert str(replace(progress, ruled_out=0)).endswith("worse than the best.")
+    assert str(replace(progress, certified_gap=None, delta=None)) == f"{answer}."
+    one = replace(progress, rounds=1, pulls=1, verdict="heuristic", certified_gap=None, delta=None)
     assert str(one) == "done after 1 round and 1 measurement: sku-4 is the answer, heuristic."
 
 
 def test_closed_early():
-    said = "after 2 rounds; best of the closed rounds sku-4, at most 0.25 worse than the best."
+    said = "after 2 rounds; best of the closed rounds sku-4, with 95% confidence at most 0.25 worse than the best."
     assert str(replace(LATER, ended="no more paint")) == f"closed early (no more paint) {said}"
     assert str(replace(LATER, ended="")) == f"closed early {said}"
     assert (

@@ -14,16 +14,23 @@ from surepick.environments import Environment
 from surepick.noise import Noise, informative
 from surepick.policies.base import Policy
 from surepick.simulation import Run
+from surepick.studies.progress import Progress
 
 MOST_ROWS = 20
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}
 
 
-def certificate_json(answer: Certificate) -> dict[str, Any]:
-    """The certificate as the published JSON fields; `active` is how many candidates are left."""
-    fields = picked(
-        answer,
-        *("best_arm", "epsilon", "delta", "pulls", "verdict", "reason", "certified_gap", "minimize", "assumptions"),
+def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
+    """The certificate as the published JSON fields; `active` is how many candidates are left.
+
+    Args:
+        answer: the certificate.
+        progress: of its study.
+    """
+    fields = (
+        picked(answer, "best_arm", "epsilon", "delta", "pulls", "verdict", "reason", "certified_gap")
+        | picked(progress, "confidence", "ruled_out")
+        | picked(answer, "minimize", "assumptions")
     )
     shown = (
         "round",
@@ -44,7 +51,8 @@ def certificate_json(answer: Certificate) -> dict[str, Any]:
 
 def run_json(run: Run) -> dict[str, Any]:
     """A rehearsal: the certificate, and what only the truth can say."""
-    return certificate_json(run.certificate) | picked(run, "success", "oracle_pulls", "true_gap", "seconds")
+    answer = certificate_json(run.certificate, run.study.progress())
+    return answer | picked(run, "success", "oracle_pulls", "true_gap", "seconds")
 
 
 def print_answer(answer: Certificate, policy: Policy[Any]) -> None:

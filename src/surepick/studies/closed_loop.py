@@ -18,6 +18,8 @@ from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
+from surepick.studies.progress import Progress
+from surepick.text import printable
 
 Measure = Callable[[list[str]], ArrayLike]
 EndedBy = Literal["policy", "pulls", "seconds"]
@@ -33,6 +35,7 @@ class Askable(Protocol):
     @property
     def trace(self) -> tuple[RoundRecord, ...]: ...
     def ask(self) -> Batch | None: ...
+    def progress(self) -> Progress: ...
     def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
     def certificate(self) -> Certificate: ...
 
@@ -144,7 +147,7 @@ def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]
 
 @contextmanager
 def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable], None]]:
-    """One bar on standard error, which tells the round, who is left, and how much of the work is in.
+    """One bar on standard error: the round, who is left, how much of the work is in; and what is proved, below it.
 
     The bar measures the looks of a round, or, where the plan predicts how many pulls are still to come, all pulls.
 
@@ -154,12 +157,16 @@ def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable],
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _batch, _study: None
         return
-    from rich.console import Console  # noqa: PLC0415 (slow to load, and seldom needed)
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console, Group  # noqa: PLC0415 (slow to load, and seldom needed)
+    from rich.live import Live  # noqa: PLC0415
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bars  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("round 1", total=None, note="")
+    bars, proved = Bars(*columns), Text()
+    with Live(Group(bars, proved), console=Console(stderr=True), transient=True):
+        bar = bars.add_task("round 1", total=None, note="")
 
         def show(plan: Batch, study: Askable) -> None:
             trace, num_arms = study.trace, len(study.ids)
@@ -170,6 +177,7 @@ def round_bars(shown: bool | None = None) -> Iterator[Callable[[Batch, Askable],
             if plan.predicted_pulls is not None:
                 total, completed = spent + plan.predicted_pulls, spent
                 note = f"{left:,} of {num_arms:,} possible, {spent:,} of about {total:,.0f} measured"
-            progress.update(bar, description=f"round {plan.round}", total=total, completed=completed, note=note)
+            bars.update(bar, description=f"round {plan.round}", total=total, completed=completed, note=note)
+            proved.plain = printable(study.progress().best)
 
         yield show

@@ -19,6 +19,7 @@ from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
+from surepick.policies.terms import Terms
 from surepick.studies.audit import audit
 from surepick.studies.logs.base import Planned
 from surepick.studies.logs.damaged_rows import reading
@@ -225,7 +226,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
             "minimize": minimize,
             "columns": arms.columns,
             "preparation": arms.preparation,
-            "most_rounds": policy.traits.most_rounds,
+            **Terms.of(policy).stored(),
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -294,12 +295,13 @@ def _log(engine: Engine, row: Row[Any]) -> SqlLog:
 def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
     with reading(row.name):
         configuration = json.loads(row.configuration)
+        terms = Terms.stored_in(configuration)
         return Study.over(
             _log(engine, row),
             ids=tuple(json.loads(row.ids)),
             noise=parse_noise(configuration["policy"]["noise"]),
             minimize=configuration["minimize"],
-            most_rounds=configuration["most_rounds"],
+            terms=lambda: terms,
             build=build,
             registration=lambda: _registration(row, configuration),
         )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
 
 from surepick.core.arrays import record
 from surepick.noise import Noise, informative
+from surepick.policies.terms import Terms
+from surepick.studies.logs.base import Decision
 from surepick.studies.logs.leases import format_time
 from surepick.studies.replay import Replay
+from surepick.text import percent
 
+PROVED = ("certified_gap", "confidence", "ruled_out")  # what JSON says of the leader and of the others
 LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 
 
@@ -41,8 +46,11 @@ class Progress:
         candidates: K.
         left: candidates that are still possible after them.
         leader: id of the arm that they recommend; None before the first.
-        certified_gap: it is at most this much worse than the best, in reward units; None when nothing can be said, or
+        certified_gap: it is at most this much worse than the best, in reward units; None when nothing is proved, or
             no more than the range of the rewards says anyway.
+        delta: the probability that what is proved is wrong, at any time of the study; None where nothing is.
+        ruled_out: candidates that are proved not to be the best, whichever is recommended in the end; None where the
+            policy rules out none for good, or nothing is proved.
         stopped: no more measurements are needed.
         verdict: of the certificate; "not-yet" while the study goes on.
         ended: why the study was closed early, "" without a reason; None if it was not.
@@ -70,6 +78,8 @@ class Progress:
     stopped: bool
     verdict: str
     ended: str | None
+    delta: float | None = None
+    ruled_out: int | None = None
     plan: int = 0
     round: int = 0
     look: int = 1
@@ -93,15 +103,44 @@ class Progress:
         left = max(self.asked - self.told, 0) * spent / self.told
         return self.now + left if left <= LONGEST else None
 
+    @property
+    def confidence(self) -> float | None:
+        """1 - delta; None where nothing is proved."""
+        return None if self.delta is None else float(confidence_of(self.delta))
+
+    @property
+    def best(self) -> str:
+        """Who would be recommended after the closed rounds, and what they prove, in words."""
+        if self.leader is None:
+            return "nothing is known before the first round is complete"
+        if self.stopped:
+            answer = f"{self.leader} is the answer, {self.verdict}"
+            return f"{answer}: {self.proved}" if self.proved else answer
+        return f"best of the closed rounds {self.leader}, {self.proved}"
+
+    @property
+    def proved(self) -> str:
+        """What the closed rounds prove of the leader and of the others, as a clause; "" of an answer without a proof.
+
+        Source: docs/certified-elimination.md, line 15, for the certified policies: it holds at all times at once.
+        """
+        if self.certified_gap is None or self.delta is None:
+            nothing = [] if self.stopped else ["nothing is proved about it yet"]
+            return "; ".join([*nothing, *([self._out] if self.ruled_out else [])])
+        worse = f"at most {rounded_up(self.certified_gap)} worse than" if self.certified_gap > 0 else "no worse than"
+        sure = f"with {percent(confidence_of(self.delta))}% confidence {worse} the best"
+        said = self.ruled_out is not None and (self.ruled_out > 0 or not self.stopped)
+        return f"{sure}; {self._out}" if said else sure
+
     def __str__(self) -> str:
         if self.stopped:
-            return f"done after {times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}: {self._best}."
+            return f"done after {times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}: {self.best}."
         if self.ended is not None:
             why = f" ({self.ended})" if self.ended else ""
-            return f"closed early{why} after {times(self.rounds, 'round')}; {self._best}."
+            return f"closed early{why} after {times(self.rounds, 'round')}; {self.best}."
         if self.plan == 0:
-            return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self._best}."
-        return "; ".join([self._where, self._candidates, self._came, self._best]) + "."
+            return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self.best}."
+        return "; ".join([self._where, *self._candidates, self._came, self.best]) + "."
 
     @property
     def _where(self) -> str:
@@ -111,8 +150,9 @@ class Progress:
         return f"round {self.round}{known}{part}"
 
     @property
-    def _candidates(self) -> str:
-        return f"{self.left:,} of {times(self.candidates, 'candidate')} left"
+    def _candidates(self) -> list[str]:
+        """How many are left, unless it is said how many are ruled out."""
+        return [f"{self.left:,} of {times(self.candidates, 'candidate')} left"] if self.ruled_out is None else []
 
     @property
     def _came(self) -> str:
@@ -123,14 +163,11 @@ class Progress:
         return pulls if by is None else f"{pulls}; at this pace done by {format_time(by)}"
 
     @property
-    def _best(self) -> str:
-        if self.leader is None:
-            return "nothing is known before the first round is complete"
-        if self.stopped:
-            return f"{self.leader} is the answer, {self.verdict}"
-        gap = self.certified_gap
-        known = "nothing is proved about it yet" if gap is None else f"at most {gap:.2g} worse than the best"
-        return f"best of the closed rounds {self.leader}, {known}"
+    def _out(self) -> str:
+        if not self.ruled_out:
+            return "no candidate is ruled out as the best yet"
+        are = "is" if self.ruled_out == 1 else "are"
+        return f"{self.ruled_out:,} of {times(self.candidates, 'candidate')} {are} ruled out as the best"
 
 
 def times(number: int, noun: str) -> str:
@@ -138,12 +175,23 @@ def times(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def progress_of(replay: Replay, ids: Sequence[str], most_rounds: int | None, noise: Noise) -> Progress:
+def rounded_up(bound: float) -> str:
+    """An upper bound in two digits, never less than it is: "0.25", "0.0013", "130"."""
+    exact = Decimal(repr(float(bound)))
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), ROUND_CEILING)):.12g}"
+
+
+def confidence_of(delta: float) -> Decimal:
+    """1 - delta, without the rounding of a float."""
+    return 1 - Decimal(repr(float(delta)))
+
+
+def progress_of(replay: Replay, ids: Sequence[str], terms: Terms, noise: Noise) -> Progress:
     """Where a study stands; nothing is computed or written for it."""
     log = replay.log
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
     row = None if decision is None else decision.row
-    doubtful = decision is not None and decision.deviations.doubtful
+    proved = decision is not None and row is not None and _proves(terms, decision)
     ended = log.ended()
     closed = Progress(
         judged=0 if decision is None else decision.plan,
@@ -152,11 +200,13 @@ def progress_of(replay: Replay, ids: Sequence[str], most_rounds: int | None, noi
         candidates=len(ids),
         left=len(ids) if row is None else len(row.active),
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
-        certified_gap=None if decision is None or row is None or doubtful else informative(row.certified_gap, noise),
+        certified_gap=None if row is None or not proved else informative(row.certified_gap, noise, terms.gap_bound),
         stopped=decision is not None and decision.stopped,
         verdict="not-yet" if decision is None else decision.verdict,
         ended=None if ended is None else ended.reason,
-        most_rounds=most_rounds,
+        delta=terms.delta if proved else None,
+        ruled_out=None if row is None or not proved or not terms.eliminates else len(ids) - len(row.active),
+        most_rounds=terms.most_rounds,
         set_aside=log.set_aside(),
         now=now,
     )
@@ -181,3 +231,10 @@ def progress_of(replay: Replay, ids: Sequence[str], most_rounds: int | None, noi
         look=planned.plan.look,
         looks=planned.plan.looks,
     )
+
+
+def _proves(terms: Terms, decision: Decision) -> bool:
+    """Whether what the policy says after a decision is proved, as far as this and its row tell."""
+    if decision.deviations.doubtful or (decision.row is not None and decision.row.alarms):
+        return False
+    return decision.verdict == "certified" if decision.stopped else terms.proves

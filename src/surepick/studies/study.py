@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
+from surepick.policies.terms import Terms
 from surepick.studies import deviations, leasing, recording
 from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Measure, Result, run_study
@@ -63,7 +65,7 @@ class Study:
     ) -> None:
         arms, policy = subject_of(arms, policy)
         kept = MemoryLog() if log is None else log
-        self._begin(kept, arms.ids, policy.problem.noise, minimize, policy.traits.most_rounds, lambda: (arms, policy))
+        self._begin(kept, arms.ids, policy.problem.noise, minimize, lambda: Terms.of(policy), lambda: (arms, policy))
         self._code = lambda: registration_code(arms, policy, minimize=minimize)
 
     @classmethod
@@ -74,24 +76,24 @@ class Study:
         ids: tuple[str, ...],
         noise: Noise,
         minimize: bool,
-        most_rounds: int | None,
+        terms: Callable[[], Terms],
         build: Build,
         registration: Callable[[], str | None],
     ) -> Study:
         """A study whose arms and policy are built only if something must be computed; most calls need neither."""
         study = cls.__new__(cls)
-        study._begin(log, ids, noise, minimize, most_rounds, build)
+        study._begin(log, ids, noise, minimize, terms, build)
         study._code = registration
         return study
 
     def _begin(
-        self, log: Log, ids: tuple[str, ...], noise: Noise, minimize: bool, most_rounds: int | None, build: Build
+        self, log: Log, ids: tuple[str, ...], noise: Noise, minimize: bool, terms: Callable[[], Terms], build: Build
     ) -> None:
         self.ids = ids
         self.noise = noise
         self.minimize = minimize
         self.log = log
-        self.most_rounds = most_rounds
+        self._terms = cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
         self._ledger = Ledger(self.replay, ids, noise)
 
@@ -358,7 +360,7 @@ class Study:
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""
-        return progress_of(self.replay, self.ids, self.most_rounds, self.noise)
+        return progress_of(self.replay, self.ids, self._terms(), self.noise)
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""

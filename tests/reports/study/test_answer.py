@@ -186,6 +186,23 @@ def test_what_is_proved_so_far_is_said():
     assert "It is at most 0.7 worse than the best candidate." in words
 
 
+def test_candidates_that_are_ruled_out_as_the_best_are_counted():
+    traits = {"uses_features": True, "certifies": "candidate", "eliminates": True}
+    document = made_up(verdict="not-yet", certified_gap=0.7, traits=traits)
+    document["rounds"][0]["active"] = 3
+    words = rendered(document).words
+    assert (
+        "worse than the best candidate. 1 of 4 candidates is ruled out as the best, whichever is recommended" in words
+    )
+    document["certified_gap"] = None
+    assert "Nothing is proved yet about 0. 1 of 4 candidates is ruled out as the best" in rendered(document).words
+    document["rounds"][0]["active"] = 4
+    assert "Nothing is proved yet." in rendered(document).words
+    assert "as the best, whichever" not in rendered(document).words
+    document["rounds"][0] |= {"active": 2, "alarms": ["the norm is larger"]}
+    assert "as the best, whichever" not in rendered(document).words
+
+
 def test_a_spent_budget_is_said():
     assert "A larger budget" in rendered(made_up(verdict="budget-exhausted")).words
 

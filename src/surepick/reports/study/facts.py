@@ -70,6 +70,14 @@ class Facts:
         return bool(self.document["traits"]["certifies"] == "nothing")
 
     @property
+    def ruled_out(self) -> int | None:
+        """Candidates that are proved not to be the best; None where the algorithm rules out none for good."""
+        rounds, eliminates = self.document["rounds"], self.document["traits"].get("eliminates", False)
+        if not rounds or not eliminates or self.guesses or self.unproved:
+            return None
+        return len(self.names) - int(rounds[-1]["active"])
+
+    @property
     def unproved(self) -> bool:
         """Whether what the algorithm says of candidates is no more than its rule."""
         if self.document["verdict"] == "certified":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 
 MINUS = "\N{MINUS SIGN}"
 MOST_DECIMALS = 9
@@ -62,12 +61,6 @@ def signed_column(values: Sequence[float | None], digits: int = 4, *, unknown: s
     """The same, with their signs."""
     texts = column(values, digits, unknown=unknown)
     return [f"+{text}" if value is not None and value > 0 else text for value, text in zip(values, texts, strict=True)]
-
-
-def percent(share: float) -> str:
-    """A share in percent, with all its digits: "5", "0.0001"."""
-    text = f"{Decimal(repr(share)) * 100:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def plain(sentence: str, kept: Iterable[str] = ()) -> str:

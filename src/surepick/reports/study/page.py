@@ -21,13 +21,15 @@ from surepick.reports.study.answer import answer_of, users_words
 from surepick.reports.study.comparisons_chart import comparisons
 from surepick.reports.study.facts import Document, facts_of, is_empty
 from surepick.reports.study.forecast_chart import Foreseen, foreseen, spending
+from surepick.reports.study.gap_chart import gaps
 from surepick.reports.study.history import EDGES, NOBODY, History, batches, history_of, time
 from surepick.reports.study.pca_chart import candidate_map
 from surepick.reports.study.pulls_chart import effort
 from surepick.reports.study.scales import arrow, place, star
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
-from surepick.studies.progress import times
+from surepick.studies.progress import confidence_of, times
 from surepick.studies.study import Study
+from surepick.text import percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -103,6 +105,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
         document=document,
         answer=answer_of(study),
         narrowing=narrowing(study),
+        gaps=gaps(study),
         comparisons=comparisons(study),
         effort=effort(study),
         map=candidate_map(study, features),
@@ -119,7 +122,8 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
 def with_candidates(document: Document, study: Study) -> Document:
     """The document with what the policy says of itself, and with what is left out of very many candidates."""
     arms, traits = {**document["arms"], "ids": list(study.ids)}, study.policy.traits
-    document = {**document, "traits": {"uses_features": traits.uses_features, "certifies": traits.certifies}}
+    said = {name: getattr(traits, name) for name in ("uses_features", "certifies", "eliminates")}
+    document = {**document, "traits": said}
     if document["candidates"] is not None:
         return {**document, "arms": arms, "candidates": _led(document, document["candidates"])}
     pulls, sums = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids))
@@ -162,12 +166,13 @@ def _environment(own: list[str]) -> Environment:
     )
     environment.filters |= {
         "column": written.column,
+        "confidence": lambda delta: percent(confidence_of(delta)),
         "date": lambda seconds: _dated(time(seconds)),
         "dated": _dated,
         "listed": written.listed,
         "negative": operator.neg,
         "number": written.number,
-        "percent": written.percent,
+        "percent": percent,
         "plain": lambda sentence: written.plain(sentence, own),
         "shortened": written.shortened,
         "signed": written.signed_column,

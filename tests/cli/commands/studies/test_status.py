@@ -38,7 +38,31 @@ def test_status_sees_what_another_process_told(paint):
     command = [sys.executable, "-m", "surepick", "tell", paint.url, "paint", str(path)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "5 results counted." in told.stdout
-    assert "round 2; 5 of 5 candidates left; 0 of 5 pulls in; best of the closed rounds" in paint.done("status")
+    assert "round 2; 0 of 3 pulls in; best of the closed rounds" in paint.done("status")
+
+
+def test_what_is_proved_of_the_leader_and_of_the_others(lab):
+    """From the first closed round, by each of the commands, in the same words."""
+    lab.create("--policy", "action-elimination", "--epsilon", 0.1, "--noise", "subgaussian:0.12")
+    unknown = lab.json("status")
+    assert [unknown[name] for name in ("certified_gap", "confidence", "ruled_out")] == [None, None, None]
+    said = []
+    while len(said) < 3:
+        lab.done("tell", lab.filled())
+        status, answer = lab.json("status"), lab.json("recommend", code=3)
+        assert answer.items() >= {name: status[name] for name in ("certified_gap", "confidence", "ruled_out")}.items()
+        assert status["confidence"] == 0.95
+        assert status["ruled_out"] == 5 - status["left"]
+        said.append((status["certified_gap"], status["ruled_out"]))
+    assert all(gap is not None for gap, _ in said)
+    assert 1 < said[-1][1] < 5
+    words = lab("recommend")[1]
+    assert words.startswith("a b   not-yet: with 95% confidence at most ")
+    assert words.endswith(" candidates are ruled out as the best.\n")
+    assert words.removeprefix("a b   not-yet: ").rstrip() in lab.done("status")
+    closed = lab.json("close")
+    assert (closed["best_arm"], closed["certified_gap"], closed["ruled_out"]) == ("a b", *said[-1])
+    assert words.removeprefix("a b   not-yet: ").rstrip() in closed["status"]
 
 
 def test_the_list(lab):

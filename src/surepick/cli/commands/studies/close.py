@@ -8,8 +8,9 @@ from typer import Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, resumed
-from surepick.cli.output import note, print_json, say
+from surepick.cli.output import note, picked, print_json, say
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
+from surepick.studies.progress import PROVED
 from surepick.studies.study import Study
 
 
@@ -75,6 +76,7 @@ def close(
 def _print_status(study: Study, name: str, output: options.Format) -> None:
     progress = study.progress()
     if output is options.Format.json:
-        print_json({"study": name, "status": str(progress), "stopped": study.stopped})
+        said = {"study": name, "status": str(progress), "stopped": study.stopped, "best_arm": progress.leader}
+        print_json(said | picked(progress, *PROVED))
     else:
         say(f"{name}: {progress}")

@@ -81,7 +81,7 @@ def run_study(
         raise typer.Exit(INTERRUPTED) from None
     answer = study.certificate()
     if output is options.Format.json:
-        print_json({"study": name, **certificate_json(answer)})
+        print_json({"study": name, **certificate_json(answer, study.progress())})
     else:
         print_answer(answer, study.policy)
         if not finished:

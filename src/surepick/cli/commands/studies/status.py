@@ -8,7 +8,7 @@ from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened, resumed
 from surepick.cli.output import end_by, picked, print_json, say
 from surepick.studies.logs.leases import format_time, format_utc
-from surepick.studies.progress import Progress, times
+from surepick.studies.progress import PROVED, Progress, times
 
 
 def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
@@ -44,7 +44,7 @@ def _progress_json(progress: Progress) -> dict[str, Any]:
         "out": [picked(part, "worker", "pulls") | {"until": format_utc(part.until)} for part in progress.out],
         "done_by": None if progress.done_by is None else format_utc(progress.done_by),
         "best_arm": progress.leader,
-        **picked(progress, "pulls", "certified_gap"),
+        **picked(progress, "pulls", *PROVED),
         "late": late,
         "prior": prior,
     }
@@ -55,11 +55,13 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
 
     Exit code 3 while it is not certified.
     """
-    answer = opened(url, name).certificate()
+    study = opened(url, name)
+    answer, progress = study.certificate(), study.progress()
     if output is options.Format.json:
-        print_json(picked(answer, "best_arm", "verdict", "certified_gap", "pulls"))
+        print_json(picked(answer, "best_arm", "verdict", "pulls") | picked(progress, *PROVED))
     elif answer.pulls == 0 and answer.verdict == "not-yet":
         say("No recommendation yet: no round is complete.")
     else:
-        say((answer.best_arm, "bold"), f"   {answer.verdict}")
+        said = f": {progress.proved}." if progress.proved else ""
+        say((answer.best_arm, "bold"), f"   {answer.verdict}{said}")
     end_by(answer.verdict)

@@ -1,0 +1,53 @@
+"""What a study knows of its policy without building it: enough to say what its closed rounds prove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surepick.core.arrays import record
+from surepick.policies.base import Policy
+
+
+@record
+class Terms:
+    """What a policy promises while it runs.
+
+    Args:
+        delta: the probability that something it proves is wrong.
+        most_rounds: after so many it is done if no result is missing; None: not known.
+        proves: what it says of its leader at any time is a theorem, unless a check of the results fails.
+        eliminates: arms that leave its `active` set are not the best.
+        gap_bound: the declared bound on the gap of two arms, in reward units; None without one.
+    """
+
+    delta: float
+    most_rounds: int | None
+    proves: bool
+    eliminates: bool
+    gap_bound: float | None = None
+
+    @staticmethod
+    def of(policy: Policy[Any]) -> Terms:
+        """Those of a policy."""
+        traits, delta = policy.traits, policy.problem.delta
+        within = policy.claim(policy.init()).spent <= delta * (1.0 + 1e-12)
+        backed = traits.embedding is None or not traits.embedding.traits.heuristic
+        proves = traits.certifies != "nothing" and within and backed
+        return Terms(delta, traits.most_rounds, proves, traits.eliminates, policy.problem.gap_bound)
+
+    @staticmethod
+    def stored_in(configuration: Mapping[str, Any]) -> Terms:
+        """Those of a stored study. Earlier ones do not say whether arms that left are not the best."""
+        asked = configuration["policy"]
+        return Terms(
+            delta=asked["delta"],
+            most_rounds=configuration["most_rounds"],
+            proves=configuration.get("proves", True),
+            eliminates=configuration.get("eliminates", False),
+            gap_bound=asked.get("gap_bound"),
+        )
+
+    def stored(self) -> dict[str, Any]:
+        """What is stored beside the policy's spec."""
+        return {"most_rounds": self.most_rounds, "proves": self.proves, "eliminates": self.eliminates}

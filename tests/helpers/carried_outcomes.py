@@ -71,7 +71,7 @@ def skewed(means) -> TwoValued:
 TRUTHS: dict[str, Callable[[np.random.Generator, int], TwoValued]] = {
     "bernoulli": lambda rng, num_arms: bernoulli(rng.uniform(0.05, 0.95, num_arms)),
     "minimised": lambda rng, num_arms: bernoulli(rng.uniform(0.05, 0.95, num_arms), minimised=True),
-    "a scale per arm": lambda rng, num_arms: signs(rng.normal(0.0, 0.5, num_arms), rng.uniform(0.2, 1.2, num_arms)),
+    "a scale per arm": lambda rng, num_arms: signs(rng.normal(1.0, 0.5, num_arms), rng.uniform(0.2, 1.2, num_arms)),
     "skewed": lambda rng, num_arms: skewed(rng.uniform(-0.9, 0.5, num_arms)),
 }
 

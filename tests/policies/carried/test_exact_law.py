@@ -170,7 +170,8 @@ def test_what_the_bounds_say_has_an_expectation_of_at_most_one(kind):
 
 def test_what_the_bounds_say_while_the_dimension_changes_has_an_expectation_of_at_most_one():
     cases = [linear(seed, dims=(1, 2)) for seed in range(3)]
-    assert max(excess(case, 3, seed, Case.certified_evidence) for seed, case in enumerate(cases)) <= 1e-9
+    found = [excess(case, 3, seed, Case.certified_evidence) for seed, case in enumerate(cases)]
+    assert -0.95 < max(found) <= 1e-9
 
 
 # --- saboteurs

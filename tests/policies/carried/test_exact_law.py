@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from carried_outcomes import TRUTHS, TwoValued, few_pulls, signs
+from carried_outcomes import TRUTHS, TwoValued, bernoulli, few_pulls, signs
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -114,9 +114,18 @@ def linear(seed: int, *, dims: tuple[int, ...] = (2,), told=None) -> Case:
     return Case(truth, CarriedElimination(problem, Line(features, theta), reserve=0.0), dims, theta)
 
 
+def linear_in_zeros_and_ones(seed: int) -> Case:
+    rng = np.random.default_rng([seed, 7])
+    features, theta = np.column_stack([np.ones(4), rng.uniform(-1.0, 1.0, 4)]), np.array([0.5, 0.4])
+    truth = bernoulli(features @ theta)
+    problem = sp.Problem(4, EPSILON, 0.1, truth.noise)
+    return Case(truth, CarriedElimination(problem, Line(features, theta), reserve=0.0), (2,), theta)
+
+
 CASES: dict[str, Callable[..., Case]] = {
     **{kind: lambda seed, kind=kind, **told: plain(kind, seed, **told) for kind in TRUTHS},
     "linear": linear,
+    "linear, 0 and 1": linear_in_zeros_and_ones,
 }
 
 

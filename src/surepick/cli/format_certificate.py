@@ -72,10 +72,10 @@ def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     if len(shown) < len(rounds):
         say((f"({len(shown)} of {len(rounds)} rounds shown)", "dim"))
     if _predicts(policy):
-        say(
-            f"still possible: the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}; "
-            "to come: a rough prediction"
-        )
+        possible = f"the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}"
+        if policy.traits.eliminates:
+            possible = "all that are not ruled out as the best"
+        say(f"still possible: {possible}; to come: a rough prediction")
 
 
 def spaced(total: int, most: int) -> list[int]:
@@ -100,22 +100,31 @@ def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[
             value, bound = row.design_value, row.lower_bound
             cells |= {"design": _number(value, ""), "gap": f"{value / bound - 1:.2%}" if value and bound else ""}
     cells |= {"measured": f"{row.pulls:,}", "total": f"{row.total_pulls:,}"}
-    if _predicts(policy):
-        return cells | {"still possible": f"{len(row.active):,}", "to come": _to_come(rounds, at)}
-    gap = informative(row.certified_gap, policy.problem.noise)
-    return cells | {"left": f"{len(row.active):,}", "off by at most": _number(gap, "?")}
+    gap = _gap(row, policy)
+    if not _predicts(policy):
+        return cells | {"left": f"{len(row.active):,}", "off by at most": _number(gap, "?")}
+    cells |= {"still possible": f"{len(row.active):,}", "to come": _to_come(rounds, at, policy.problem.epsilon)}
+    if policy.traits.eliminates and any(_gap(each, policy) is not None for each in rounds):
+        cells["off by at most"] = _number(gap, "?")
+    return cells
+
+
+def _gap(row: RoundRecord, policy: Policy[Any]) -> float | None:
+    return informative(row.certified_gap, policy.problem.noise, policy.problem.gap_bound)
 
 
 def _number(value: float | None, otherwise: str) -> str:
     return otherwise if value is None else f"{value:.4g}"
 
 
-def _to_come(rounds: Sequence[RoundRecord], at: int) -> str:
+def _to_come(rounds: Sequence[RoundRecord], at: int, epsilon: float) -> str:
     """What the next round predicted before it measured, to two digits; "?" where the study ended without an answer."""
     if at + 1 < len(rounds):
         predicted = rounds[at + 1].predicted_pulls
         return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
-    return "0" if len(rounds[at].active) == 1 else "?"
+    last = rounds[at]
+    near = last.certified_gap is not None and last.certified_gap <= epsilon
+    return "0" if near or len(last.active) == 1 else "?"
 
 
 def print_certificate(answer: Certificate, noise: Noise) -> None:

@@ -98,9 +98,8 @@ def write_rows(path: Path, rows: list[dict]) -> Path:
 def by_hand() -> dict:
     """The certificate of the same study in memory."""
     arms = sp.Arms([[float(place)] for place in range(len(IDS))], IDS, columns=("x",))
-    study = sp.Study(
-        arms, sp.make_policy("certified-independent", arms, epsilon=EPSILON, delta=0.05, noise=sp.Bounded(0, 1))
-    )
+    asked = {"epsilon": EPSILON, "delta": 0.05, "noise": sp.Bounded(0, 1), "evidence": "epochs"}
+    study = sp.Study(sp.make_policy("certified-independent", arms, **asked))
     while (plan := study.ask()) is not None:
         for name, pulls in plan.table():
             study.tell([name] * pulls, [MEANS[name]] * pulls)

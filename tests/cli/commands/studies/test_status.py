@@ -38,7 +38,7 @@ def test_status_sees_what_another_process_told(paint):
     command = [sys.executable, "-m", "surepick", "tell", paint.url, "paint", str(path)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "5 results counted." in told.stdout
-    assert "round 2; 0 of 3 pulls in; best of the closed rounds" in paint.done("status")
+    assert "round 2; 5 of 5 candidates left; 0 of 5 pulls in; best of the closed rounds" in paint.done("status")
 
 
 def test_what_is_proved_of_the_leader_and_of_the_others(lab):

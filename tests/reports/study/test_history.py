@@ -8,7 +8,7 @@ from surepick.reports.study.history import History, Kept, history_of
 
 
 def test_the_log_says_what_came_and_from_whom(tmp_path):
-    study = finished(most_plans=1)
+    study = finished(most_plans=1, evidence="epochs")
     study.tell_prior(["0"], [1.0], worker="zoe")
     plan = study.lease(worker="bob", duration="1h")
     keys = plan.keys()

@@ -122,7 +122,7 @@ def test_half_the_noise_is_noticed_of_pairs():
 
 @pytest.mark.parametrize("fooled", [fooled_without_features, fooled_in_the_plane])
 def test_half_the_noise_is_noticed_with_bad_candidates(fooled):
-    assert noticed(fooled(RUNS, told=0.4), RUNS)
+    assert noticed(fooled(2 * RUNS, told=0.5), 2 * RUNS)
 
 
 # --- new starts without their weight

@@ -56,17 +56,17 @@ def _tested(
     planning = guess.margins(candidate, epsilon, caution=HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
     margins = guess.margins(candidate, epsilon)[goal.rivals]
-    asked = plan.counts.sum()
+    asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
     if isinstance(processes, MeanProcesses):
         rest = means_rule.planned(processes, goal)
         processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
-        future = rest.pulls * max(1.0 - asked / rest.total, 0.0)
+        future = rest.pulls * max(1.0 - asked / rest.total, 0.0) + outstanding
         placed = means_rule.placed(processes, goal, margins, batch.counts, future, noise_mgf)
         return processes.after(placed.arms, placed.taken, placed.given, batch, noise_mgf)
     vectors = situation.vectors(processes.dim)
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64))
     processes = processes.restarted(anew, start_weights(processes.starts[anew] + 1))
-    future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0)
+    future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0) + outstanding
     largest = MIDDLING_BET / noise_mgf.spread
     bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest or math.inf)
     return processes.after(vectors, candidate, bets.arms, bets.directions, batch, goal.noise_scales, noise_mgf)

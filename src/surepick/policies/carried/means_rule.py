@@ -114,7 +114,8 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     counts[goal.rivals] = np.where(np.isfinite(wanted), wanted, 0.0)
     counts[goal.candidate] = best
     for hub, pulls in hubs.items():
-        counts[hub] = max(counts[hub], pulls)
+        last = not wanted.any() and account.former[hub][~fresh].any()  # a flow that no pull ends would stay for ever
+        counts[hub] = max(counts[hub], pulls, float(last))
     nobody = np.empty(0, np.int64)
     return Rest(goal.candidate, len(variances), counts, 0.0, goal.rivals[fresh], nobody)
 
@@ -154,8 +155,9 @@ def placed(
 ) -> Bets:
     """The bets of a batch for a candidate.
 
-    A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned; elsewhere
-    it is spread over this batch and the planned ones in proportion to the pulls.
+    A flow is matched where that costs little, is predicted to settle the rival, or nothing more is planned; elsewhere,
+    and in a part of a batch that has no pull of the candidate, it is spread over this batch and the planned ones in
+    proportion to the pulls.
 
     Args:
         margins: guesses of the rivals' margins, shape (m,).
@@ -164,8 +166,6 @@ def placed(
         noise_mgf: what may be assumed of the noise.
     """
     rivals, centre = goal.rivals, goal.candidate
-    if counts[centre] == 0:
-        return Bets(rivals[:0], np.zeros(0), {})
     account, variances = _account(processes, goal), goal.noise_scales**2
     taken, given = processes.taken[rivals], processes.taken[rivals] - account.apart
     seen, later = counts[rivals] > 0, counts + future
@@ -178,8 +178,16 @@ def placed(
         target = (finite * taken + hub * given + HEURISTIC_KAPPA * margins) / (finite + hub)
         return np.where(np.isfinite(own), np.maximum(target, 0.0), taken), own, hub
 
-    now, _, hub = best(counts.astype(np.float64))
     former = {one: flow for one, flow in account.former.items() if flow.any()}
+    spread = best(later)[0] if later[centre] > 0 else taken
+    own_share = np.divide(counts[rivals], later[rivals], out=np.zeros(len(rivals)), where=seen)
+    if counts[centre] == 0:
+        rest: dict[int, FloatArray] = {}
+        for one in (hub for hub in former if counts[hub] > 0):
+            cheap = 0.5 * variances[one] / counts[one] * former[one] ** 2 <= HEURISTIC_CLOSING
+            rest[one] = np.where(cheap, 0.0, former[one] * (1.0 - float(counts[one] / later[one])))
+        return Bets(rivals, taken + own_share * np.where(seen, spread - taken, 0.0), rest)
+    now, _, hub = best(counts.astype(np.float64))
     unseen = [one for one in former if counts[one] == 0]
     stuck = np.zeros(len(rivals), bool)
     for one in unseen:
@@ -194,8 +202,6 @@ def placed(
     gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
     settled = account.needs <= gain
     closing = ~stuck & ((matching <= HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
-    spread, _, _ = best(later)
-    own_share = np.divide(counts[rivals], later[rivals], out=np.zeros(len(rivals)), where=seen)
     centre_share = float(counts[centre] / later[centre])
     after = np.where(closing, np.where(seen, now, taken), taken + own_share * np.where(seen, spread - taken, 0.0))
     flows = {centre: np.where(closing, after, given + centre_share * (spread - given))}

@@ -75,6 +75,7 @@ class _Account:
         towards: y, shape (m, r).
         inverse: A^-1 on its range, shape (r, r).
         sizes: a = y' A^-1 y, positive, shape (m,).
+        visible: whether the pulls see anything of y, shape (m,); of a part of a batch they may not.
         left: G - Tbar y with Tbar >= 0, shape (m, r).
         costs: rho = (G - Tbar y)' A^-1 (G - Tbar y), shape (m,).
         needs: evidence that is still lacking if the flows were matched at Tbar for nothing, shape (m,).
@@ -84,6 +85,7 @@ class _Account:
     towards: FloatArray
     inverse: FloatArray
     sizes: FloatArray
+    visible: BoolArray
     left: FloatArray
     costs: FloatArray
     needs: FloatArray
@@ -94,17 +96,19 @@ def _account(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls:
     rivals = goal.rivals
     towards = vectors.white[goal.candidate] - vectors.white[rivals]
     flow = processes.flows[rivals]
-    inverse = np.asarray(np.linalg.pinv(pulls.information, rcond=CUT, hermitian=True), np.float64)
+    information = pulls.information
+    inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
     seen = towards @ inverse
     sizes = np.maximum(np.einsum("ij,ij->i", towards, seen), np.finfo(np.float64).tiny)
-    matched = np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes, 0.0)
+    visible = sizes * np.linalg.norm(information, 2) > MATCHED**2 * np.einsum("ij,ij->i", towards, towards)
+    matched = np.where(visible, np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes, 0.0), 0.0)
     left = flow - matched[:, None] * towards
     costs = np.maximum(np.einsum("ij,ij->i", left @ inverse, left), 0.0)
     slope = vectors.white.T @ goal.scores / len(vectors.white)  # theta of the guesses, since Z'Z = K I
     held = processes.log_values[rivals] + matched * goal.epsilon - left @ slope
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
     bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
-    return _Account(towards, inverse, sizes, left, costs, goal.threshold - held, bias)
+    return _Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
 
 def planned(
@@ -136,6 +140,9 @@ def planned(
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
         for _ in range(STEPS):
             account = _account(vectors, processes, goal, Pulls.of(vectors.white, start, goal.noise_scales))
+            if not account.visible.all():
+                start = 0.5 * start + 0.5 / embedded.num_arms
+                account = _account(vectors, processes, goal, Pulls.of(vectors.white, start, goal.noise_scales))
             bias = account.bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
             fresh, targets = _targets(processes, goal, account, slack)
@@ -239,7 +246,8 @@ def placed(
 
 def _directions(account: _Account, margins: FloatArray, pulls: Pulls, largest: float) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); no weight of tau alone above `largest`."""
-    tau = HEURISTIC_KAPPA * np.maximum(margins - account.bias, 0.0) / account.sizes
+    room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
+    tau = HEURISTIC_KAPPA * room / account.sizes
     steps = account.towards @ account.inverse
     if np.isfinite(largest):
         steepest = np.abs(steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T).max(axis=1, initial=0.0)

@@ -10,6 +10,7 @@ import json
 import certificate_flips as flips
 import pytest
 from certified_files import FIXTURES, POLICIES, resealed, study_of
+from judged_parts import study_in_parts
 
 import surepick as sp
 from surepick.certificates import document as certificate
@@ -46,8 +47,12 @@ def rewrite() -> None:
     FIXTURES.mkdir(exist_ok=True)
     for name, options in POLICIES.items():
         study = study_of(name, most=12, minimize=name == "linear-embedding", **options)
-        path = FIXTURES / f"v{certificate.VERSION}_{name}.json"
-        path.write_text(json.dumps(certificate_document(study, "fixture"), separators=(",", ":")) + "\n")
+        _write(study, f"v{certificate.OF_CLOSED_ROUNDS}_{name}.json")
+    _write(study_in_parts("certified-independent"), f"v{certificate.VERSION}_parts.json")
+
+
+def _write(study: sp.Study, name: str) -> None:
+    (FIXTURES / name).write_text(json.dumps(certificate_document(study, "fixture"), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

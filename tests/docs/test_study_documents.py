@@ -73,6 +73,20 @@ def test_the_session_of_the_manual(folder):
             assert without_times(printed) == without_times(shown)
 
 
+def test_the_session_of_results_as_they_come(folder):
+    (begin,) = re.findall(r"^```sh\n(surepick create [^`]*--judge as-they-come\n[^`]*)^```$", MANUAL, re.MULTILINE)
+    (folder / "ovens.csv").write_text("id\n" + "".join(f"oven-{letter}\n" for letter in "ABCD"))
+    for command in begin.replace("\\\n", "").splitlines():
+        run(command)
+    for file in (folder / "ann.csv", folder / "bob.csv"):
+        rewards = {"oven-A": "7.5", "oven-B": "5.0", "oven-C": "4.5", "oven-D": "5.5"}
+        rows = [f"{row['id']},{row['key']},{rewards[row['id']]}" for row in rows_of(file)]
+        file.write_text("\n".join(["id,key,reward", *rows]) + "\n")
+    for block in re.findall(r"^```console\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL):
+        for command, shown in re.findall(r"^\$ (surepick [^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.MULTILINE | re.DOTALL):
+            assert set(without_times(shown)) <= set(without_times(run(command)))
+
+
 def test_the_program_of_the_manual(folder):
     (command,) = re.findall(r"^```sh\n(surepick run-study sqlite[^\n]*)\n```$", MANUAL, re.MULTILINE)
     run(sessions()[0][0])

@@ -18,7 +18,7 @@ import numpy as np
 
 from surepick.certificates.columns import LastIntervals, plain_number, plain_numbers, sparse, totals_of, widths_of
 from surepick.certificates.fingerprint import arithmetic
-from surepick.certificates.seal import sealed
+from surepick.certificates.seal import sealed, without
 from surepick.certificates.signature import sign_certificate
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
@@ -33,6 +33,7 @@ from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.studies.audit import Audit, audited
 from surepick.studies.deviations import EarlyEnd, answer_of
+from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
 from surepick.studies.replay import Closed, Judged, in_order, replay
@@ -40,8 +41,9 @@ from surepick.studies.study import Study
 from surepick.studies.validation import received
 
 FORMAT = "surepick certificate"
-VERSION = 2
-ADDED = {2: ("registration", "signature")}  # version -> the fields that it was the first to have
+VERSION = 3
+ADDED = {2: ("registration", "signature"), 3: ("judge",)}  # version -> the fields that it was the first to have
+OF_CLOSED_ROUNDS = 2  # the version that says all of them
 QUICK_PLANS = 50
 LARGEST_QUICK_DESIGN = 30_000
 INLINE = 10_000  # arms whose features, intervals and fates are written out
@@ -62,6 +64,7 @@ class Facts:
         minimize: small rewards are good.
         looks: the plans that were judged, in order.
         end: how the study was closed before its policy stopped, None if it was not.
+        judge: when results were judged, as in `Study`.
     """
 
     study: str | None
@@ -73,6 +76,7 @@ class Facts:
     minimize: bool
     looks: tuple[Closed, ...]
     end: EarlyEnd | None
+    judge: str = CLOSED_ROUNDS
 
 
 def certificate_document(study: Study, name: str | None = None, *, check: bool = False) -> dict[str, Any]:
@@ -103,6 +107,7 @@ def _certificate_document(study: Study, name: str | None, checked: Audit | None)
         minimize=study.minimize,
         looks=looks,
         end=study.early_end(),
+        judge=study.judging,
     )
     repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
     document = document_of(facts, watch=repeated.watch, replayed=None if checked is None else checked.replayed)
@@ -258,11 +263,12 @@ def document_of(
         rounds=tuple(rows[number] for number in sorted(rows)),
         deviations=[look.deviations for look in facts.looks],
         end=facts.end,
+        judge=facts.judge,
     )
-    candidates = _arms_entry(arms)
+    candidates, in_parts = _arms_entry(arms), facts.judge != CLOSED_ROUNDS
     document = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if in_parts else OF_CLOSED_ROUNDS,
         "made_by": facts.made_by,
         "arithmetic": facts.arithmetic,
         "reproduced": facts.reproduced,
@@ -276,19 +282,20 @@ def document_of(
         "reason": answer.reason,
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
+        "judge": facts.judge,
         "assumptions": list(answer.assumptions),
         "checks": list(policy.traits.checks),
         "policy": encode(spec_of(policy)),
         "algorithm": name_of(policy),
         "arms": candidates,
-        "registration": code_of(spec_of(policy), candidates, minimize=facts.minimize),
+        "registration": code_of(spec_of(policy), candidates, minimize=facts.minimize, judge=facts.judge),
         "ended": encode(facts.end),
         "rounds": [{**_row_entry(rows[number], arms), "looks": rounds[number]} for number in sorted(rounds)],
         "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
         "candidates": _candidates(facts, answer.arm, active),
         "signature": None,
     }
-    return sealed(document)
+    return sealed(document if in_parts else without(document, "judge"))
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from surepick.core.files import read_regular
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, known_as, name_of
+from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.damaged_rows import UNREADABLE
 from surepick.studies.progress import times
 from surepick.studies.registration import read_code
@@ -41,7 +42,7 @@ ANSWER = {  # line -> the fields that it is about
 }
 FIRST = (
     *("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm"),
-    *("registration", "ended"),
+    *("registration", "ended", "judge"),
 )
 
 
@@ -224,7 +225,9 @@ def _recompute(
         plans = times(len(box["facts"].looks), "plan")
         missing = sum(int(np.maximum(look.plan.counts - look.seen.counts, 0).sum()) for look in box["facts"].looks)
         words = f"{times(pulls, 'measurement')} in {plans}, all that was asked"
-        if missing:
+        if box["facts"].judge != CLOSED_ROUNDS:
+            words = f"{times(pulls, 'measurement')} in {plans}, judged as they came"
+        elif missing:
             words = f"{times(pulls, 'measurement')} in {plans}; {missing:,} more were asked, and given up with a reason"
         return words
 
@@ -250,7 +253,7 @@ def _recompute(
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
-    again = _of_version(again, document["version"])
+    again = _of_version({"judge": CLOSED_ROUNDS, **again}, document["version"])
     compared = {"the configuration": tuple(name for name in FIRST if name in again), **ANSWER}
     again["algorithm"] = known_as(str(again["algorithm"]), str(document.get("algorithm")))
     unlike = {"rounds", "sha256", "signature"} & set(again)  # compared in another way, or of the rest

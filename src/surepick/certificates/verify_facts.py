@@ -17,8 +17,8 @@ from surepick.core.json import encode
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import Policy, spec_of
-from surepick.studies.deviations import EarlyEnd
-from surepick.studies.logs.base import Deviations
+from surepick.studies.deviations import EarlyEnd, checked_judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, Deviations
 from surepick.studies.replay import Closed
 from surepick.studies.validation import check_sums
 
@@ -86,9 +86,12 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
     minimize = document["minimize"]
     if not isinstance(minimize, bool):
         raise ValueError("minimize is neither true nor false")
-    looks = sorted(_looks(document["rounds"], arms, policy, minimize), key=lambda look: look.number)
+    judge = checked_judge(document.get("judge", CLOSED_ROUNDS), policy)
+    in_parts = judge != CLOSED_ROUNDS
+    looks = sorted(_looks(document["rounds"], arms, policy, minimize, in_parts), key=lambda look: look.number)
     if [look.number for look in looks] != list(range(1, len(looks) + 1)):
         raise ValueError("the plans are not numbered 1, 2, 3, ...")
+    _check_asked(looks, arms)
     reproduced = document["reproduced"]
     if type(reproduced) is not int or not 0 <= reproduced <= len(looks):
         raise ValueError(f"reproduced is {_short(reproduced)}, which is not a number of plans from 0 to {len(looks)}")
@@ -102,6 +105,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
         minimize=minimize,
         looks=tuple(looks),
         end=_end(document["ended"]),
+        judge=judge,
     )
 
 
@@ -147,7 +151,9 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool) -> Iterator[Closed]:
+def _looks(
+    rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool, in_parts: bool
+) -> Iterator[Closed]:
     index = {name: arm for arm, name in enumerate(arms.ids)}
     for entry in rounds:
         if type(entry["round"]) is not int or not 1 <= entry["round"] <= LARGEST:
@@ -158,7 +164,7 @@ def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any],
             seen = _seen(look["told"], arms, policy, minimize)
             counts = dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
-            if missing and not look["abandoned"]:
+            if missing and not look["abandoned"] and not in_parts:
                 raise ValueError(
                     f"plan {number}: {missing} of the measurements asked were neither reported nor given up"
                 )
@@ -178,6 +184,16 @@ def _looks(rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any],
             abandoned = tuple(look["abandoned"])
             came = Deviations(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
             yield Closed(number, plan, seen, came)
+
+
+def _check_asked(looks: Sequence[Closed], arms: Arms) -> None:
+    """Refuse results of arms that neither their plan nor one before it asked for."""
+    asked = np.zeros(arms.num_arms, bool)
+    for look in looks:
+        asked |= look.plan.counts > 0
+        stray = np.flatnonzero(~asked & (look.seen.counts > 0))
+        if len(stray):
+            raise ValueError(f"plan {look.number}: {arms.ids[stray[0]]!r} has results, and no plan asked for any")
 
 
 def _check_look(look: Mapping[str, Any]) -> None:

@@ -48,6 +48,7 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
         "run-study": ("studies.run_study:run_study", "Ask, measure with a program, tell, until it is certified."),
         "status": ("studies.status:status", "Show what is in, what is out, and what the complete rounds say."),
         "recommend": ("studies.status:recommend", "Name the best candidate by the complete rounds."),
+        "judge": ("studies.close:judge", "Judge what is in, without waiting for the rest of the round."),
         "release": ("studies.close:release", "End the leases of a worker, so that others can measure."),
         "abandon": ("studies.close:abandon", "Give up the missing measurements of the open round."),
         "close": ("studies.close:close", "End a study early."),

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from surepick.tables.reading import ReadOptions
 
 
+class JudgeChoice(StrEnum):
+    """When results are judged."""
+
+    closed_rounds = "closed-rounds"
+    as_they_come = "as-they-come"
+
+
 class Format(StrEnum):
     """How an answer is printed."""
 
@@ -34,6 +41,10 @@ IdOption = Annotated[
 FeaturesOption = Annotated[str | None, Option("--features", help='Feature columns, "a,b"; none: all other numbers.')]
 RewardOption = Annotated[str | None, Option("--reward", help="The column of the measurements.")]
 MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
+JudgeOption = Annotated[
+    JudgeChoice,
+    Option("--judge", help="When results are judged: a round when it is complete, or what is in, by `surepick judge`."),
+]
 NOISE = (
     "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or subgaussian:SIGMA (the standard "
     "deviation of normal noise, or half the largest range of repeats)"

@@ -144,6 +144,7 @@ class Traits:
         most_rounds: after so many it is done if no result is missing; None: not known.
         slack: zeta, what rounding to whole pulls may cost.
         misspecification: d -> gamma-tilde of its plans in d dimensions; None where it is estimated from the results.
+        judges_parts: `tell` may get any part of a plan's results, and those of an earlier plan with them.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -160,6 +161,7 @@ class Traits:
     most_rounds: int | None = None
     slack: float = 0.1
     misspecification: Callable[[int], float | None] = field(default=_none, compare=False)
+    judges_parts: bool = False
 
 
 @record

@@ -10,7 +10,7 @@ from typing import TypeVar
 from surepick.core.diff import TOLERANCE, first_difference
 from surepick.core.json import from_json
 from surepick.errors import StorageError, SurepickError
-from surepick.studies.logs.base import Decision, Planned
+from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned
 from surepick.studies.logs.damaged_rows import UNREADABLE, Illegible
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
@@ -126,7 +126,7 @@ def _closed(study: Study, planned: Planned, name: str) -> Closed:
     open_plan = _open_plan(study, planned)
     if not open_plan.closed:
         raise StorageError(f"study {name!r}: decision {planned.number} is on a plan that was never closed. {ALTERED}")
-    _check_complete(open_plan, name)
+    _check_complete(study, open_plan, name)
     return closed_plan(study.log, open_plan, len(study.ids), minimize=study.minimize)
 
 
@@ -141,7 +141,7 @@ def _check_closing(study: Study, planned: Planned | None, name: str) -> None:
             f"study {name!r}: the results of plan {planned.number} cannot be read: {_cause(error)} {ALTERED}"
         ) from error
     if open_plan.closed:
-        _check_complete(open_plan, name)
+        _check_complete(study, open_plan, name)
 
 
 def _open_plan(study: Study, planned: Planned) -> OpenPlan:
@@ -150,9 +150,9 @@ def _open_plan(study: Study, planned: Planned) -> OpenPlan:
     return open_plan
 
 
-def _check_complete(open_plan: OpenPlan, name: str) -> None:
+def _check_complete(study: Study, open_plan: OpenPlan, name: str) -> None:
     wanting = int(open_plan.missing.sum())
-    if wanting:
+    if wanting and not (open_plan.in_part and study.judging == AS_THEY_COME):
         raise StorageError(
             f"study {name!r}: plan {open_plan.planned.number} is closed, and {wanting} of the measurements that it "
             f"asks for were neither reported nor abandoned. {ALTERED}"

@@ -21,7 +21,8 @@ from surepick.noise import parse_noise
 from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
 from surepick.policies.terms import Terms
 from surepick.studies.audit import audit
-from surepick.studies.logs.base import Planned
+from surepick.studies.deviations import checked_judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
 from surepick.studies.logs.damaged_rows import reading
 from surepick.studies.logs.hash_chain import arms_hash, chained
 from surepick.studies.logs.leases import system_clock
@@ -66,7 +67,13 @@ class Listed:
 
 
 def create_study(
-    url: str, name: str, arms: Arms | Policy[Any], policy: Policy[Any] | None = None, *, minimize: bool = False
+    url: str,
+    name: str,
+    arms: Arms | Policy[Any],
+    policy: Policy[Any] | None = None,
+    *,
+    minimize: bool = False,
+    judge: Judge = CLOSED_ROUNDS,
 ) -> Study:
     """A new study in a database, which is made if it is absent.
 
@@ -76,9 +83,11 @@ def create_study(
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
+        judge: when results are judged, as in `Study`.
 
     Raises:
-        InvalidInput: the address or the name has no meaning, the name is taken, or the policy has no spec.
+        InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
+            judge parts.
         StorageError: the database cannot be reached or written, or is not ours.
     """
     arms, policy = subject_of(arms, policy)
@@ -89,11 +98,12 @@ def create_study(
             "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
             "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
         )
+    checked_judge(judge, policy)
     engine = connect(url, create=True)
     _prepare(engine, url)
     state = policy.init()
     opening = None if stopped(policy, state) else policy.ask(state)
-    row = _row(name.strip(), arms, policy, minimize=minimize)
+    row = _row(name.strip(), arms, policy, minimize=minimize, judge=judge)
     with in_words(engine.url), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
         try:
@@ -215,7 +225,7 @@ def _prepare(engine: Engine, url: str) -> None:
     migrate(engine, url)
 
 
-def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[str, Any]:
+def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge) -> dict[str, Any]:
     """A study as a row: what never changes."""
     spec = spec_of(policy) or {}
     configuration = json.dumps(
@@ -227,6 +237,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool) -> dict[
             "columns": arms.columns,
             "preparation": arms.preparation,
             **Terms.of(policy).stored(),
+            **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -304,13 +315,15 @@ def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Polic
             terms=lambda: terms,
             build=build,
             registration=lambda: _registration(row, configuration),
+            judge=configuration.get("judge", CLOSED_ROUNDS),
         )
 
 
 def _registration(row: Row[Any], configuration: dict[str, Any]) -> str | None:
     """The registration code, from what is stored: neither features nor a policy are needed."""
     arms = {name: configuration[name] for name in ("columns", "preparation")}
-    return code_of(configuration["policy"], {**arms, "sha256": row.arms_hash}, minimize=configuration["minimize"])
+    arms["sha256"], judge = row.arms_hash, configuration.get("judge", CLOSED_ROUNDS)
+    return code_of(configuration["policy"], arms, minimize=configuration["minimize"], judge=judge)
 
 
 def _arms(engine: Engine, row: Row[Any]) -> Arms:

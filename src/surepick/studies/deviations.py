@@ -1,4 +1,4 @@
-"""Deviations from what a policy asked: pulls given up, studies closed early, and what the certificate says of them."""
+"""Deviations from what a policy asked: parts, pulls given up, early ends, and what the certificate says of them."""
 
 from __future__ import annotations
 
@@ -14,25 +14,62 @@ from surepick.core.certificate import Certificate
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
 from surepick.errors import InvalidInput
-from surepick.policies.base import Policy
+from surepick.policies.base import Policy, name_of
 from surepick.policies.verdict import certificate_of
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, INDEPENDENT_OF_VALUE, Deviations, Event
+from surepick.studies.logs.base import (
+    ABANDONED,
+    AS_THEY_COME,
+    CLOSED,
+    CLOSED_ROUNDS,
+    ENDED,
+    INDEPENDENT_OF_VALUE,
+    Deviations,
+    Event,
+    Judge,
+)
 from surepick.studies.logs.leases import to_the_minute
 from surepick.studies.progress import times
 from surepick.studies.validation import stated
+from surepick.text import quoted
+
+JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
+AS_THEY_CAME = (
+    "Results were judged in parts, as they came: which results are in a part, and when it is judged, does not depend "
+    "on values that were not judged before."
+)
 
 
-def with_deviations(answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations]) -> Certificate:
-    """The answer with prepared features, surplus, repeated and missing results among its assumptions.
+def checked_judge(judge: str, policy: Policy[Any]) -> Judge:
+    """When results are judged, if the policy can.
+
+    Raises:
+        InvalidInput: there is no such rule, or the policy's proof does not hold for parts.
+    """
+    if judge not in JUDGES:
+        raise InvalidInput(f"judge is {quoted(judge)}; it must be 'closed rounds' or 'as they come'.")
+    if judge == AS_THEY_COME and not policy.traits.judges_parts:
+        raise InvalidInput(
+            f"{name_of(policy)} judges whole rounds only; judge='as they come' needs evidence that is carried on: "
+            "certified-linear, certified-kernel or certified-independent, with evidence='carried'."
+        )
+    return judge
+
+
+def with_deviations(
+    answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations], judge: str = CLOSED_ROUNDS
+) -> Certificate:
+    """The answer with prepared features, parts, surplus, repeated and missing results among its assumptions.
 
     Missing results become an assumption when they are declared to be independent of their values, and otherwise take
     the theorem away.
     """
-    return _with_missing(_with_facts(answer, prepared, deviations), deviations)
+    return _with_missing(_with_facts(answer, prepared, deviations, judge), deviations)
 
 
-def _with_facts(answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations]) -> Certificate:
+def _with_facts(
+    answer: Certificate, prepared: tuple[str, ...], deviations: Sequence[Deviations], judge: str
+) -> Certificate:
     if answer.pulls == 0:
         return answer
     facts = []
@@ -40,7 +77,9 @@ def _with_facts(answer: Certificate, prepared: tuple[str, ...], deviations: Sequ
         steps = ", then ".join(prepared)
         facts.append(f"The features were prepared ({steps}); a norm bound refers to the result.")
     surplus = sum(one.surplus for one in deviations)
-    if surplus:
+    if judge == AS_THEY_COME:
+        facts.append(AS_THEY_CAME)  # and so of the results beyond what was asked
+    elif surplus:
         facts.append(
             f"More results came than were asked, in {times(surplus, 'plan')}; how many has nothing to do with any "
             "values seen in the same round."
@@ -124,6 +163,23 @@ def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
     ledger.replay.settle()
 
 
+def judge_part(ledger: Ledger) -> bool:
+    """As `Study.judge`, which has the arguments."""
+    if not ledger.in_parts:
+        raise InvalidInput(
+            "this study judges closed rounds: it was not promised that parts of them would be looked at. A study that "
+            "begins with judge='as they come' (surepick create --judge as-they-come) judges what is in."
+        )
+    with ledger.turn():
+        planned = ledger.log.last_plan()
+        open_plan = None if planned is None else ledger.replay.look(planned)
+        ready = open_plan is not None and open_plan.takes_results and bool(open_plan.recorded.any())
+        if planned is not None and ready:
+            ledger.log.add_event(Event(CLOSED, planned.number, reason=AS_THEY_COME, at=ledger.log.clock()))
+    ledger.replay.settle()
+    return ready
+
+
 def close(ledger: Ledger, reason: str) -> None:
     """As `Study.close`, which has the arguments."""
     log, replay = ledger.log, ledger.replay
@@ -158,10 +214,11 @@ def answer_of(
     rounds: tuple[RoundRecord, ...],
     deviations: Sequence[Deviations],
     end: EarlyEnd | None,
+    judge: str = CLOSED_ROUNDS,
 ) -> Certificate:
     """The certificate of a study, from where its policy stands and how its plans were carried out."""
     answer = certificate_of(policy, state)
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
-    answer = with_deviations(answer, prepared, deviations)
+    answer = with_deviations(answer, prepared, deviations, judge)
     return answer if end is None else with_early_end(answer, end)

@@ -13,7 +13,7 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.studies import validation as border
 from surepick.studies.batch import Batch
-from surepick.studies.logs.base import Log, Planned, Results
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned, Results
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.leases import format_time
 from surepick.studies.open_plan import OpenPlan
@@ -27,12 +27,14 @@ class Ledger:
         replay: the log, as far as it was replayed.
         ids: ids of the arms, K of them.
         noise: what is assumed of a reward.
+        judge: when results are judged, as in `Study`.
     """
 
-    def __init__(self, replay: Replay, ids: tuple[str, ...], noise: Noise) -> None:
+    def __init__(self, replay: Replay, ids: tuple[str, ...], noise: Noise, judge: Judge = CLOSED_ROUNDS) -> None:
         self.replay = replay
         self.ids = ids
         self.noise = noise
+        self.in_parts = judge == AS_THEY_COME
         self._index = {name: arm for arm, name in enumerate(ids)}
 
     @property

@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import IntArray
-from surepick.studies.logs.base import ABANDONED, CLOSED, ENDED, FAILED, Arrivals, Deviations, Event, Leased, Planned
+from surepick.studies.logs.base import (
+    ABANDONED,
+    AS_THEY_COME,
+    CLOSED,
+    ENDED,
+    FAILED,
+    Arrivals,
+    Deviations,
+    Event,
+    Leased,
+    Planned,
+)
 from surepick.studies.logs.leases import Lease
 
 
@@ -52,6 +63,7 @@ class OpenPlan:
         reasons: why pulls of an arm are not measured.
         failed_keys: keys of pulls that gave no result.
         closed: no result counts any more.
+        in_part: it was closed with what had come.
         ended: the study was closed early.
         mark: how far the log was read.
     """
@@ -67,6 +79,7 @@ class OpenPlan:
     reasons: dict[int, set[str]] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
+    in_part: bool = False
     ended: bool = False
     mark: tuple[int, ...] = ()
 
@@ -105,6 +118,7 @@ class OpenPlan:
 
     def _happened(self, event: Event) -> None:
         self.closed |= event.kind == CLOSED
+        self.in_part |= event.kind == CLOSED and event.reason == AS_THEY_COME
         self.ended |= event.kind == ENDED
         if event.arm is None:
             return

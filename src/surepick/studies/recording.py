@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from surepick.core.arrays import IntArray, record
-from surepick.core.plan import Plan
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
@@ -17,7 +16,7 @@ from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pul
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay
-from surepick.studies.validation import source
+from surepick.studies.validation import check_asked, check_given, check_spellings, never_given, source
 from surepick.text import quoted
 
 
@@ -29,7 +28,8 @@ class Receipt:
         plan: number of the plan that was open; 0 if none was.
         counted: results that count.
         repeated: results whose key was reported before; each still counts once.
-        late: results of a plan that was closed before; kept, and never used.
+        late: results of a plan that was closed before; kept, and never used. Where results are judged as they come
+            they count instead, while the study runs.
         prior: results that `tell_prior` set aside.
         failed: measurements that gave no result and are asked again.
         closed: these results completed the plan.
@@ -48,6 +48,10 @@ class _NoPlan(Exception):
     """Results belong to no plan; what was stored in the same turn is taken back."""
 
 
+class _NextPlanNeeded(Exception):
+    """Results of a closed plan count in the next one, and it is not made yet; what was stored is taken back."""
+
+
 def tell(
     ledger: Ledger,
     results: Results,
@@ -56,21 +60,35 @@ def tell(
     failed: Sequence[tuple[object, object]] = (),
 ) -> Receipt:
     """Record results and failed measurements in one turn; `Study.tell` has the arguments."""
-    gone, rows = Receipt(), pairs(failed)
-    try:
-        with ledger.turn():
-            if rows:
-                gone = _fail(ledger, rows, worker)
-            receipt = store(ledger.replay, results, ledger.ids, worker, plan) if len(results.arms) else Receipt()
-            if receipt is None:
-                raise _NoPlan
-    except _NoPlan:
-        ledger.replay.settle()
-        raise OutOfTurn(ledger.why_closed()) from None
+    rows = pairs(failed)
+    while True:
+        try:
+            gone, receipt = _told(ledger, results, worker, plan, rows)
+        except _NoPlan:
+            ledger.replay.settle()
+            raise OutOfTurn(ledger.why_closed()) from None
+        except _NextPlanNeeded:
+            ledger.open_plan()  # outside of the turn: a design may take seconds
+        else:
+            break
     if receipt.closed:
         ledger.replay.settle()
     repeated, late = receipt.repeated + gone.repeated, receipt.late + gone.late
     return replace(receipt, failed=gone.failed, repeated=repeated, late=late)
+
+
+def _told(
+    ledger: Ledger, results: Results, worker: str | None, plan: int | None, failed: Sequence[tuple[object, object]]
+) -> tuple[Receipt, Receipt]:
+    """What became of the failed measurements, and of the results: all are stored, or none."""
+    with ledger.turn():
+        gone = _fail(ledger, failed, worker) if failed else Receipt()
+        if len(results.arms) == 0:
+            return gone, Receipt()
+        receipt = store(ledger.replay, results, ledger.ids, worker, plan, in_parts=ledger.in_parts)
+        if receipt is None:
+            raise _NoPlan
+    return gone, receipt
 
 
 def keep_apart(ledger: Ledger, results: Results) -> Receipt:
@@ -97,14 +115,24 @@ def _fail(ledger: Ledger, failed: Sequence[tuple[object, object]], worker: str |
     return store_failures(ledger.replay, arms, ledger.ids, keys, source(worker))
 
 
-def store(replay: Replay, results: Results, ids: Sequence[str], worker: str | None, plan: int | None) -> Receipt | None:
+def store(
+    replay: Replay,
+    results: Results,
+    ids: Sequence[str],
+    worker: str | None,
+    plan: int | None,
+    *,
+    in_parts: bool = False,
+) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
     Args:
         worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
+        in_parts: results of closed plans count in the open one.
 
     Raises:
         InvalidInput: a row is refused.
+        _NextPlanNeeded: no plan is open that they could count in, and the study goes on.
     """
     log = replay.log
     news, repeated = fresh(log, results, ids)
@@ -120,17 +148,25 @@ def store(replay: Replay, results: Results, ids: Sequence[str], worker: str | No
     now = log.clock()
     current = news.rows(np.flatnonzero(belongs == open_number))
     if len(current.arms) and open_plan is not None:
-        check_asked(open_plan.planned.plan, current.arms, ids)
+        check_asked(open_plan.asked, current.arms, ids)
         current = with_leases(current, open_plan, worker)
-    for number in np.unique(belongs[belongs != open_number]).tolist():
+    rest = belongs != open_number
+    if in_parts and rest.any() and not _over(log):
+        if open_plan is None or open_number == 0:
+            raise _NextPlanNeeded
+        check_earlier(log, news.rows(np.flatnonzero(rest)), belongs[rest], open_plan, ids)
+        log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=COUNTED, at=now)
+        rest[:] = False
+    for number in np.unique(belongs[rest]).tolist():
         log.add_results(number, news.rows(np.flatnonzero(belongs == number)), status=LATE, at=now)
     closed = False
-    if len(current.arms) and open_plan is not None:
+    if len(current.arms):
         log.add_results(open_number, current, status=COUNTED, at=now)
-        closed = open_plan.completed_by(current.arms, current.pulls)
+    counted = int(np.count_nonzero(~rest))
+    if counted and open_plan is not None:
+        closed = open_plan.completed_by(news.arms[~rest], news.pulls[~rest])
         if closed:
             log.add_event(Event(CLOSED, open_number, at=now))
-    counted = len(current.arms)
     return Receipt(open_number, counted, repeated, late=len(news.arms) - counted, closed=closed)
 
 
@@ -165,10 +201,10 @@ def store_failures(
         if named is not None and named[0] != planned.number:
             late += 1  # of a plan that is closed: nothing waits for it
             continue
-        check_asked(planned.plan, np.array([arm]), ids)
+        check_asked(planned.plan.counts, np.array([arm]), ids)
         ordinal = None if named is None else named[1]
         if ordinal is not None:
-            check_given(open_plan, arm, ordinal, str(key))
+            check_given(open_plan.granted, arm, ordinal, str(key))
         lease = open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE, spent=spent[arm])
         spent[arm][lease] += 1
         known.update(() if key is None else (key,))
@@ -224,26 +260,6 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
     return results.rows(kept), len(results.keys) - len(kept)
 
 
-def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> None:
-    """Refuse a whole number among the keys that is known in another spelling.
-
-    Args:
-        spellings: as in `other_spellings`.
-        known: the keys of this call, and those that were reported before.
-
-    Raises:
-        InvalidInput: there is one; both would count.
-    """
-    twin = next((spelling for spelling in spellings if spelling in known), None)
-    if twin is not None:
-        raise InvalidInput(
-            f"keys {quoted(spellings[twin])} and {quoted(twin)} are the same number, written in two ways: a "
-            "spreadsheet or a table of decimals may have changed one of them, and both would count. Nothing of this "
-            "call was stored. Write the key as it was given first; if they are two measurements, give them keys that "
-            "differ by more."
-        )
-
-
 def plans_of(
     log: Log,
     results: Results,
@@ -274,7 +290,7 @@ def plans_of(
             if named is None or plan is not None:
                 continue
             if named[0] > latest:
-                raise InvalidInput(_unknown(str(key)))
+                raise InvalidInput(never_given(str(key)))
             belongs[row] = named[0]
     return belongs
 
@@ -294,39 +310,6 @@ def _owed_plan(log: Log, worker: str | None, open_number: int) -> int:
     return latest if any(np.any(counts > 0) for counts in left.values()) else 0
 
 
-def check_given(open_plan: OpenPlan, arm: int, ordinal: int, key: str) -> None:
-    """Refuse a key of a pull that was never leased: it would collide with the key of one that will be.
-
-    Raises:
-        InvalidInput: it is one.
-    """
-    if ordinal >= open_plan.granted[arm]:
-        raise InvalidInput(_unknown(key))
-
-
-def _unknown(key: str) -> str:
-    return (
-        f"key {key!r} looks like one that ask gave, and this study never gave it: it is of another study, or was given "
-        "after the backup from which this database was restored. Nothing of this call was stored. Give the results "
-        "keys of their own."
-    )
-
-
-def check_asked(plan: Plan, arms: IntArray, ids: Sequence[str]) -> None:
-    """Refuse results of arms that the plan does not ask for.
-
-    Raises:
-        InvalidInput: there are some.
-    """
-    stray = arms[plan.counts[arms] == 0]
-    if len(stray):
-        raise InvalidInput(
-            f"{len(stray)} results are of arms that the open plan did not ask for, the first is "
-            f"{ids[stray[0]]!r}. Which arms are measured must not depend on a hunch, or the certificate means "
-            "nothing. Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
-        )
-
-
 def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Results:
     """The rows with the number of the lease that each answers.
 
@@ -341,6 +324,35 @@ def with_leases(results: Results, open_plan: OpenPlan, worker: str | None) -> Re
         named = None if key is None else read_pull_key(key)
         ordinal = None if named is None or named[0] != open_plan.planned.number else named[1]
         if ordinal is not None:
-            check_given(open_plan, arm, ordinal, str(key))
+            check_given(open_plan.granted, arm, ordinal, str(key))
         leases.append(open_plan.lease_of(arm, ordinal=ordinal, worker=worker or ANYONE))
     return replace(results, leases=np.array(leases, np.int64)) if open_plan.held else results
+
+
+def _over(log: Log) -> bool:
+    """Whether no result counts any more: the study was closed, or its last decision stopped it."""
+    decision = log.last_decision()
+    return log.ended() is not None or (decision is not None and decision.stopped)
+
+
+def check_earlier(log: Log, results: Results, belongs: IntArray, open_plan: OpenPlan, ids: Sequence[str]) -> None:
+    """Refuse results of earlier plans that these did not ask for, or with keys that they never gave.
+
+    Args:
+        belongs: number of each row's plan, shape (n,).
+
+    Raises:
+        InvalidInput: there are some.
+    """
+    granted = {open_plan.planned.number: open_plan.granted}
+    for number in np.unique(belongs).tolist():
+        planned, rows = log.plan(number), results.rows(np.flatnonzero(belongs == number))
+        if planned is not None:
+            check_asked(planned.plan.counts + open_plan.asked, rows.arms, ids)
+    for key, arm in zip(results.keys or (), results.arms.tolist(), strict=False):
+        named = None if key is None else read_pull_key(key)
+        if named is not None and named[0] not in granted:
+            leased = [one.counts for one in log.arrivals(named[0]).leased]
+            granted[named[0]] = np.sum([np.zeros_like(open_plan.asked), *leased], axis=0)
+        if named is not None:
+            check_given(granted[named[0]], arm, named[1], str(key))

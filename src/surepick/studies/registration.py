@@ -18,6 +18,7 @@ from surepick.core.arms import Arms
 from surepick.core.json import encode
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, spec_of
+from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.logs.hash_chain import canonical, hash_of_arms
 from surepick.text import printable
 
@@ -29,23 +30,28 @@ CODE = re.compile(f"{PREFIX}[a-z2-7]{{{LETTERS}}}")
 SEPARATORS = re.compile(r"[\s\-\u2010-\u2015\u2212]+")  # word processors turn hyphens into dashes
 
 
-def registration_code(arms: Arms, policy: Policy[Any], *, minimize: bool = False) -> str | None:
+def registration_code(
+    arms: Arms, policy: Policy[Any], *, minimize: bool = False, judge: Judge = CLOSED_ROUNDS
+) -> str | None:
     """The registration code of a study that has not begun, or has: results have no part in it.
 
     Args:
         arms: what is chosen among.
         policy: the algorithm, with epsilon, delta, noise and its options.
         minimize: small rewards are good.
+        judge: when results are judged, as in `Study`.
 
     Returns:
         The code, e.g. "sp1-mfzw-k3tu-pb2x-ovqd-6hae-y7ls-rc4n"; None if the policy has parts without a name, because
         a code that left these out would pass for one that covers them.
     """
     entry = {"sha256": hash_of_arms(arms), "columns": arms.columns, "preparation": arms.preparation}
-    return code_of(spec_of(policy), entry, minimize=minimize)
+    return code_of(spec_of(policy), entry, minimize=minimize, judge=judge)
 
 
-def code_of(spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize: bool) -> str | None:
+def code_of(
+    spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize: bool, judge: str = CLOSED_ROUNDS
+) -> str | None:
     """The registration code from what is stored of a study.
 
     Args:
@@ -54,6 +60,7 @@ def code_of(spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize
             left out, so that a later version may know more of them.
         arms: sha256 (`arms_hash`), columns and preparation; what else is in it has no part in the code.
         minimize: small rewards are good.
+        judge: when results are judged; closed rounds, the default, have no part in it.
     """
     if spec is None:
         return None
@@ -62,7 +69,7 @@ def code_of(spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize
         "minimize": minimize,
         "policy": {name: _plain(encode(value)) for name, value in spec.items() if value is not None},
         "registration": VERSION,
-    }
+    } | ({} if judge == CLOSED_ROUNDS else {"judge": judge})
     text = base64.b32encode(hashlib.sha256(canonical(asked)).digest()).decode().lower()
     return _grouped(text[:LETTERS])
 

@@ -21,7 +21,7 @@ from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Measure, Result, run_study
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import Log
+from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Log
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.progress import Progress, progress_of
@@ -48,12 +48,14 @@ class Study:
             those of `make_policy` do.
         minimize: small rewards are good.
         log: keeps plans and results; in memory by default. A log that is not empty is resumed.
+        judge: "closed rounds", or "as they come": `judge()` judges what is in, and what comes later counts after it.
 
     Raises:
-        InvalidInput: the policy is for another number of arms, or does not know its arms.
+        InvalidInput: the policy is for another number of arms, does not know its arms, or does not judge parts.
     """
 
     _code: Callable[[], str | None]
+    judging: Judge  # when results are judged
 
     def __init__(
         self,
@@ -62,11 +64,12 @@ class Study:
         *,
         minimize: bool = False,
         log: Log | None = None,
+        judge: Judge = CLOSED_ROUNDS,
     ) -> None:
         arms, policy = subject_of(arms, policy)
-        kept = MemoryLog() if log is None else log
+        kept, self.judging = MemoryLog() if log is None else log, deviations.checked_judge(judge, policy)
         self._begin(kept, arms.ids, policy.problem.noise, minimize, lambda: Terms.of(policy), lambda: (arms, policy))
-        self._code = lambda: registration_code(arms, policy, minimize=minimize)
+        self._code = lambda: registration_code(arms, policy, minimize=minimize, judge=judge)
 
     @classmethod
     def over(
@@ -79,9 +82,11 @@ class Study:
         terms: Callable[[], Terms],
         build: Build,
         registration: Callable[[], str | None],
+        judge: Judge = CLOSED_ROUNDS,
     ) -> Study:
         """A study whose arms and policy are built only if something must be computed; most calls need neither."""
         study = cls.__new__(cls)
+        study.judging = judge
         study._begin(log, ids, noise, minimize, terms, build)
         study._code = registration
         return study
@@ -95,7 +100,7 @@ class Study:
         self.log = log
         self._terms = cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
-        self._ledger = Ledger(self.replay, ids, noise)
+        self._ledger = Ledger(self.replay, ids, noise, self.judging)
 
     @property
     def arms(self) -> Arms:
@@ -118,10 +123,7 @@ class Study:
     # ask
 
     def ask(self) -> Batch | None:
-        """What to measure next: the open plan, or a new one, or None once the study has stopped.
-
-        To share a plan among those who measure, take parts of it with `lease`.
-        """
+        """What to measure next: the open plan, or a new one, or None once the study has stopped; `lease` shares it."""
         planned = self._ledger.open_plan()
         return None if planned is None else self._ledger.batch(planned)
 
@@ -318,6 +320,19 @@ class Study:
         """
         deviations.abandon(self._ledger, reason, ids)
 
+    def judge(self) -> bool:
+        """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
+
+        Valid only if which results are in, and the moment, do not depend on values that were not judged before.
+
+        Returns:
+            Whether anything was in; if not, nothing changes.
+
+        Raises:
+            InvalidInput: the study judges closed rounds.
+        """
+        return deviations.judge_part(self._ledger)
+
     def close(self, reason: str = "") -> None:
         """End the study before its policy would; results of the open plan are not used. Nothing changes if it ended.
 
@@ -377,6 +392,7 @@ class Study:
             rounds=self.replay.trace(head.decision.plan),
             deviations=self.replay.deviations,
             end=self.early_end(),
+            judge=self.judging,
         )
 
     def early_end(self) -> EarlyEnd | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.observations import Observations
 from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
@@ -138,6 +138,66 @@ def _single(results: Results, sign: float, num_arms: int) -> Observations:
     squares = np.zeros(num_arms)
     squares[results.arms] = results.squares
     return Observations(counts, sums, squares)
+
+
+def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> None:
+    """Refuse a whole number among the keys that is known in another spelling.
+
+    Args:
+        spellings: as in `other_spellings`.
+        known: the keys of this call, and those that were reported before.
+
+    Raises:
+        InvalidInput: there is one; both would count.
+    """
+    twin = next((spelling for spelling in spellings if spelling in known), None)
+    if twin is not None:
+        raise InvalidInput(
+            f"keys {quoted(spellings[twin])} and {quoted(twin)} are the same number, written in two ways: a "
+            "spreadsheet or a table of decimals may have changed one of them, and both would count. Nothing of this "
+            "call was stored. Write the key as it was given first; if they are two measurements, give them keys that "
+            "differ by more."
+        )
+
+
+def check_given(granted: IntArray, arm: int, ordinal: int, key: str) -> None:
+    """Refuse a key of a pull that was never leased: it would collide with the key of one that will be.
+
+    Args:
+        granted: pulls of each arm that were ever leased of its plan, shape (K,).
+
+    Raises:
+        InvalidInput: it is one.
+    """
+    if ordinal >= granted[arm]:
+        raise InvalidInput(never_given(key))
+
+
+def never_given(key: str) -> str:
+    """What is said of such a key."""
+    return (
+        f"key {key!r} looks like one that ask gave, and this study never gave it: it is of another study, or was given "
+        "after the backup from which this database was restored. Nothing of this call was stored. Give the results "
+        "keys of their own."
+    )
+
+
+def check_asked(asked: IntArray, arms: IntArray, ids: Sequence[str]) -> None:
+    """Refuse results of arms that the plan does not ask for.
+
+    Args:
+        asked: its counts, shape (K,).
+
+    Raises:
+        InvalidInput: there are some.
+    """
+    stray = arms[asked[arms] == 0]
+    if len(stray):
+        raise InvalidInput(
+            f"{len(stray)} results are of arms that the open plan did not ask for, the first is "
+            f"{ids[stray[0]]!r}. Which arms are measured must not depend on a hunch, or the certificate means "
+            "nothing. Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
+        )
 
 
 def names_of(ids: Sequence[object]) -> list[str]:

@@ -97,6 +97,7 @@ class CarriedElimination:
             caveats=own.caveats,
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
+            judges_parts=True,
         )
 
     def init(self) -> CarriedState:

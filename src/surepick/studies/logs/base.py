@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -31,6 +31,11 @@ STATUSES = (COUNTED, LATE, PRIOR)
 
 
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
+
+
+Judge = Literal["closed rounds", "as they come"]
+CLOSED_ROUNDS: Judge = "closed rounds"
+AS_THEY_COME: Judge = "as they come"
 
 
 @record
@@ -122,7 +127,8 @@ class Event:
 
     Args:
         kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured), "closed"
-            (the plan takes no more results) or "ended" (the study was closed early).
+            (the plan takes no more results; for the reason "as they come": some may be missing) or "ended" (the study
+            was closed early).
         plan: number of the plan; 0 for the study.
         arm: index of the arm, None where no single one is meant.
         pulls: how many pulls.
@@ -240,6 +246,10 @@ class Log(Protocol):
         ...
 
     def last_plan(self) -> Planned | None: ...
+
+    def plan(self, number: int) -> Planned | None:
+        """The plan of that number; None if there is none."""
+        ...
 
     def plans(self) -> Iterator[Planned]: ...
 

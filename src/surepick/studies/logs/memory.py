@@ -70,6 +70,9 @@ class MemoryLog:
     def last_plan(self) -> Planned | None:
         return self._plans[-1] if self._plans else None
 
+    def plan(self, number: int) -> Planned | None:
+        return self._plans[number - 1] if 1 <= number <= len(self._plans) else None
+
     def plans(self) -> Iterator[Planned]:
         return iter(self._plans)
 

@@ -1,4 +1,4 @@
-"""`surepick release`, `abandon` and `close`: an end to leases, to missing measurements, to a study."""
+"""`surepick judge`, `release`, `abandon` and `close`: an end to waiting, to leases, to missing results, to a study."""
 
 from __future__ import annotations
 
@@ -54,6 +54,20 @@ def abandon(
     study.ask()  # the next plan, if that was all that was missing
     if reason.strip() != INDEPENDENT_OF_VALUE:
         note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
+    _print_status(study, name, output)
+
+
+def judge(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
+    """Judge what is in, without waiting for the rest of the round.
+
+    For studies that were created with --judge as-they-come. What is still out may come later, and counts then. Which
+    results are in, and when they are judged, must not depend on values that were not judged before.
+    """
+    study = resumed(url, name)
+    judged = study.judge()
+    study.ask()  # the next plan
+    if not judged:
+        note("nothing came since the last judgement.")
     _print_status(study, name, output)
 
 

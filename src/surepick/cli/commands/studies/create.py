@@ -12,6 +12,7 @@ from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
 from surepick.policies.base import spec_of
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
 from surepick.studies.progress import times
 
 SHOWN = 3  # candidates whose names a new study shows
@@ -28,6 +29,7 @@ def create(
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
     seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
+    judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Start a study in a database: candidates, noise, and the goal.
@@ -47,7 +49,8 @@ def create(
             f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says "
             "how much they can matter."
         )
-    study = create_study(url, name, candidates, chosen, minimize=minimize)
+    when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
+    study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
         print_json({**answer, "registration": study.registration})

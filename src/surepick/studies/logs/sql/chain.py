@@ -109,7 +109,7 @@ class ChainedRows:
 
     def add_plan(self, planned: Planned) -> Planned:
         with self.turn():
-            there = self._plan(planned.number)
+            there = self.plan(planned.number)
             if there is not None:
                 return there
             text = to_json(planned.plan, sparse=True)
@@ -125,7 +125,7 @@ class ChainedRows:
     def last_plan(self) -> Planned | None:
         with self._reading() as connection:
             number = connection.execute(LAST_PLAN, {STUDY: self._study}).scalar()
-        return None if number is None else self._plan(int(number))
+        return None if number is None else self.plan(int(number))
 
     def plans(self) -> Iterator[Planned]:
         columns = tables.plan.c
@@ -138,7 +138,7 @@ class ChainedRows:
                 raise StorageError(f"study {self._name!r}: plan {position} is missing; take the latest backup.")
             yield self._planned(row)
 
-    def _plan(self, number: int) -> Planned | None:
+    def plan(self, number: int) -> Planned | None:
         if number not in self._plans:
             columns = tables.plan.c
             with self._reading() as connection:
@@ -249,7 +249,7 @@ class ChainedRows:
     def _row_of(self, number: int, text: str) -> RoundRecord:
         """A row of the trace; one that an earlier version wrote has the values of its plan."""
         row = self._read(RoundRecord, text, f"decision {number}")
-        planned = self._plan(number) if '"value":' in text else None
+        planned = self.plan(number) if '"value":' in text else None
         return row if planned is None else row.with_values_of(planned.plan)
 
     def _read(self, kind: type[T], text: str, what: str) -> T:

@@ -20,8 +20,8 @@ texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 def opened(**options) -> sp.Study:
     """A study whose open plan wants several pulls of each arm, all of them leased."""
     arms = sp.Arms(ids=IDS)
-    noise = sp.SubGaussian(3.0)
-    study = sp.Study(arms, sp.make_policy("certified-independent", arms, epsilon=1.0, delta=0.05, noise=noise))
+    asked = {"epsilon": 1.0, "delta": 0.05, "noise": sp.SubGaussian(3.0), "evidence": "epochs"}
+    study = sp.Study(sp.make_policy("certified-independent", arms, **asked))
     assert study.lease(worker="ann").counts.min() >= 2
     return study
 

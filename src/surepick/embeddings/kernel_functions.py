@@ -119,12 +119,15 @@ class MaternKernel:
         return f"matern:{self.nu!r}:{self.length_scale!r}"
 
 
+MOST_DEGREE = 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class PolynomialKernel:
     """(scale <x, z> + offset)^degree: rewards that are polynomials of the features.
 
     Args:
-        degree: an integer >= 1.
+        degree: an integer from 1 to a million.
         offset: >= 0; 0 keeps only monomials of exactly this degree.
         scale: > 0, one over squared feature units.
 
@@ -141,6 +144,8 @@ class PolynomialKernel:
     def __post_init__(self) -> None:
         if isinstance(self.degree, bool) or self.degree != int(self.degree) or self.degree < 1:
             raise InvalidInput(f"degree is {quoted(self.degree)}; a polynomial kernel needs an integer of at least 1.")
+        if self.degree > MOST_DEGREE:
+            raise InvalidInput(f"degree is {quoted(self.degree)}; a polynomial kernel takes at most {MOST_DEGREE:,}.")
         if not (math.isfinite(self.offset) and self.offset >= 0):
             raise InvalidInput(
                 f"offset is {quoted(self.offset)}; it must be finite and not negative, or the kernel is not positive "

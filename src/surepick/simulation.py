@@ -103,7 +103,7 @@ def simulate(
         arm=answer.arm,
         pulls=answer.pulls,
         success=ended.ended_by == "policy" and right,
-        oracle_pulls=oracle_pulls(study.trace, environment, policy) if policy.traits.eliminates else None,
+        oracle_pulls=oracle_pulls(study.trace, environment, policy) if policy.traits.narrows else None,
         verdict=answer.verdict,
         true_gap=float(environment.gaps[answer.arm]),
         rounds=study.trace,

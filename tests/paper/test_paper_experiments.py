@@ -81,6 +81,7 @@ def test_the_peers(tmp_path, shared_data):
     for cell in cells:
         print(f"  {cell.environment} {cell.policy}: {cell.own.mean if cell.own else cell.verdicts}")
         assert cell.own is not None or (cell.environment == "digits" and cell.policy in ("xy-static", "xy-adaptive"))
-        if cell.own is not None and cell.policy not in ("certified-linear", "certified-independent"):
+        proved = cell.own is not None and "heuristic" not in cell.verdicts
+        if proved and cell.policy not in ("certified-linear", "certified-independent"):
             assert cell.own.mean > certified[cell.environment]
     assert seconds < 10 * MINUTES

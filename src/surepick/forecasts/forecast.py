@@ -219,6 +219,6 @@ def _mean_rounds(policy: Policy[Any], runs: list[SimulatedStudy]) -> tuple[Forec
 
 def _bias(traits: Traits, plan: Plan) -> float:
     tau = plan.design_value
-    if tau is None or not traits.eliminates:
+    if tau is None or not traits.narrows:
         return 2.0 * plan.misspecification
     return bias(plan.misspecification, tau, traits.slack)

@@ -108,7 +108,7 @@ def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> SimulatedSt
     """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
-    if policy.traits.certifies == "candidate" or not policy.traits.eliminates:
+    if not policy.traits.narrows:
         return _most_expensive_of_equals(policy, limit, _simulated(policy, limit, (), equal), seed)
     if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
         return _simulated(policy, limit, (), equal)

@@ -76,7 +76,7 @@ class Doubts:
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
             found += [] if self.norm_matters else self._no_gap(self.embedding)
-        if not self.policy.traits.eliminates and self.guess is None:
+        if not self.policy.traits.narrows and self.guess is None:
             found.append(
                 "This policy adapts to the data, so no worst case is proved. 'At worst' is the most expensive of "
                 f"{EQUAL_STUDIES} simulated studies in which all candidates are equal."

@@ -163,6 +163,11 @@ class Traits:
     misspecification: Callable[[int], float | None] = field(default=_none, compare=False)
     judges_parts: bool = False
 
+    @property
+    def narrows(self) -> bool:
+        """Whether `active` narrows down to epsilon-best arms; one that tests a candidate may leave others in it."""
+        return self.eliminates and self.certifies != "candidate"
+
 
 @record
 class Claim:

@@ -77,3 +77,20 @@ def test_where_epsilon_is_far_below_the_gap_it_takes_far_fewer_pulls_than_epochs
         pulls.append(sp.simulate(policy, world, seed=seed).pulls)
     first = sp.make_policy("certified-linear", world.arms, evidence="epochs", **asked)
     assert 20 * np.mean(pulls) < first.ask(first.init()).counts.sum()
+
+
+@pytest.mark.parametrize(("means", "epsilon"), [((6.1, 7.4, 6.8), 0.3), ((0.0, 0.2, 0.4, 0.5, 0.9), 0.2)])
+def test_few_arms_never_go_on_for_ever(means, epsilon):
+    """Shares of less than a pull, and flows that are left on former candidates, once did so in one run of a hundred."""
+    means = np.array(means)
+    arms = sp.Arms(ids=[str(arm) for arm in range(len(means))])
+    policy = sp.make_policy("certified-independent", arms, epsilon=epsilon, delta=0.05, noise=sp.SubGaussian(0.5))
+    spent = []
+    for seed in range(100):
+        rng, state = stream(seed, "few arms"), policy.init()
+        while not policy.claim(state).finished and state.pulls < 1000:
+            counts = policy.ask(state).counts
+            sums = counts * means + 0.5 * np.sqrt(counts) * rng.normal(size=len(means))
+            state = policy.tell(state, policy.ask(state), sp.Observations(counts, sums)).state
+        spent.append(state.pulls)
+    assert max(spent) < 500

@@ -75,6 +75,8 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     With q = s_c^2 / n_c a rival needs n_j = s_j^2 / (b^2 / (2 a) - q) pulls, a = need + q D^2 / 2 + what former
     candidates cost, b = m - q D, D = T_j - F_j(c). The sum over j is a function of n_c alone: searched on a grid.
 
+    An arm that needs a pull needs a whole one: shares of less would be rounded to none, again and again.
+
     Cost: O(K) for each of the grid's entries.
     """
     account = _account(processes, goal)
@@ -111,11 +113,10 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     best = float(grid[int(np.argmin(totals))])
     counts = np.zeros(len(variances))
     wanted = rival_pulls(centre / best)
-    counts[goal.rivals] = np.where(np.isfinite(wanted), wanted, 0.0)
-    counts[goal.candidate] = best
+    counts[goal.rivals] = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, 1.0), 0.0)
+    counts[goal.candidate] = max(best, 1.0)
     for hub, pulls in hubs.items():
-        last = not wanted.any() and account.former[hub][~fresh].any()  # a flow that no pull ends would stay for ever
-        counts[hub] = max(counts[hub], pulls, float(last))
+        counts[hub] = max(counts[hub], pulls)
     nobody = np.empty(0, np.int64)
     return Rest(goal.candidate, len(variances), counts, 0.0, goal.rivals[fresh], nobody)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bounds import failures_allowed
 from certified_studies import CORRELATED, GAP
-from judged_parts import HONEST, by_value, wrong_answers
+from judged_parts import HONEST, answer_in_parts, by_value, wrong_answers
 
 import surepick as sp
 
@@ -56,3 +56,10 @@ def test_parts_that_values_decide_are_noticed():
     wrong = wrong_answers(without_features(TWO, 1.0), TWO, 1.0, by_value, range(runs))
     print(f"\n{wrong} wrong of {runs}, {failures_allowed(runs, DELTA)} allowed")
     assert wrong > failures_allowed(runs, DELTA)
+
+
+def test_small_parts_come_to_an_end():
+    """Two results at a time, of arms whose processes owe flows to former candidates."""
+    means = np.array([0.0, -GAP, -GAP, -GAP])
+    policy = without_features(means, 0.6)
+    assert all(answer_in_parts(policy, means, 0.6, HONEST["a few"], seed) is not None for seed in range(60))

@@ -31,13 +31,14 @@ class Run:
         success: the arm is epsilon-best, and the policy stopped by itself.
         oracle_pulls: pulls when the active set first held only epsilon-best arms. Needs the truth: computed after the
             fact from the trace, never available to a user. None if never, and for policies that do not eliminate.
-        verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls or max_seconds.
+        verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls, max_seconds or
+            the batches that the policy allows.
         true_gap: how much worse than the best arm the returned one is, in reward units.
         rounds: the trace, one record a round.
         certificate: the answer as the user would see it.
         seconds: wall-clock time.
         study: the simulated study, for its report and its certificate's file.
-        ended_by: "policy", by itself; "pulls" or "seconds", the budget that was exhausted.
+        ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted.
     """
 
     best_arm: str

@@ -265,6 +265,28 @@ def test_a_refusal_is_a_row():
     assert row.warnings == ()
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_size": 24}, {"max_batches": 3}])
+def test_a_forecast_tells_how_often_somebody_must_measure(options):
+    environment = sp.environments.two_clusters(num_arms=60, dim=6)
+    policy = linear(environment, epsilon=0.1, name="certified-linear", **options)
+    found = forecast(policy, environment.means, seed=2, rehearsals=20)
+    runs = [len(sp.simulate(policy, environment, seed=seed).rounds) for seed in range(20)]
+    assert found.batches == pytest.approx(np.median(runs), abs=2)
+    assert 1 <= found.fewest_batches <= found.batches <= found.most_batches <= options.get("max_batches", 100)
+    if "batch_size" in options:
+        assert found.lowest == 24 * found.fewest_batches
+    worst = forecast(policy)
+    assert worst.fewest_batches == worst.batches == worst.most_batches
+    assert str(worst.batches) in advice((ForecastRow("one", worst, None),), 10)
+
+
+def test_looks_inside_a_round_are_batches_too():
+    _, policy = rage()
+    several = linear(sp.environments.two_clusters(num_arms=60, dim=6), epsilon=0.1)
+    assert forecast(policy).batches == len(forecast(policy).rounds)
+    assert forecast(several).batches > len(forecast(several).rounds)
+
+
 def test_a_forecast_is_a_plain_record():
     _, policy = sphere()
     found = forecast(policy)

@@ -114,3 +114,19 @@ def test_misspecification_that_uses_the_accuracy_up_is_said():
     assert said(rough, "misspecification uses 42% of the accuracy, so that round costs 2.9 times as much")
     assert not said(smooth, "misspecification uses")
     assert rough.believable
+
+
+# batches that do not suffice
+
+
+def test_batches_that_are_too_few_are_told_and_how_often():
+    environment = sp.environments.one_better(10, 0.3, 1)
+    asked = {"epsilon": 0.1, "delta": DELTA, "noise": environment.noise}
+    few = sp.make_policy("certified-independent", environment.arms, batch_size=20, max_batches=4, **asked)
+    found = forecast(few, environment.means, rehearsals=8)
+    assert not found.believable
+    assert said(found, "In 8 of 8 simulated studies, the batches that are allowed end before anything is certified")
+    assert said(forecast(few), "If all candidates are equal, the batches that are allowed end")
+    assert forecast(few).believable
+    enough = sp.make_policy("certified-independent", environment.arms, max_batches=30, **asked)
+    assert not said(forecast(enough, environment.means, rehearsals=8), "batches that are allowed")

@@ -81,7 +81,7 @@ class CellSummary:
         own: pulls of the runs that ended at their own stop: what a user pays. None if there are none.
         median_of_all: median of the pulls until the own stop, of all these and the runs that a budget ended; None if it
             ended none, or the policy never stops by itself.
-        cut: what ended the runs that a budget ended, "pulls" or "seconds" -> how many.
+        cut: what ended the runs that a budget ended, "batches", "pulls" or "seconds" -> how many.
         proved: runs whose stop is covered by a proof, of those of which that is known; the others are heuristics.
         right: runs that ended at their own stop with an epsilon-best arm, of all.
         wrong: runs that ended at their own stop with another arm, of those that did.
@@ -206,12 +206,12 @@ def spread(numbers: Iterable[float]) -> Spread | None:
 def median_of_all(own: Sequence[Row], cut: Sequence[Row]) -> AtLeast | None:
     """The median of the pulls until the own stop where a budget ended some runs; None if it ended none.
 
-    A run that max_pulls ended would have taken more than that, one that max_seconds ended more than it had. The median
-    is exact where it is the same for any such numbers.
+    A run that max_pulls ended would have taken more than that, one that time or batches ended more than it had. The
+    median is exact where it is the same for any such numbers.
     """
     if not cut:
         return None
-    least = [row["pulls"] if row.get("ended_by") == "seconds" else row["max_pulls"] for row in cut]
+    least = [row["pulls"] if row.get("ended_by") in ("seconds", "batches") else row["max_pulls"] for row in cut]
     known = [row["pulls"] for row in own]
     median = float(np.median([*known, *least]))
     return AtLeast(median, exact=median == float(np.median([*known, *(math.inf for _ in least)])))

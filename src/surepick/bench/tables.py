@@ -31,7 +31,7 @@ class Replicate:
         reference_pulls: 2 sigma^2 rho* log(1/(2.4 delta)) of this instance. Needs the truth.
         failure: why there is no result; "" when there is one.
         seconds: wall-clock time of the study.
-        ended_by: "policy", by itself; "pulls" or "seconds", the budget that was exhausted.
+        ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted.
         proved: its verdict is "certified", or, if a budget ended it, would have been at its own stop; False: the stop
             is a heuristic.
     """

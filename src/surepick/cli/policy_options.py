@@ -25,6 +25,8 @@ WHO_KNOWS = {
     "norm_bound": LINEAR,
     **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
     "misspecification": NEURAL,
+    "batch_size": WITHOUT_FEATURES,
+    "max_batches": WITHOUT_FEATURES,
 }
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
@@ -58,6 +60,12 @@ class PolicyOptions:
     ] = None
     misspecification: Annotated[float | None, Option(help="For certified-neural: the embedding's error.")] = None
     gap_bound: Annotated[float | None, Option(help="The largest possible difference of two means.")] = None
+    batch_size: Annotated[
+        str | None, Option(metavar="PULLS", help="Of every batch, e.g. the wells of a plate; certified-*.")
+    ] = None
+    max_batches: Annotated[
+        str | None, Option(metavar="NUMBER", help="The study ends after so many, certified or not; certified-*.")
+    ] = None
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
     def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
@@ -132,6 +140,8 @@ class PolicyOptions:
             "kernel": _words(self.kernel),
             "expansion": _words(self.expansion),
             "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
+            "batch_size": _wholes("--batch-size", self.batch_size),
+            "max_batches": _wholes("--max-batches", self.max_batches),
         }
         return {option: several for option, several in values.items() if several} | _more_options(self.option or [])
 
@@ -212,3 +222,10 @@ def _flag(option: str) -> str:
     if option == "norm_source":
         return "--norm-estimate"
     return f"--{option.replace('_', '-')}" if option in {*WHO_KNOWS, "gap_bound"} else f"--option {option}"
+
+
+def _wholes(flag: str, text: str | None) -> list[int]:
+    try:
+        return [int(word) for word in _words(text)]
+    except ValueError as error:
+        raise InvalidInput(f'{flag} is {text!r}; give a whole number, or several with commas: "48,96".') from error

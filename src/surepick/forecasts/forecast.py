@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -131,7 +132,9 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
 
     best = min(known, key=lambda row: (cost(row), "norm_bound" in row.name))  # of equals the one that claims less
     under = "if your guess is right" if best.guess else "in the worst case"
-    sentence = f"Cheapest credible option: {best.name}. Expect {cost(best):,} measurements {under}"
+    chosen = best.guess or best.worst
+    batches = "" if chosen is None else f" in {chosen.batches_said}"
+    sentence = f"Cheapest credible option: {best.name}. Expect {cost(best):,} measurements{batches} {under}"
     if best.guess and best.worst:
         sentence += f", at most about {best.worst.total:,}"
     sentence += f"; uniform sampling needs {uniform:,}."
@@ -162,6 +165,7 @@ def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
 
 def _summary(policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray | None) -> Forecast:
     totals = np.array([run.total for run in runs], dtype=np.float64)
+    batches = np.array([len(run.plans) for run in runs])
     rounds = _mean_rounds(policy, runs)
     uniform = uniform_pulls(
         policy.problem.num_arms,
@@ -177,6 +181,9 @@ def _summary(policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray 
         total=round(totals.mean()),
         lowest=int(totals.min()),
         highest=int(totals.max()),
+        batches=math.ceil(np.median(batches)),
+        fewest_batches=int(batches.min()),
+        most_batches=int(batches.max()),
         rehearsals=len(runs),
         guess=guess is not None,
         epsilon=policy.problem.epsilon,

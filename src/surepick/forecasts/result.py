@@ -44,6 +44,8 @@ class Forecast:
         rounds: one record a round.
         total: measurements until the policy stops by itself; under a guess the mean of the simulated studies.
         lowest, highest: the cheapest and the most expensive simulated study; equal to `total` in the worst case.
+        batches: how often somebody must measure and report before the next batch is known; under a guess the median.
+        fewest_batches, most_batches: of the simulated studies.
         rehearsals: how many runs were simulated; 1 for the worst case.
         guess: the forecast is under a guess of the means, not for the worst case.
         epsilon, delta: as in the policy.
@@ -58,6 +60,9 @@ class Forecast:
     total: int
     lowest: int
     highest: int
+    batches: int
+    fewest_batches: int
+    most_batches: int
     rehearsals: int
     guess: bool
     epsilon: float
@@ -67,10 +72,18 @@ class Forecast:
     warnings: tuple[str, ...]
     believable: bool
 
+    @property
+    def batches_said(self) -> str:
+        """The median and the range in words: "1 batch", "9 (6 to 13) batches"."""
+        fewest, most = self.fewest_batches, self.most_batches
+        if fewest == most:
+            return f"{most:,} batch" + "es" * (most != 1)
+        return f"{self.batches:,} ({fewest:,} to {most:,}) batches"
+
     def _repr_html_(self) -> str:
         """The cost, the warnings and the rounds, for notebooks."""
         case = "under the guess" if self.guess else "in the worst case"
-        caption = f"{self.total:,} measurements {case}; uniform sampling takes {self.uniform:,}"
+        caption = f"{self.total:,} measurements in {self.batches_said} {case}; uniform sampling takes {self.uniform:,}"
         warned = html_table((), [("warning", sentence) for sentence in self.warnings]) if self.warnings else ""
         rows = [(row.round, row.dim, row.pulls, row.total, row.active) for row in self.rounds]
         return html_table(("round", "dimension", "measurements", "in all", "arms left"), rows, caption) + warned

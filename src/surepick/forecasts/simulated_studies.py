@@ -143,6 +143,8 @@ def _most_expensive_of_equals(policy: Policy[Any], limit: int, quiet: SimulatedS
         for number in range(EQUAL_STUDIES if quiet.plans else 1)
     ]
     most_expensive = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
+    if "budget-exhausted" in (most_expensive.verdict, quiet.verdict):
+        return most_expensive
     return replace(most_expensive, verdict=quiet.verdict, reason=quiet.reason)
 
 

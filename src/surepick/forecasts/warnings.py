@@ -19,6 +19,7 @@ from surepick.policies.model_checks import largest_gap_under_norm, norm_bound_un
 
 KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
 MOST_IN_KERNEL = 3000  # arms; the kernel's spectrum takes K^3
+BATCHES_OVER = "budget-exhausted"  # the verdict where they do not suffice
 BIAS_SHARE = 0.3  # of a round's accuracy; beyond, the round takes more than twice the pulls
 
 
@@ -63,7 +64,7 @@ class Doubts:
 
     def fatal(self) -> list[str]:
         """Why the certificate would be worthless, or would not come."""
-        found = [*self._endless(), *self._not_certified()]
+        found = [*self._endless(), *self._batches_over(often=True), *self._not_certified()]
         if self.embedding is None:
             return [*found, *self._wrong()]
         plain = [*self._collapsed(self.embedding), *(self._no_gap(self.embedding) if self.norm_matters else [])]
@@ -72,7 +73,7 @@ class Doubts:
 
     def mild(self, total: int, uniform: int) -> list[str]:
         """What makes it expensive, or rests on more than the table."""
-        found = [*self.policy.traits.caveats, *self._network_dimension()]
+        found = [*self.policy.traits.caveats, *self._network_dimension(), *self._batches_over(often=False)]
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
             found += [] if self.norm_matters else self._no_gap(self.embedding)
@@ -115,8 +116,18 @@ class Doubts:
             )
         return found
 
+    def _batches_over(self, *, often: bool) -> list[str]:
+        """How often the batches that are allowed do not suffice: more than half of the time under a guess, or not."""
+        over = sum(run.verdict == BATCHES_OVER for run in self.runs)
+        if over == 0 or often != (self.guess is not None and 2 * over > len(self.runs)):
+            return []
+        where = (
+            "If all candidates are equal" if self.guess is None else f"In {over} of {len(self.runs)} simulated studies"
+        )
+        return [f"{where}, the batches that are allowed end before anything is certified; more batches would help."]
+
     def _not_certified(self) -> list[str]:
-        ended = [run for run in self.runs if not run.cut and not run.hopeless]
+        ended = [run for run in self.runs if not run.cut and not run.hopeless and run.verdict != BATCHES_OVER]
         doubtful = [run for run in ended if run.verdict != "certified"]
         if self.policy.traits.stops == "never" or not doubtful:
             return []

@@ -175,7 +175,8 @@ class Claim:
 
     Args:
         leader: index of the arm that would be recommended now.
-        finished: why it stopped: "" while it runs, "certified", "single", "given", "rounds" or "budget".
+        finished: why it stopped: "" while it runs, "certified", "single", "given", "rounds" or "budget": all that
+            it may measure is measured.
         pulls: all pulls received.
         gap: the leader is at most this much worse than the best arm, in reward units; None if nothing can be said.
         spent: the most of the error probability that its widths can spend, whatever the data.

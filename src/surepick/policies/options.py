@@ -47,8 +47,8 @@ def one_of(*known: str) -> Check:
     return lambda name, value: check_choice(name, value, known)
 
 
-def whole(meaning: str) -> Check:
-    return lambda name, value: whole_number(name, value, least=1, meaning=meaning)
+def whole(meaning: str, *, least: int = 1) -> Check:
+    return lambda name, value: whole_number(name, value, least=least, meaning=meaning)
 
 
 def _growth(name: str, value: object) -> None:
@@ -77,4 +77,6 @@ def slack(_: str, value: object) -> None:
 check_share = share_of_pulls
 tolerance = positive("the relative gap to which designs are solved.")
 largest_batch = whole("a batch has at least one pull.")
+batch_size = whole("smaller batches tell a candidate and its rivals apart too slowly.", least=4)
+max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)
 regularization = positive("what holds the weights near their start.")

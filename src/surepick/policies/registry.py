@@ -97,7 +97,8 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 def _certified(parts: MakeParts, summary: str) -> Entry:
     kinds = {"carried": CARRIED, "epochs": EPOCHS}
-    return Entry(CARRIED, parts, summary, earlier={"evidence": "epochs"}, kinds=kinds)
+    unsaid = {"batch_size": None, "max_batches": None}
+    return Entry(CARRIED, parts, summary, unsaid=unsaid, earlier={"evidence": "epochs"}, kinds=kinds)
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
@@ -293,6 +294,7 @@ def make_policy(
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
+    _check_kind(name, entry, kind, given)
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy
@@ -367,6 +369,20 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
             "sequential-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
             "answer is certified, take certified-independent."
         )
+
+
+def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]) -> None:
+    """Take out options that this kind of evidence does not have, if they say nothing.
+
+    Raises:
+        InvalidInput: one of them says something.
+    """
+    if kind is None:
+        return
+    known = {each.name for each in fields(entry.record(kind))}
+    for option in [each for each in entry.unsaid if each not in known]:
+        if given.pop(option, None) is not None:
+            raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 
 def _entry(name: str) -> Entry:

@@ -48,6 +48,11 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
         return "heuristic", claim.reason
     if not claim.finished:
         return "not-yet", "The measurements so far do not single out a candidate that is good enough; more are needed."
+    if claim.finished == "budget":
+        return "budget-exhausted", (
+            "The batches that the study was allowed are over, and the measurements do not single out a candidate that "
+            "is good enough."
+        )
     reason, proved = _reason(problem, claim)
     if not proved:
         return "not-yet", reason

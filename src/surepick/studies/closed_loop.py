@@ -22,7 +22,7 @@ from surepick.studies.progress import Progress
 from surepick.text import printable
 
 Measure = Callable[[list[str]], ArrayLike]
-EndedBy = Literal["policy", "pulls", "seconds"]
+EndedBy = Literal["policy", "batches", "pulls", "seconds"]
 
 
 class Askable(Protocol):
@@ -46,11 +46,12 @@ class Result:
 
     Args:
         best_arm: id of the recommended arm.
-        verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls.
+        verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls or max_batches.
         pulls: measurements in the closed plans of the study.
         certificate: the answer, and what it rests on.
         study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
-        ended_by: "policy", by itself; "pulls" or "seconds", the budget that was exhausted.
+        ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted. After "batches"
+            the study is over.
     """
 
     best_arm: str
@@ -133,6 +134,8 @@ def until_stopped(
         if ended_by == "seconds":
             over = f"The time allowed, {max_seconds:g} s, is over."
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
+    elif answer.verdict == "budget-exhausted":
+        ended_by = "batches"
     return Result(answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
 
 

@@ -113,7 +113,7 @@ class Progress:
         """Who would be recommended after the closed rounds, and what they prove, in words."""
         if self.leader is None:
             return "nothing is known before the first round is complete"
-        if self.stopped:
+        if self.stopped and not self._batches_over:
             answer = f"{self.leader} is the answer, {self.verdict}"
             return f"{answer}: {self.proved}" if self.proved else answer
         return f"best of the closed rounds {self.leader}, {self.proved}"
@@ -125,7 +125,7 @@ class Progress:
         Source: docs/certified-elimination.md, line 15, for the certified policies: it holds at all times at once.
         """
         if self.certified_gap is None or self.delta is None:
-            nothing = [] if self.stopped else ["nothing is proved about it yet"]
+            nothing = [] if self.stopped and not self._batches_over else ["nothing is proved about it yet"]
             return "; ".join([*nothing, *([self._out] if self.ruled_out else [])])
         worse = f"at most {rounded_up(self.certified_gap)} worse than" if self.certified_gap > 0 else "no worse than"
         sure = f"with {percent(confidence_of(self.delta))}% confidence {worse} the best"
@@ -134,13 +134,22 @@ class Progress:
 
     def __str__(self) -> str:
         if self.stopped:
-            return f"done after {times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}: {self.best}."
+            spent = f"{times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}"
+            return f"{self._over} after {spent}: {self.best}."
         if self.ended is not None:
             why = f" ({self.ended})" if self.ended else ""
             return f"closed early{why} after {times(self.rounds, 'round')}; {self.best}."
         if self.plan == 0:
             return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self.best}."
         return "; ".join([self._where, *self._candidates, self._came, self.best]) + "."
+
+    @property
+    def _batches_over(self) -> bool:
+        return self.verdict == "budget-exhausted"
+
+    @property
+    def _over(self) -> str:
+        return "not certified within the batches that were allowed," if self._batches_over else "done"
 
     @property
     def _where(self) -> str:

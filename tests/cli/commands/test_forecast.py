@@ -14,10 +14,24 @@ import surepick as sp
 from surepick.cli.app import app
 from surepick.environments import table as read_table
 from surepick.environments.rewards import law_of
+from surepick.errors import InvalidInput
 from surepick.simulation import simulate
 
 ROW = {"name", "policy", "options", "spec", "worst", "guess", "warnings", "believable", "refusal"}
-FORECAST = {"rounds", "total", "lowest", "highest", "rehearsals", "guess", "uniform", "guess_norm", "warnings"}
+FORECAST = {
+    "rounds",
+    "total",
+    "lowest",
+    "highest",
+    "batches",
+    "fewest_batches",
+    "most_batches",
+    "rehearsals",
+    "guess",
+    "uniform",
+    "guess_norm",
+    "warnings",
+}
 ROUND = {"round", "dim", "value", "misspecification", "bias", "accuracy", "pulls", "total", "active", "reached"}
 
 
@@ -63,6 +77,22 @@ def test_a_table_with_rewards_has_a_guess(table):
     assert any(row["name"] in found["advice"] for row in found["rows"])
 
 
+def test_sizes_of_batches_are_compared(table):
+    words = (*OPTIONS, "--reward", "gloss", "--policy", "certified-independent", "--batch-size", "4,8")
+    rows = answer(table, *words)["rows"]
+    assert [row["name"] for row in rows] == [f"certified-independent batch_size={size}" for size in (4, 8)]
+    for row, size in zip(rows, (4, 8), strict=True):
+        assert row["guess"]["lowest"] == size * row["guess"]["fewest_batches"]
+    output = surepick(table, *words)[1]
+    assert output.count("batches") == 2  # the header, and the advice
+    for wrong, said in (
+        (("--policy", "lucb", "--batch-size", 4), "--batch-size has no meaning for lucb; leave it out"),
+        (("--batch-size", "many"), "give a whole number"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            surepick(table, *OPTIONS, "--reward", "gloss", *wrong)
+
+
 def test_without_rewards_there_is_the_worst_case_only(tmp_path):
     path = tmp_path / "arms.csv"
     path.write_text("sku,weight,size\nx,1,2\ny,2,1\nz,1,1\n")
@@ -80,7 +110,7 @@ def test_the_table_fits_and_its_notes_are_explained():
     )
     assert (code, errors) == (0, "")
     lines = output.splitlines()
-    rows = [line for line in lines if re.match(r" ?(linear-embedding norm_bound|uniform sampling)", line)]
+    rows = [line for line in lines if re.match(r" ?(linear-embedding|uniform sampling)", line)]
     assert len(rows) == 3
     assert all(len(line.rstrip()) <= 80 for line in rows)
     used = {number for line in rows for number in re.split(r"\d,\d+|\s{3,}", line)[-1].split() if number.isdigit()}

@@ -131,8 +131,8 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: op
     guessed = any(row.guess is not None for row in rows)
     notes: dict[str, int] = {}  # sentence -> its number
     cells = [_cells(row, guessed, notes) for row in rows]
-    cells.append(["uniform sampling", "", *([f"{uniform:,}"] if guessed else []), f"{uniform:,}", ""])
-    headers = ("policy", "dims", *(["guess"] if guessed else []), "at worst", "notes")
+    cells.append(["uniform sampling", "", *([f"{uniform:,}"] if guessed else []), f"{uniform:,}", "1", ""])
+    headers = ("policy", "dims", *(["guess"] if guessed else []), "at worst", "batches", "notes")
     print_table(headers, cells, left=("policy", "notes"), fold="policy")
     if not all(row.believable for row in rows):
         say("[!] Not credible as it stands, at any cost: see its notes.")
@@ -149,9 +149,16 @@ def _cells(row: ForecastRow, guessed: bool, notes: dict[str, int]) -> list[str |
     marks = ([] if row.believable else ["!"]) + [str(number) for number in numbers]
     noted = Text(" ".join(marks), style="" if row.believable else "bold red")
     if row.worst is None:
-        return [row.name, "", *(["refused"] if guessed else []), "refused", noted]
+        return [row.name, "", *(["refused"] if guessed else []), "refused", "", noted]
     shown = f"{row.guess.total:,}" if row.guess is not None else ""
-    return [row.name, _dims(row.worst), *([shown] if guessed else []), f"{row.worst.total:,}", noted]
+    batches = _batches(row.guess or row.worst)
+    return [row.name, _dims(row.worst), *([shown] if guessed else []), f"{row.worst.total:,}", batches, noted]
+
+
+def _batches(found: Forecast) -> str:
+    """The median of the simulated studies, and their range; under the guess if there is one."""
+    fewest, most = found.fewest_batches, found.most_batches
+    return f"{most:,}" if fewest == most else f"{found.batches:,} ({fewest:,}-{most:,})"
 
 
 def _dims(found: Forecast) -> str:

@@ -20,6 +20,7 @@ from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.carried.batch_sizes import BatchSizes
 from surepick.policies.carried.evidence import processes_after
 from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
@@ -55,6 +56,8 @@ class CarriedElimination:
         reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
             fit can show; none where every list of means is representable.
         largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+        batch_size: pulls of every batch, also if a design needs more arms; None: chosen.
+        max_batches: after so many batches with results the study ends, certified or not; None: no limit.
 
     Raises:
         InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
@@ -69,6 +72,8 @@ class CarriedElimination:
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
+    batch_size: int | None = option(None, options.batch_size)
+    max_batches: int | None = option(None, options.max_batches)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -76,6 +81,7 @@ class CarriedElimination:
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
         check_options(self)
+        BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
         if self.dim is not None:
             self.embedding.at(self.dim)
         if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
@@ -113,7 +119,7 @@ class CarriedElimination:
         pooled = state.seen.plus(seen)
         if pooled.total == 0:
             return self._step(state, plan, seen)
-        processes = processes_after(self._situation, state, plan, seen)
+        processes = processes_after(self._planner, state, plan, seen)
         candidate = -1 if plan.candidate is None else plan.candidate
         leader = self._situation.guess(processes, pooled).likeliest(self.problem.epsilon)
         tested = state.tested
@@ -123,8 +129,9 @@ class CarriedElimination:
         certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
         if certified is not None:
             candidate = leader = certified.candidate
+        next_round, sizes = state.round + (seen.total > 0), self._planner.sizes
         after = CarriedState(
-            round=state.round + (seen.total > 0),
+            round=next_round,
             seen=pooled,
             means=processes if isinstance(processes, MeanProcesses) else None,
             vectors=None if isinstance(processes, MeanProcesses) else processes,
@@ -133,7 +140,7 @@ class CarriedElimination:
             candidate=candidate,
             dim=plan.dim,
             leader=leader,
-            finished="" if certified is None else "certified",
+            finished="certified" if certified is not None else "budget" if sizes.over(next_round) else "",
             compressed=state.compressed or not isinstance(processes, MeanProcesses),
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(plan, seen)),
         )
@@ -177,7 +184,8 @@ class CarriedElimination:
 
     @property
     def _planner(self) -> Planner:
-        return Planner(self._situation, self.dim, self.tolerance, self.reserve, self.largest_batch)
+        sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
+        return Planner(self._situation, self.dim, self.tolerance, self.reserve, sizes)
 
     def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
         embedded = self.embedded(plan.dim)

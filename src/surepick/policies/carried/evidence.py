@@ -13,15 +13,17 @@ from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
+from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.rest import start_weights
-from surepick.policies.carried.situation import Situation, begun
+from surepick.policies.carried.situation import begun
 from surepick.policies.carried.state import CarriedState, Processes
 
 MIDDLING_BET = 0.5  # of 1 / R
 
 
-def processes_after(situation: Situation, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
+def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
     """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
+    situation = planner.situation
     noise_mgf, batch = noise_mgf_after(situation.problem.noise, state.seen), with_squares(situation.problem.noise, seen)
     if state.processes is None:
         processes = situation.first_processes(plan.dim)
@@ -35,7 +37,7 @@ def processes_after(situation: Situation, state: CarriedState, plan: Plan, seen:
         return processes
     guess = situation.guess(processes, state.seen)
     if plan.candidate is not None:
-        return _tested(situation, before, plan, guess, batch, noise_mgf)
+        return _tested(planner, before, plan, guess, batch, noise_mgf)
     if isinstance(processes, MeanProcesses):
         leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
         margins = np.maximum(guess.margins(leader, epsilon), 2.0 * epsilon)
@@ -49,9 +51,10 @@ def _opened(processes: MeanProcesses, margins: FloatArray, batch: Observations, 
 
 
 def _tested(
-    situation: Situation, before: CarriedState, plan: Plan, guess: Guess, batch: Observations, noise_mgf: NoiseMgf
+    planner: Planner, before: CarriedState, plan: Plan, guess: Guess, batch: Observations, noise_mgf: NoiseMgf
 ) -> Processes:
     """The processes after a batch for a candidate."""
+    situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = begun(before), plan.candidate or 0, situation.problem.epsilon
     planning = guess.margins(candidate, epsilon, caution=HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
@@ -61,12 +64,20 @@ def _tested(
         rest = means_rule.planned(processes, goal)
         processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
         future = rest.pulls * max(1.0 - asked / rest.total, 0.0) + outstanding
-        placed = means_rule.placed(processes, goal, margins, batch.counts, future, noise_mgf)
+        patient = planner.sizes.exact is not None
+        placed = means_rule.placed(
+            processes, goal, margins, batch.counts, 0.0 * future if last else future, noise_mgf, patient=patient
+        )
         return processes.after(placed.arms, placed.taken, placed.given, batch, noise_mgf)
     vectors = situation.vectors(processes.dim)
     anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64))
     processes = processes.restarted(anew, start_weights(processes.starts[anew] + 1))
     future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0) + outstanding
+    if last:
+        future = np.zeros(len(plan.counts))
+    elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
+        design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
+        future = np.maximum(design - plan.counts, 0.0) + outstanding
     largest = MIDDLING_BET / noise_mgf.spread
     bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest or math.inf)
     return processes.after(vectors, candidate, bets.arms, bets.directions, batch, goal.noise_scales, noise_mgf)

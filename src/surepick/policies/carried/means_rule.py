@@ -18,7 +18,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.estimators import NoiseMgf
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.policies.carried.rest import Goal, Rest, beyond, start_weights
+from surepick.policies.carried.rest import Goal, Rest, start_weights
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
@@ -83,13 +83,13 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     variances = goal.noise_scales**2
     own, centre, margins = variances[goal.rivals], float(variances[goal.candidate]), goal.margins
     starts = processes.starts[goal.rivals]
-    fresh_needs = goal.threshold - start_weights(starts + 1) + 0.5
+    fresh_needs = goal.aimed(goal.threshold - start_weights(starts + 1))
     saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
     fresh: BoolArray = (saved < 0.0) & (starts < MOST_STARTS)
     hubs: dict[int, float] = {}
     for hub, flow in account.former.items():
         hubs[hub] = _former_pulls(fresh, variances[hub] * flow**2 / (2.0 * HEURISTIC_FORMER), saved, starts)
-    needs = np.where(fresh, fresh_needs, beyond(account.needs))
+    needs = np.where(fresh, fresh_needs, goal.aimed(account.needs))
     apart = np.where(fresh, 0.0, account.apart)
     extra = np.zeros(len(needs))
     for hub, pulls in hubs.items():
@@ -153,6 +153,8 @@ def placed(
     counts: IntArray,
     future: FloatArray,
     noise_mgf: NoiseMgf,
+    *,
+    patient: bool = False,
 ) -> Bets:
     """The bets of a batch for a candidate.
 
@@ -165,6 +167,7 @@ def placed(
         counts: n, the pulls of the batch, shape (K,).
         future: pulls that are planned after it, shape (K,).
         noise_mgf: what may be assumed of the noise.
+        patient: rivals without a pull in this batch wait for theirs with the flow that they have on the candidate's.
     """
     rivals, centre = goal.rivals, goal.candidate
     account, variances = _account(processes, goal), goal.noise_scales**2
@@ -203,6 +206,8 @@ def placed(
     gain = (now - taken) * (goal.epsilon + goal.scores[centre] - goal.scores[rivals]) - cost
     settled = account.needs <= gain
     closing = ~stuck & ((matching <= HEURISTIC_CLOSING) | settled | (future.sum() <= 0.0))
+    if patient and future.sum() > 0.0:
+        closing &= seen
     centre_share = float(counts[centre] / later[centre])
     after = np.where(closing, np.where(seen, now, taken), taken + own_share * np.where(seen, spread - taken, 0.0))
     flows = {centre: np.where(closing, after, given + centre_share * (spread - given))}
@@ -242,11 +247,19 @@ def margins_unseen(epsilon: float, num_arms: int) -> FloatArray:
     return np.full(num_arms, 2.0 * epsilon)
 
 
-def whole(pulls: FloatArray, total: int) -> IntArray:
-    """That many pulls in these proportions: the whole part of each share, and the largest rests one more."""
+def whole(pulls: FloatArray, total: int, *, of: int | None = None) -> IntArray:
+    """That many pulls in these proportions: the whole part of each share, and the largest rests one more.
+
+    Args:
+        of: an arm that gets one of them in any case, since no rival is told from it otherwise.
+    """
     shares = pulls / pulls.sum() * total
     counts: IntArray = np.floor(shares).astype(np.int64)
     rest = total - int(counts.sum())
     if rest > 0:
         counts[np.argsort(counts - shares, kind="stable")[:rest]] += 1
-    return counts
+    if of is None or counts[of] > 0 or total < 2:
+        return counts
+    without = whole(pulls, total - 1)
+    without[of] += 1
+    return without

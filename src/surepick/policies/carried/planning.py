@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
-from surepick.core.arrays import IntArray, record
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, IndependentArms
 from surepick.core.plan import Plan
 from surepick.designs import round_design
@@ -15,7 +17,8 @@ from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import VectorProcesses
 from surepick.policies import model_checks
 from surepick.policies.base import designed
-from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried import batch_sizes, means_rule, vectors_rule
+from surepick.policies.carried.batch_sizes import BatchSizes, Grid
 from surepick.policies.carried.guesses import (
     HEURISTIC_CAUTION,
     HEURISTIC_LEAST_MARGIN,
@@ -27,15 +30,14 @@ from surepick.policies.carried.rest import Goal, Rest
 from surepick.policies.carried.situation import Situation, begun
 from surepick.policies.carried.state import CarriedState
 from surepick.policies.certified import sampling_rule
-from surepick.policies.certified.conclusion import capped
+from surepick.policies.certified.conclusion import capped, threshold_of
 from surepick.policies.dimension import best_found, cheapest_dimension
 
 HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
 HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
 HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
-HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
-HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
+HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
 HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share
 
 
@@ -45,37 +47,56 @@ class Planner:
 
     Args:
         situation: the question and the arms.
-        dim, tolerance, reserve, largest_batch: as in `CarriedElimination`.
+        dim, tolerance, reserve: as in `CarriedElimination`.
+        sizes: of the batches.
     """
 
     situation: Situation
     dim: int | None
     tolerance: float
     reserve: float
-    largest_batch: int | None
+    sizes: BatchSizes
 
     def next_batch(self, state: CarriedState) -> Plan:
         """A function of what was told."""
         if state.processes is None:
             return self._first_batch(state.round)
+        unmeasured = self._unmeasured_arms(state)
+        if unmeasured is not None:
+            return unmeasured
         guess = self.situation.guess(state.processes, state.seen)
-        opening = self._opening_batch(state, guess) if state.candidate < 0 else None
+        opening = None
+        if state.candidate < 0 and self.sizes.opens(state.round):
+            opening = self._opening_batch(state, guess)
         if opening is not None:
             return opening
         rest = self.rest(state, guess)
-        share = max(HEURISTIC_BATCH * rest.total, HEURISTIC_LEAST_BATCH * state.pulls)
-        return self._plan(state.round, rest, min(share, float(state.pulls)), candidate=rest.candidate)
+        if self.sizes.is_last(state.round):
+            rest = self._surely(state, guess, rest)
+        total = self.sizes.testing(state.round, state.pulls, rest.total, self._grid(rest.dim))
+        return self._plan(state.round, rest, total, candidate=rest.candidate)
 
     def _first_batch(self, round_number: int) -> Plan:
-        """All differences alike; without structure a pull of each arm."""
+        """All differences alike; without structure a pull of each arm, or as many each where batches are few."""
         dim, design = self._first_dimension()
-        embedded = self.situation.embedded(dim)
+        embedded, grid = self.situation.embedded(dim), self._grid(dim)
         if isinstance(embedded, IndependentArms):
-            counts = np.ones(embedded.num_arms, np.int64)
+            total = self.sizes.first(embedded.num_arms, grid)
+            counts = batch_sizes.listed(embedded.num_arms, total, 1)
         else:
-            total = max(2 * embedded.dim, 4, int(np.count_nonzero(design.weights)))
-            counts = round_design(design.weights, total)
-        return designed(round_number, self._with_check_pulls(dim, counts), design, embedded)
+            usual = max(2 * embedded.dim, 4, int(np.count_nonzero(design.weights)))
+            counts = self._rounded(dim, design.weights, self.sizes.first(usual, grid), round_number)
+        return designed(round_number, counts, design, embedded)
+
+    def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
+        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
+        if self.sizes.exact is None or not isinstance(state.processes, MeanProcesses):
+            return None
+        num_arms, size = len(state.beaten), self.sizes.exact
+        if state.round > batch_sizes.batches_of_a_list(num_arms, size):
+            return None
+        counts = batch_sizes.listed(num_arms, size, state.round)
+        return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
 
     def _first_dimension(self) -> tuple[int, Design]:
         """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
@@ -115,14 +136,13 @@ class Planner:
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
         means = isinstance(processes, MeanProcesses)
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
-        enough = share * self._rest_of(state, self.situation.goal(state, leader, guess, margins)).total
-        if state.pulls >= enough:
+        enough = share * self.rest_of(state, self.situation.goal(state, leader, guess, margins)).total
+        if self.sizes.opened(state.pulls, enough):
             return None
         told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)
-        rest = self._rest_of(
-            state, self.situation.goal(state, leader, guess, np.maximum(told, likely - epsilon + told))
-        )
-        return self._plan(state.round, rest, min(float(state.pulls), enough - state.pulls), candidate=None)
+        rest = self.rest_of(state, self.situation.goal(state, leader, guess, np.maximum(told, likely - epsilon + told)))
+        total = min(self.sizes.opening(state.round, state.pulls, self._grid(rest.dim)), enough - state.pulls)
+        return self._plan(state.round, rest, total, candidate=None)
 
     def rest(self, state: CarriedState, guess: Guess) -> Rest:
         """The candidate to go on with, and the pulls that are predicted to certify it first."""
@@ -142,9 +162,18 @@ class Planner:
         self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
     ) -> Rest:
         margins = guess.margins(candidate, self.situation.problem.epsilon, caution=HEURISTIC_CAUTION, least=least)
-        return self._rest_of(state, self.situation.goal(state, candidate, guess, margins))
+        return self.rest_of(state, self.situation.goal(state, candidate, guess, margins))
 
-    def _rest_of(self, state: CarriedState, goal: Goal) -> Rest:
+    def _surely(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
+        """What certifies the candidate with one more batch, most of the time."""
+        epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
+        margins = guess.margins(rest.candidate, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        goal = self.situation.goal(moved, rest.candidate, guess, margins)
+        quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
+        return self.rest_of(moved, replace(goal, quantile=quantile))
+
+    def rest_of(self, state: CarriedState, goal: Goal) -> Rest:
+        """The pulls that are predicted to reach a goal."""
         processes = begun(state)
         if isinstance(processes, MeanProcesses):
             return means_rule.planned(processes, goal)
@@ -170,14 +199,13 @@ class Planner:
     def _plan(self, round_number: int, rest: Rest, total: float, *, candidate: int | None) -> Plan:
         """A batch of about that many pulls in the proportions of what is still to be measured."""
         weights = rest.pulls / rest.pulls.sum()
-        wanted = max(1, math.ceil(total))
+        wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if isinstance(embedded, IndependentArms):
-            limit = wanted if self.largest_batch is None else min(wanted, self.largest_batch)
-            counts = means_rule.whole(weights, max(limit, min(2, len(weights))))
+            limit = wanted if self.sizes.largest is None else min(wanted, self.sizes.largest)
+            counts = means_rule.whole(weights, max(limit, min(2, len(weights))), of=candidate)
         else:
-            total_pulls = capped(wanted, weights, largest_batch=self.largest_batch, reserve=self.reserve)
-            counts = self._with_check_pulls(rest.dim, round_design(weights, total_pulls))
+            counts = self._rounded(rest.dim, weights, wanted, round_number)
         return Plan(
             round=round_number,
             counts=counts,
@@ -188,7 +216,27 @@ class Planner:
             candidate=candidate,
         )
 
-    def _with_check_pulls(self, dim: int, counts: IntArray) -> IntArray:
-        if isinstance(self.situation.embedded(dim), IndependentArms):
-            return counts
-        return model_checks.with_check_pulls(self.situation.embedding, dim, counts, share=self.reserve)
+    def _rounded(self, dim: int, weights: FloatArray, total: int, round_number: int) -> IntArray:
+        """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked."""
+        embedding, exact = self.situation.embedding, self.sizes.exact
+        if exact is None:
+            total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
+            return model_checks.with_check_pulls(embedding, dim, round_design(weights, total), share=self.reserve)
+
+        def spread(pulls: int) -> IntArray:
+            return model_checks.spread_over_equals(embedding, batch_sizes.rounded(weights, pulls, round_number))
+
+        extra = model_checks.check_pulls(
+            embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve
+        )
+        return spread(exact - int(extra.sum())) + extra
+
+    def _grid(self, dim: int) -> Grid:
+        """How pulls grow where only few batches are allowed."""
+        if self.sizes.most is None:
+            return Grid(1.0, 1.0)
+        embedded, problem = self.situation.embedded(dim), self.situation.problem
+        size, least = embedded.dim, max(2 * embedded.dim, 4)
+        if isinstance(embedded, IndependentArms):
+            size = least = embedded.num_arms
+        return Grid.of(size, least, sigma=problem.sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))

@@ -46,7 +46,7 @@ class CarriedState:
         candidate: the arm that the last batch was for; -1 in the opening.
         dim: dimension of the last batch's embedding; 0 before the first.
         leader: the arm that would be recommended now.
-        finished: why it stopped: "" while it runs, "certified", "single" or "given".
+        finished: why it stopped: "" while it runs, "certified", "single", "given" or "budget".
         compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
         alarms: what the checks of the embedding found so far, in words.
     """

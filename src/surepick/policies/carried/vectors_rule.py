@@ -16,7 +16,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.design import Design
 from surepick.designs import solve_star_design, solve_target_design
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
-from surepick.policies.carried.rest import Goal, Rest, beyond, start_weights
+from surepick.policies.carried.rest import Goal, Rest, start_weights
 from surepick.policies.dimension import best_found
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
@@ -131,11 +131,11 @@ def planned(
     if matched:
         needs = goal.threshold - processes.log_values[rivals]
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-        design = _star(vectors, goal, slack, beyond(needs), tolerance)
+        design = _star(vectors, goal, slack, goal.aimed(needs), tolerance)
         if gamma > 0.0:
             bias = _account(vectors, processes, goal, Pulls.of(vectors.white, design.weights, goal.noise_scales)).bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-            design = _star(vectors, goal, slack, beyond(needs), tolerance)
+            design = _star(vectors, goal, slack, goal.aimed(needs), tolerance)
     else:
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
         for _ in range(STEPS):
@@ -178,13 +178,13 @@ def _fresh(
     processes: VectorProcesses, goal: Goal, account: _Account, slack: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """(which had better start anew, tau, evidence that it buys beyond the need, what a new start needs)."""
-    lack = beyond(account.needs)
+    lack = goal.aimed(account.needs)
     root = np.sqrt((account.sizes * lack) ** 2 + account.sizes * slack**2 * account.costs)
     tau = np.maximum((account.sizes * lack + root) / (account.sizes * slack), 0.0)
     gain = np.maximum(tau * slack - lack, 1e-3)
     spent = (tau**2 * account.sizes + account.costs) / (2.0 * gain)
     starts = processes.starts[goal.rivals]
-    needed = goal.threshold - start_weights(starts + 1) + 0.5
+    needed = goal.aimed(goal.threshold - start_weights(starts + 1))
     anew = 2.0 * account.sizes * needed / slack**2
     return (anew < spent) & (starts < MOST_STARTS), tau, gain, needed
 

@@ -68,8 +68,25 @@ def test_an_option_of_the_policy(lab, refused):
     answer = lab.json("create", *words, "--option", "largest_batch=5")
     assert answer["policy"]["largest_batch"] == 5
     wrong = ("create", lab.url, "other", *words, "--option")
-    assert "has no option 'largest_bath'; it knows dim," in refused(*wrong, "largest_bath=5")
+    assert "has no option 'largest_bath'; it knows batch_size, dim," in refused(*wrong, "largest_bath=5")
     assert "write NAME=VALUE" in refused(*wrong, "largest_batch")
     assert "taken" in refused(*wrong, "largest_batch=many") or "number" in refused(*wrong, "largest_batch=many")
     assert "say what is known of a single measurement with --noise" in refused("create", lab.url, "o", "--arms", arms)
     assert surepick("list", lab.url)[1].count("certified-independent") == 1  # nothing was half made
+
+
+def test_plates(lab, refused):
+    arms = write_rows(lab.folder / "arms.csv", [{"sku": name, "x": 1} for name in IDS])
+    words = ("--arms", arms, "--id", "sku", "--noise", NOISE, "--epsilon", "0.8")
+    answer = lab.json("create", *words, "--batch-size", 12, "--max-batches", 2)
+    assert (answer["policy"]["batch_size"], answer["policy"]["max_batches"], answer["next"]) == (12, 2, 12)
+    for number in (1, 2):
+        assert lab.json("ask")["pulls"] == 12
+        lab.done("tell", lab.filled(f"plate{number}.csv", rewards=dict.fromkeys(IDS, 0.5)))
+    assert lab.json("ask")["stopped"]
+    assert lab.json("status")["verdict"] == "budget-exhausted"
+    assert "not certified within the batches that were allowed" in lab.done("status")
+    assert "The batches that the study was allowed are over" in lab("certificate")[1]
+    other = ("create", lab.url, "other", *words)
+    assert "1 value" not in refused(*other, "--batch-size", "1,2")
+    assert "--batch-size has no meaning for lucb" in refused(*other, "--policy", "lucb", "--batch-size", 12)

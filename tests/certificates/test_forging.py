@@ -88,8 +88,8 @@ def test_a_code_that_left_out_delta_would_be_noticed(monkeypatch):
     """The saboteur."""
     whole = certificate.code_of
 
-    def forgetful(spec, arms, *, minimize):
-        return whole({name: value for name, value in spec.items() if name != "delta"}, arms, minimize=minimize)
+    def forgetful(spec, arms, **how):
+        return whole({name: value for name, value in spec.items() if name != "delta"}, arms, **how)
 
     monkeypatch.setattr(certificate, "code_of", forgetful)
     made = certificate_document(study_of("certified-linear", most=4, norm_bound=2.0))

@@ -50,7 +50,7 @@ def test_a_bound_of_epsilon_or_more_is_a_study_without_the_network(noise):
     world = sp.environments.Environment(arms=sp.Arms(features), means=np.linspace(0.2, 0.8, 40), noise=noise)
     usual = {"epsilon": 0.1, "delta": 0.05, "noise": noise}
     through = sp.make_policy("certified-neural", world.arms, misspecification=0.1, width=16, **usual)
-    alone = sp.make_policy("certified-independent", world.arms, **usual)
+    alone = sp.make_policy("certified-independent", world.arms, evidence="epochs", **usual)
     assert not through.uses_network
     for seed in range(3):
         run, other = (sp.simulate(policy, world, seed=seed) for policy in (through, alone))

@@ -46,6 +46,11 @@ def elsewhere(page: str) -> set[str]:
     if page == "docs/studies.md":
         run |= {command for command, _ in test_study_documents.sessions()}
         run |= {*re.findall(r"^```sh\n(surepick run-study sqlite[^\n]*\n)```$", text, re.MULTILINE)}
+        run |= {*re.findall(r"^```sh\n(surepick create [^`]*--judge as-they-come\n[^`]*)^```$", text, re.MULTILINE)}
+        console = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        run |= {
+            line.removeprefix("$ surepick ") for block in console for line in block.splitlines() if line[:2] == "$ "
+        }
         run |= {*re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)}
     if page == "docs/examples/add_a_policy.md":
         run |= {file for _, file in test_add_a_policy.NEW_FILE.findall(text)}

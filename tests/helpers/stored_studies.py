@@ -12,7 +12,8 @@ SECRET = "secretword"
 
 
 def policy():
-    return sp.make_policy("certified-independent", ARMS, epsilon=0.5, delta=0.05, noise=sp.SubGaussian(0.5))
+    asked = {"epsilon": 0.5, "delta": 0.05, "noise": sp.SubGaussian(0.5)}
+    return sp.make_policy("certified-independent", ARMS, evidence="epochs", **asked)  # its plans ask for every arm
 
 
 def tell_plan(study, *, pad: str = "") -> None:

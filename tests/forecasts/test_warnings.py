@@ -12,12 +12,12 @@ from surepick.policies.verdict import certificate_of
 # policies that certify a candidate
 
 
-def short_of_dimensions(dim, epsilon, evidence="carried"):
+def short_of_dimensions(dim, epsilon):
     """Six directions, of which `dim` are used by force."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 6)) * [1.0, 1.0, 0.3, 0.2, 0.1, 0.05]
     means = features @ [0.5, -0.3, 0.2, 0.1, 0.0, 0.0]
-    settings = {"epsilon": epsilon, "delta": DELTA, "noise": "subgaussian:0.3", "norm_bound": 1.0, "evidence": evidence}
+    settings = {"epsilon": epsilon, "delta": DELTA, "noise": "subgaussian:0.3", "norm_bound": 1.0}
     return means, sp.make_policy("certified-linear", sp.Arms(features), dim=dim, **settings)
 
 
@@ -47,7 +47,7 @@ def test_the_certificate_says_itself_that_more_would_not_help():
 
 
 def test_misspecification_that_uses_epsilon_up_is_said():
-    found = forecast(short_of_dimensions(5, 0.5, "epochs")[1])
+    found = forecast(short_of_dimensions(5, 0.5)[1])
     assert said(found, "Misspecification uses 41% of epsilon, so it costs 2.9 times as much")
     assert found.believable
 

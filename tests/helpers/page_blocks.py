@@ -32,7 +32,7 @@ NEW_FILE = re.compile(r"`([\w-]+\.(?:csv|json|py|toml))`:$")  # the words before
 PRINTS = re.compile(r"It prints:$")  # before what the program above prints
 
 
-LANGUAGES = ("python", "sh", "csv", "json", "toml", "text")
+LANGUAGES = ("python", "sh", "csv", "json", "toml", "text", "console")
 
 
 class Escaped(AssertionError):

@@ -301,6 +301,16 @@ def test_a_spec_from_before_there_was_a_choice_means_epochs_and_stays_as_it_is(n
         assert stored_policy(policy.spec, ARMS).spec == policy.spec
 
 
+def test_where_bias_stays_large_the_usual_evidence_is_that_of_epochs():
+    features = np.random.default_rng(0).normal(size=(40, 6)) * [1.0, 1.0, 0.3, 0.2, 0.1, 0.05]
+    asked = {"epsilon": 0.5, "delta": 0.05, "noise": sp.SubGaussian(0.3), "norm_bound": 1.0}
+    for options, evidence in (({}, "carried"), ({"dim": 6}, "carried"), ({"dim": 5}, "epochs"), ({"dim": 2}, "epochs")):
+        policy = sp.make_policy("certified-linear", sp.Arms(features), **asked, **options)
+        assert policy.spec["evidence"] == evidence
+    forced = sp.make_policy("certified-linear", sp.Arms(features), **asked, dim=2, evidence="carried")
+    assert forced.spec["evidence"] == "carried"
+
+
 def test_another_kind_of_evidence_is_refused():
     with pytest.raises(InvalidInput, match="evidence"):
         make("certified-independent", evidence="none")

@@ -65,7 +65,7 @@ class Block:
         if self.language == "sh":
             lines = self.text.replace("\\\n", " ").splitlines()
             return [(line.strip(), None) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-        if self.language != "text":
+        if self.language not in ("text", "console"):
             return []
         found = re.findall(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", self.text, re.MULTILINE | re.DOTALL)
         return [(command.replace("\\\n", " "), shown) for command, shown in found]

@@ -296,7 +296,8 @@ def make_policy(
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
-    if kind is None and entry.kinds and _stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
+    free = kind is None and bool(entry.kinds) and all(given.get(option) is None for option in entry.unsaid)
+    if free and _stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
         kind = "epochs"
     _check_kind(name, entry, kind, given)
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)

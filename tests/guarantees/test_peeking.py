@@ -67,7 +67,12 @@ SHOWN = {  # commands that show something of a study -> arguments after URL and 
 WRITTEN = ("results.csv", "report.html", "certificate.json")  # what these commands write
 OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
 ENDING = {"release": [["--worker", "bob"]], "close": [["--reason", "enough"]]}
-WRITING = {"create", "abandon", "run-study"}  # make a study, or close its open plan, after which it may be seen
+WRITING = {
+    "create",
+    "abandon",
+    "run-study",
+    "judge",
+}  # make a study, or close its open plan, after which it may be seen
 QUIET = [0.3, -0.2, 0.1, 0.0, 0.4]  # rewards of an open plan
 LOUD = {
     "it would be certified": [900.0, 900.0, -900.0, -900.0, -900.0],

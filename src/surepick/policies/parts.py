@@ -10,7 +10,14 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
+from surepick.embeddings import (
+    ArmEmbedding,
+    GaussianKernel,
+    IndependentEmbedding,
+    KernelEmbedding,
+    LinearEmbedding,
+    MercerEmbedding,
+)
 from surepick.embeddings.exact import ExactFeatures
 from surepick.errors import InvalidInput
 
@@ -105,3 +112,17 @@ def network(arms: Arms, options: dict[str, Any]) -> Parts:
 OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
     {linear: LINEAR, kernel: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))), network: NETWORK}
 )
+
+
+HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
+
+
+def stays_biased(embedding: ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
+    """Whether misspecification eats much of epsilon in the largest dimension that may be used.
+
+    The weights of carried-on evidence minimise variance alone, those of epochs the bias too (docs/decisions/0022).
+    """
+    if embedding is None or embedding.norm_bound is None:
+        return False
+    used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
+    return 2.0 * embedding.misspecification(used) > HEURISTIC_BIASED * epsilon

@@ -13,7 +13,6 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.validation import check_choice, check_size
-from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, failure_probability, parse_noise
 from surepick.policies import parts as parts_of
@@ -32,7 +31,6 @@ PUBLISHED_NETWORK = {
 }  # fmt: skip
 
 
-HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
 CARRIED = "carried.elimination.CarriedElimination"
 EPOCHS = "certified.elimination.CertifiedElimination"
 
@@ -297,23 +295,12 @@ def make_policy(
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
     free = kind is None and bool(entry.kinds) and all(given.get(option) is None for option in entry.unsaid)
-    if free and _stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
+    if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
         kind = "epochs"
     _check_kind(name, entry, kind, given)
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy
-
-
-def _stays_biased(embedding: ArmEmbedding | None, dim: int | None, epsilon: float) -> bool:
-    """Whether misspecification eats much of epsilon in the largest dimension that may be used.
-
-    The weights of carried-on evidence minimise variance alone, those of epochs the bias too (docs/decisions/0022).
-    """
-    if embedding is None or embedding.norm_bound is None:
-        return False
-    used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
-    return 2.0 * embedding.misspecification(used) > HEURISTIC_BIASED * epsilon
 
 
 def stored_policy(spec: Mapping[str, Any], arms: Arms) -> Policy[Any]:

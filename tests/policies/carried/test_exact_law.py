@@ -217,11 +217,11 @@ def merged(first, second, better: np.ndarray):
 def told_in_hindsight(honest, *choices: Callable[[], None]):
     """The saboteur: of what the choices make of a batch, each arm takes what its rewards speak for."""
 
-    def spoilt(situation, state, plan, seen):
-        found = []
+    def spoilt(planner, state, plan, seen):
+        situation, found = planner.situation, []
         for choose in choices:
             choose()
-            found.append(honest(situation, state, plan, seen))
+            found.append(honest(planner, state, plan, seen))
         if plan.candidate is None:
             return found[0]
         guess = situation.guess(found[0], state.seen.plus(seen)).scores

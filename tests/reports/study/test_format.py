@@ -3,7 +3,8 @@
 import pytest
 from report_pages import made_up, rendered
 
-from surepick.reports.study.format import column, distinct, labels, number, percent, plain, shortened, signed_column
+from surepick.reports.study.format import column, distinct, labels, number, plain, shortened, signed_column
+from surepick.text import percent
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,19 @@ WIDTH = 560
 INK, FAINT, GROUND = "#222222", "#8a8a8a", "#fdfdfb"
 BLUE, ORANGE, RED, GREEN, SKY, PURPLE = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#56B4E9", "#CC79A7"
 
-BREADS_LEFT = (9, 9, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 1)  # by the small example of concepts.md, after each round
-BREADS_TASTED = (10, 10, 18, 6, 6, 6, 6, 6, 6, 6, 6, 12, 6, 6)
+BREADS_GAPS = (
+    24.00,
+    19.82,
+    7.95,
+    3.99,
+    0.81,
+    0.74,
+    0.64,
+    0.64,
+    0.51,
+    0.50,
+)  # by the small example of concepts.md: what is proved after each round
+BREADS_TASTED = (10, 10, 14, 27, 8, 10, 10, 8, 16, 6)
 
 
 def number(value: float) -> str:
@@ -89,18 +100,18 @@ def measurement() -> tuple[int, list[str]]:
 
 
 def rounds() -> tuple[int, list[str]]:
-    """The field shrinks: candidates still possible after each round of the small example."""
-    drawn = [text(20, 28, "Round by round fewer candidates are in question", bold=True)]
-    drawn += [text(20, 60, "round", colour=FAINT), text(150, 60, "still possible after it", colour=FAINT)]
+    """The bound falls: by how much the best so far may be worse than the best, after each round of the small example."""
+    drawn = [text(20, 28, "Round by round less is in doubt", bold=True)]
+    drawn += [text(20, 60, "round", colour=FAINT), text(110, 60, "the best so far is off by at most", colour=FAINT)]
     drawn += [text(540, 60, "tastings", colour=FAINT, anchor="end")]
-    for row, (left, tasted) in enumerate(zip(BREADS_LEFT, BREADS_TASTED, strict=True)):
-        y = 88 + 32 * row
+    for row, (gap, tasted) in enumerate(zip(BREADS_GAPS, BREADS_TASTED, strict=True)):
+        y, length, last = 88 + 32 * row, 75.0 * min(gap, 4.0), row == len(BREADS_GAPS) - 1
         drawn += [text(38, y + 5, str(row + 1)), text(530, y + 5, str(tasted), anchor="end")]
-        for place in range(BREADS_LEFT[0]):
-            last = left == 1 and place == 0
-            drawn.append(dot(150 + 34 * place, y, 10, GREEN if last else BLUE, hollow=place >= left))
-    y = 88 + 32 * len(BREADS_LEFT)
-    drawn += [text(150, y + 8, f"one is left: certified after {sum(BREADS_TASTED)} tastings", colour=INK, bold=True)]
+        drawn.append(line(110, y, 110 + length, y, colour=GREEN if last else BLUE, width=12))
+        drawn.append(text(122 + length, y + 5, f"{gap:.2f}", size=13))
+    y = 88 + 32 * len(BREADS_GAPS)
+    drawn.append(line(110 + 75 * 0.5, 72, 110 + 75 * 0.5, y - 16, colour=RED, width=1))
+    drawn += [text(110, y + 8, f"within 0.5: certified after {sum(BREADS_TASTED)} tastings", colour=INK, bold=True)]
     return y + 28, drawn
 
 

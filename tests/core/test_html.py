@@ -118,7 +118,8 @@ def test_a_forecast_shows_its_cost_and_its_warnings():
     policy = sp.make_policy("action-elimination", arms, epsilon=0.3, delta=0.1, noise="bernoulli")
     found = sp.forecast(policy)
     rows = Cells(found._repr_html_()).rows
-    assert rows[0] == [f"{found.total:,} measurements in the worst case; uniform sampling takes {found.uniform:,}"]
+    spent = f"{found.total:,} measurements in {found.batches:,} batches in the worst case"
+    assert rows[0] == [f"{spent}; uniform sampling takes {found.uniform:,}"]
     assert rows[1] == ["round", "dimension", "measurements", "in all", "arms left"]
     warned = replace(found, warnings=("beware of <b>",))
     assert Cells(warned._repr_html_()).rows[-1] == ["warning", "beware of <b>"]

@@ -63,9 +63,9 @@ def test_the_picture_of_the_house_has_the_layers_that_imports_keep():
 
 
 def test_the_picture_of_the_rounds_shows_the_small_example():
-    rounds = re.findall(r"^round \d+: (\d+) tastings, .* still possible: (\d+)$", read(DOCS / "concepts.md"), re.M)
+    rounds = re.findall(r"^round \d+: (\d+) tastings, .* off by at most ([\d.]+)$", read(DOCS / "concepts.md"), re.M)
     assert tuple(int(tasted) for tasted, _ in rounds) == DRAWING.BREADS_TASTED
-    assert tuple(int(left) for _, left in rounds) == DRAWING.BREADS_LEFT
+    assert tuple(float(gap) for _, gap in rounds) == DRAWING.BREADS_GAPS
 
 
 def test_the_picture_of_peeking_passes_the_limit_and_comes_back():

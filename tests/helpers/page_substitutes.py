@@ -84,8 +84,14 @@ PAINT = "sku,red,blue,gloss\n" + "".join(
 )
 
 
+MEDIA = "medium,sugar,salt,yeast\n" + "".join(
+    f"M{number:03},{number % 10 / 10},{number // 10 % 5 / 5},{number // 50 / 3}\n" for number in range(150)
+)
+
+
 FILES = {  # what a page supposes that the reader has
     "docs/tuning.md": {"paint.csv": PAINT},
+    "docs/plates.md": {"media.csv": MEDIA},
     "docs/reproduction.md": {"page.md": (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")},
     "docs/studies.md": {
         "measure.py": test_study_documents.CLICK,

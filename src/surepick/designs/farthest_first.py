@@ -11,6 +11,8 @@ POOL = 1024
 GROWTH = 4
 ROWS = 2048
 
+SAME_DISTANCE = 1e-9  # relative
+
 
 def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, number: int) -> IntArray:
     """Free arms one after the other, each with the largest distance to the nearest arm chosen before it.
@@ -44,7 +46,7 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
         nearest = _nearest(vectors, pool, members)
         fresh: list[int] = []
         while len(taken) < number:
-            best = int(np.argmax(nearest))
+            best = _first_of_farthest(nearest, pool)
             if not nearest[best] > beyond:
                 break
             fresh.append(int(pool[best]))
@@ -94,3 +96,10 @@ def _nearest(vectors: FloatArray, arms: IntArray, others: IntArray) -> FloatArra
         for other in others:
             np.minimum(part, row_squares(rows - vectors[other]), out=part)
     return nearest
+
+
+def _first_of_farthest(nearest: FloatArray, pool: IntArray) -> int:
+    """The place of the first arm that is as far as any, up to what processors that round otherwise may disagree on."""
+    farthest = float(nearest.max())
+    as_far = np.flatnonzero(nearest >= farthest * (1.0 - SAME_DISTANCE if farthest > 0.0 else 1.0))
+    return int(as_far[np.argmin(pool[as_far])])

@@ -8,6 +8,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, record
 from surepick.core.observations import Observations
+from surepick.errors import ContractError
+from surepick.estimators.least_squares import LeastSquaresEstimate
 from surepick.policies.carried.chances import chances_of_means, chances_of_vectors
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
@@ -61,7 +63,10 @@ def guess_of_vectors(plug_in: PlugInMeans) -> Guess:
         return np.asarray(plug_in.noise_scale * distances)
 
     def chances(epsilon: float) -> FloatArray:
-        return chances_of_vectors(plug_in.scores, plug_in.noise_scale * plug_in.fitted.coordinates, epsilon)
+        fitted = plug_in.fitted
+        if not isinstance(fitted, LeastSquaresEstimate):
+            raise ContractError("arms without structure have no vectors.")
+        return chances_of_vectors(plug_in.scores, plug_in.noise_scale * fitted.coordinates, epsilon)
 
     return Guess(plug_in.scores, errors, chances)
 

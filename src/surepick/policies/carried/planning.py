@@ -198,7 +198,7 @@ class Planner:
 
     def _plan(self, round_number: int, rest: Rest, total: float, *, candidate: int | None) -> Plan:
         """A batch of about that many pulls in the proportions of what is still to be measured."""
-        weights = rest.pulls / rest.pulls.sum()
+        weights = steadied(rest.pulls / rest.pulls.sum())
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if isinstance(embedded, IndependentArms):
@@ -240,3 +240,10 @@ class Planner:
         if isinstance(embedded, IndependentArms):
             size = least = embedded.num_arms
         return Grid.of(size, least, sigma=problem.sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
+
+
+def steadied(weights: FloatArray) -> FloatArray:
+    """The weights to nine digits: what processors disagree on decides no tie between arms that want equally much."""
+    known = weights > 0.0
+    units = 10.0 ** (np.floor(np.log10(weights, out=np.zeros_like(weights), where=known)) - 8.0)
+    return np.asarray(np.where(known, np.round(weights / units) * units, 0.0))

@@ -169,10 +169,12 @@ def test_false_declarations_end_as_the_document_says():
     forced = breads(norm_bound=0.1, dim=1)
     assert "with half of the true scale, three of four runs of the example still say `certified`" in text
     assert 30 < alarmed(loud) < 70
-    assert "a little too small, all 200 are right as well, and not one in ten notices" in text
+    assert "a little too small, all 200 are right, and not one in ten notices" in text
     assert alarmed(near) < 20
     assert (alarmed(small), alarmed(forced)) == (200, 200)
-    assert all(run.success for run in (*small, *near))
+    assert "With `norm_bound=0.1` about four of five of 200 simulated runs give a right answer" in text
+    assert 140 < sum(run.success for run in small) < 180
+    assert all(run.success for run in near)
     assert not any(run.success for run in forced)
     assert f"stops after about {np.median([run.pulls for run in forced]):.0f} tastings" in text
     reason = re.search(r'because for instance "(.*?)"', text)[1]

@@ -100,7 +100,7 @@ def measurement() -> tuple[int, list[str]]:
 
 
 def rounds() -> tuple[int, list[str]]:
-    """The bound falls: by how much the best so far may be worse than the best, after each round of the small example."""
+    """The bound falls: what the best so far may lack, after each round of the small example."""
     drawn = [text(20, 28, "Round by round less is in doubt", bold=True)]
     drawn += [text(20, 60, "round", colour=FAINT), text(110, 60, "the best so far is off by at most", colour=FAINT)]
     drawn += [text(540, 60, "tastings", colour=FAINT, anchor="end")]

@@ -57,9 +57,9 @@ def test_the_reference_says_where_a_name_is():
 
 def test_docstrings_are_rendered_section_by_section(site):
     entries = references(site)
-    elimination = entries["CertifiedElimination"]
+    elimination = entries["CarriedElimination"]
     assert "largest_batch:int|None=None" in plain(elimination)  # `@record` is known to make a dataclass
-    assert re.search(r"<pre><span></span><code>.*?recommend c when every E_j", elimination, re.DOTALL)  # a formula
+    assert re.search(r"<pre><span></span><code>.*?recommend c when every U_j", elimination, re.DOTALL)  # a formula
     assert "<strong>Source:</strong> ours, after Robbins" in elimination
     assert "<strong>Cost:</strong>" in entries["forecast"]
     assert "G=[LR^(1/2)][LR^(1/2)]'," in plain(entries["KernelEmbedding"])  # no link

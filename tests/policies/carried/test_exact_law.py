@@ -238,31 +238,25 @@ def held(situation, processes, scores) -> np.ndarray:
     return processes.log_values - processes.flows @ (situation.vectors(processes.dim).white.T @ scores) / len(scores)
 
 
-@both
-def test_flows_that_are_matched_because_of_the_outcome_are_noticed(kind, monkeypatch):
-    def closing(most: float) -> Callable[[], None]:
-        def choose() -> None:
-            for rule in (means_rule, vectors_rule):
-                monkeypatch.setattr(rule, "HEURISTIC_CLOSING", most)
+def setting(monkeypatch, name: str, value: float) -> Callable[[], None]:
+    """A choice: both rules take this value of a constant."""
 
-        return choose
+    def choose() -> None:
+        for rule in (means_rule, vectors_rule):
+            monkeypatch.setattr(rule, name, value)
 
-    spoilt = told_in_hindsight(elimination.processes_after, closing(-math.inf), closing(math.inf))
-    monkeypatch.setattr(elimination, "processes_after", spoilt)
-    assert noticed(kind)
+    return choose
 
 
 @both
-def test_bets_that_look_at_the_rewards_are_noticed(kind, monkeypatch):
-    def kappa(share: float) -> Callable[[], None]:
-        def choose() -> None:
-            for rule in (means_rule, vectors_rule):
-                monkeypatch.setattr(rule, "HEURISTIC_KAPPA", share)
-
-        return choose
-
-    spoilt = told_in_hindsight(elimination.processes_after, kappa(0.0), kappa(0.7))
-    monkeypatch.setattr(elimination, "processes_after", spoilt)
+@pytest.mark.parametrize(
+    ("name", "values"), [("HEURISTIC_CLOSING", (-math.inf, math.inf)), ("HEURISTIC_KAPPA", (0.0, 0.7))]
+)
+def test_flows_that_are_matched_and_bets_that_are_placed_because_of_the_outcome_are_noticed(
+    kind, name, values, monkeypatch
+):
+    choices = [setting(monkeypatch, name, value) for value in values]
+    monkeypatch.setattr(elimination, "processes_after", told_in_hindsight(elimination.processes_after, *choices))
     assert noticed(kind)
 
 

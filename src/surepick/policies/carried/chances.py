@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
@@ -12,16 +12,16 @@ HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have no
 HEURISTIC_DRAWS = 400  # of the parameter
 HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
 HEURISTIC_PLACED = 40  # ... of so many arms
-HEURISTIC_NODES = 15  # of a chance's integral
 HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
 
 
 def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> FloatArray:
     """P(h_c >= max_j h_j - epsilon) for independent h_j ~ N(f_j, s_j^2).
 
-        E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            by Gauss and Hermite's rule in h_c
+        E prod_{j != c} Phi((h_c + epsilon - f_j) / s_j)            over h_c
 
-    The logarithm of the product over all j is worked out at some places and interpolated.
+    The product is worked out at places where a factor rises or an arm may lie; between two of them it counts with its
+    mean there, times the chance that h_c lies between.
 
     Args:
         scores: f, shape (K,).
@@ -31,20 +31,21 @@ def chances_of_means(scores: FloatArray, errors: FloatArray, epsilon: float) -> 
     Returns:
         Shape (K,).
 
-    Cost: O(K log K), and 4,000 arms at 200 places.
+    Cost: O(K log K), and 4,000 arms at 400 places.
     """
     order = np.argsort(-(scores + 2.0 * errors), kind="stable")
     short, rivals, times = order[:HEURISTIC_SHORT_LIST], *_sampled(order)
     placed = order[:HEURISTIC_PLACED]
-    places = np.unique(scores[placed, None] + np.array(HEURISTIC_PLACES) * errors[placed, None])
+    spread = np.array(HEURISTIC_PLACES) * errors[placed, None]
+    places = np.unique([scores[placed, None] + spread, scores[placed, None] - epsilon + spread])
     beyond = (places[:, None] + epsilon - scores[rivals]) / errors[rivals]
     product = log_ndtr(beyond) @ times
-    nodes, weights = np.polynomial.hermite_e.hermegauss(HEURISTIC_NODES)
-    at = scores[short, None] + nodes * errors[short, None]
-    own = log_ndtr((at + epsilon - scores[short, None]) / errors[short, None])
-    each = np.exp(np.minimum(np.interp(at, places, product) - own, 0.0))
+    away = (places - scores[short, None]) / errors[short, None]
+    others = np.exp(np.minimum(product - log_ndtr(away + epsilon / errors[short, None]), 0.0))
+    ends = np.pad(others, ((0, 0), (1, 1)), mode="edge")
+    between = np.diff(np.pad(ndtr(away), ((0, 0), (1, 1)), constant_values=((0.0, 0.0), (0.0, 1.0))), axis=1)
     chances = np.zeros(len(scores))
-    chances[short] = each @ (weights / weights.sum())
+    chances[short] = np.sum(between * 0.5 * (ends[:, 1:] + ends[:, :-1]), axis=1)
     return chances
 
 

@@ -50,6 +50,8 @@ RECORDS = [
     IndependentArms(4),
     sp.Arms([[1.0, -0.0], [2.0, 1e-310]], ["a", "b"], columns=["x", "y"], preparation=("standardize",)),
     sp.Arms(ids=["a", "b"]),
+    sp.Arms(ids=["a", "b"], costs=[1.0, 0.1]),
+    sp.Plan(2, [1, 2], predicted_pulls=3.0, lower_bound=0.5, candidate=1, predicted_cost=0.1 + 0.2),
     EliminationState(2, [0, 2], PLAN, SEEN, 9, 2, 0.3, ""),
     EliminationState(1, [0], None, SEEN, 0, 0, None, "single"),
     MeansState(4, [1], SEEN, 1, None, ""),
@@ -79,7 +81,7 @@ def test_any_finite_float_survives(numbers, with_squares):
 
 
 def test_the_text_is_one_line_with_the_fields_in_order():
-    text = to_json(PLAN)
+    text = to_json(replace(PLAN, predicted_cost=1.0))
     assert "\n" not in text
     assert list(json.loads(text)) == [field.name for field in fields(sp.Plan)]
     assert to_json({"b": np.float64(1.5), "a": (np.int64(2), None, True)}) == '{"b":1.5,"a":[2,null,true]}'
@@ -320,6 +322,43 @@ def test_arms_without_features_have_ids():
 def test_arms_that_mean_nothing_are_refused(features, ids, message):
     with pytest.raises(sp.InvalidInput, match=message):
         sp.Arms(features, ids)
+
+
+def test_what_measurements_cost_is_a_read_only_copy():
+    given = np.array([1, 20])
+    arms = sp.Arms(ids=["a", "b"], costs=given)
+    given[0] = 5
+    assert (arms.costs.tolist(), arms.costs.dtype, arms.costs.flags.writeable) == ([1.0, 20.0], np.float64, False)
+    assert sp.Arms(ids=["a", "b"]).costs is None
+    assert arms != sp.Arms(ids=["a", "b"])
+    assert arms != sp.Arms(ids=["a", "b"], costs=[1.0, 21.0])
+    assert arms == sp.Arms(ids=["a", "b"], costs=[1.0, 20.0])
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (["dear", "cheap", "free"], "costs are not numbers"),
+        (["1", "2", "3"], "costs are not numbers"),
+        ([True, False, True], "costs are not numbers"),
+        ([1.0, 2.0j, 1.0], "costs are not numbers"),
+        ([1.0, 2.0], r"shape \(2,\); they must be \(3,\)"),
+        (2.0, r"shape \(\)"),
+        ([1.0, 0.0, -1.0], "2 of 3 arms .* not positive and finite: 'bee', 'sea'"),
+        ([np.nan, 1.0, np.inf], "2 of 3 arms .*: 'a', 'sea'"),
+        ([1.0, 2e9, 2.0], "from 1 to 2e.09 .'a', 'bee'."),
+        ([1e-101, 1e-100, 1e-100], "must lie between 1e-100 and 1e.100"),
+    ],
+)
+def test_costs_that_mean_nothing_are_refused(costs, message):
+    with pytest.raises(sp.InvalidInput, match=message):
+        sp.Arms(ids=["a", "bee", "sea"], costs=costs)
+
+
+def test_records_without_what_came_later_are_written_as_before():
+    assert "cost" not in to_json(PLAN)
+    assert "cost" not in to_json(sp.Arms(ids=["a"]))
+    assert '"predicted_cost":2.5' in to_json(replace(PLAN, predicted_cost=2.5))
 
 
 def test_independent_arms_are_the_identity():

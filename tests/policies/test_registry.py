@@ -152,7 +152,7 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
     unsaid |= {"boundary"}  # unless it is not that of before there was a choice
-    unsaid |= {"batch_size", "max_batches"}  # where they are not given
+    unsaid |= {"batch_size", "max_batches", "batch_cost"}  # where they are not given
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
 
 

@@ -47,7 +47,13 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
             raise ValueError(
                 f"the {entry['number']:,} candidates are too many to be in the file; give their table (--arms TABLE)"
             )
-        return Arms(given.features, given.ids, columns=entry["columns"], preparation=entry["preparation"])
+        return Arms(
+            given.features,
+            given.ids,
+            columns=entry["columns"],
+            preparation=entry["preparation"],
+            costs=given.costs,
+        )
     if entry["features"] is None:
         raise ValueError("the ids are in the file and the features are not")
     features = np.array(entry["features"], np.float64).reshape(len(entry["ids"]), -1)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import field
 from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import FloatArray, IntArray, record, settled
+from surepick.core.arrays import LATER, FloatArray, IntArray, record, settled
 from surepick.core.html import html_table
-from surepick.core.validation import storable_text, texts_of
+from surepick.core.validation import LARGEST, SMALLEST, storable_text, texts_of
 from surepick.errors import InvalidInput
 
 
@@ -44,6 +45,7 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
 
 CHECKED_ENTRIES = 4_000_000
 SHOWN_COLUMNS = 8
+MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
 
 
 def _matrix(features: ArrayLike) -> FloatArray:
@@ -91,6 +93,37 @@ def feature_matrix(features: ArrayLike) -> FloatArray:
     return matrix
 
 
+def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
+    """What a measurement of each arm costs, as a read-only float64 copy of shape (K,).
+
+    Raises:
+        InvalidInput: they are no K numbers, or one is not positive and finite (the arms are named), or beyond what
+            can be computed with: below 1e-100, above 1e100, or 1e9 times another one.
+    """
+    try:
+        if np.iscomplexobj(costs) or np.asarray(costs).dtype.kind in "bSU":
+            raise TypeError("they are no real numbers")
+        checked: FloatArray = np.array(costs, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidInput(f"costs are not numbers: {error}. Give one number for each arm.") from error
+    if checked.shape != (len(ids),):
+        raise InvalidInput(f"costs have shape {checked.shape}; they must be ({len(ids)},), one for each arm.")
+    bad = np.flatnonzero(~(np.isfinite(checked) & (checked > 0.0)))
+    if bad.size:
+        raise InvalidInput(
+            f"{bad.size} of {len(ids)} arms have costs that are not positive and finite: {_named(bad, ids)}. A "
+            "measurement costs something; where all cost alike, leave costs out."
+        )
+    if checked.min() < SMALLEST or checked.max() > LARGEST or checked.max() / checked.min() > MOST_COST_RATIO:
+        ends = np.array([np.argmin(checked), np.argmax(checked)])
+        raise InvalidInput(
+            f"costs go from {checked.min():g} to {checked.max():g} ({_named(ends, ids)}); they must lie between "
+            f"{SMALLEST:g} and {LARGEST:g}, the largest at most {MOST_COST_RATIO:g} times the smallest."
+        )
+    checked.flags.writeable = False
+    return checked
+
+
 @record
 class Arms:
     """The candidates among which we choose.
@@ -104,15 +137,19 @@ class Arms:
         columns: names of the D feature columns, for messages; may be None.
         preparation: what was done to the features ("standardize", "intercept"), in order; a norm bound refers to
             the result.
+        costs: shape (K,), positive, what one measurement of each arm costs, in any currency; None: all alike. They
+            change what is measured, never what is proved (docs/costs.md).
 
     Raises:
-        InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids.
+        InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids, costs that are not
+            positive and finite.
     """
 
     features: FloatArray
     ids: tuple[str, ...]
     columns: tuple[str, ...] | None
     preparation: tuple[str, ...]
+    costs: FloatArray | None = field(default=None, metadata=LATER)
 
     def __init__(
         self,
@@ -121,6 +158,7 @@ class Arms:
         *,
         columns: Sequence[str] | None = None,
         preparation: Sequence[str] = (),
+        costs: ArrayLike | None = None,
     ) -> None:
         if features is None:
             if ids is None:
@@ -134,6 +172,7 @@ class Arms:
         object.__setattr__(self, "ids", names)
         object.__setattr__(self, "columns", None if columns is None else texts_of("columns", columns))
         object.__setattr__(self, "preparation", texts_of("preparation", preparation))
+        object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
 
     @property
     def num_arms(self) -> int:

@@ -9,6 +9,7 @@ writeable view of it and do not make it writeable again.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
@@ -25,6 +26,9 @@ def _equal(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return bool(np.array_equal(left, right))
     return bool(left == right)
+
+
+LATER = MappingProxyType({"later": True})  # metadata of a field that came later: JSON leaves it out where it is None
 
 
 @dataclass_transform(frozen_default=True)

@@ -24,11 +24,15 @@ def encode(value: object, *, sparse: bool = False) -> Any:
         value: to encode.
         sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
             `from_json` reads both forms.
+
+    Fields marked `arrays.LATER` are left out where they are None: earlier versions wrote the same bytes.
     """
     if isinstance(value, np.ndarray):
         return _shorter(value) if sparse else value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name), sparse=sparse) for field in fields(value)}
+        held = {field.name: getattr(value, field.name) for field in fields(value)}
+        unsaid = {field.name for field in fields(value) if "later" in field.metadata and held[field.name] is None}
+        return {name: encode(one, sparse=sparse) for name, one in held.items() if name not in unsaid}
     if isinstance(value, Mapping):
         return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple):

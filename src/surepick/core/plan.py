@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import IntArray, freeze, record
+from surepick.core.arrays import LATER, IntArray, freeze, record
 
 FORMER_FIELDS = ("ids", "lease", "ordinals")  # the study's, and never set in a plan that was stored
 
@@ -27,6 +28,8 @@ class Plan:
         lower_bound: certified lower bound on the best possible design value (or prediction); None without one.
         misspecification: gamma-tilde of the embedding, in reward units.
         candidate: the arm that the batch is to certify, for policies that certify one.
+        predicted_cost: what the predicted pulls cost, in the currency of `Arms.costs`, without what a batch costs
+            beside its pulls; None where all pulls cost alike.
     """
 
     round: int
@@ -40,6 +43,7 @@ class Plan:
     lower_bound: float | None = None
     misspecification: float = 0.0
     candidate: int | None = None
+    predicted_cost: float | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, allocation=np.int64)

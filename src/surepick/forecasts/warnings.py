@@ -14,7 +14,7 @@ from surepick.embeddings.neural.effective_dimension import neural_gram, spectrum
 from surepick.forecasts.result import ForecastRound
 from surepick.forecasts.simulated_studies import EQUAL_STUDIES, SimulatedStudy
 from surepick.linalg.factorisations import thin_svd
-from surepick.policies.base import Policy
+from surepick.policies.base import Policy, caveats_of
 from surepick.policies.model_checks import largest_gap_under_norm, norm_bound_uninformative
 
 KERNEL_SHARE = 1e-3  # of the neural tangent kernel's trace: what may be left out
@@ -73,7 +73,7 @@ class Doubts:
 
     def mild(self, total: int, uniform: int) -> list[str]:
         """What makes it expensive, or rests on more than the table."""
-        found = [*self.policy.traits.caveats, *self._network_dimension(), *self._batches_over(often=False)]
+        found = [*caveats_of(self.policy), *self._network_dimension(), *self._batches_over(often=False)]
         if self.embedding is not None:
             found += [*self._no_compression(self.embedding), *self._bias_eats()]
             found += [] if self.norm_matters else self._no_gap(self.embedding)

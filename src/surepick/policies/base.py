@@ -31,6 +31,10 @@ FORMER_NAMES = {
     "certified-kernel": "certified-elimination",
     "certified-independent": "certified-elimination",
 }
+IGNORES_COSTS = (
+    "{} chooses measurements by their number: it passes over what they cost. certified-linear, certified-kernel and "
+    "certified-independent weigh it."
+)
 RENAMED = {"successive-halving": "sequential-halving"}  # a spec may have either, and keeps the one that it has
 Spec = Mapping[str, Any]
 
@@ -85,6 +89,17 @@ class Problem:
     def scales(self) -> FloatArray:
         """The sub-Gaussian scale of each arm, shape (K,)."""
         return scales(self.noise, self.num_arms)
+
+    @property
+    def costs(self) -> FloatArray | None:
+        """What a measurement of each arm costs, shape (K,), in any currency; None: all alike."""
+        return None if self.arms is None else self.arms.costs
+
+    @property
+    def relative_costs(self) -> FloatArray | None:
+        """The costs in units of the smallest, shape (K,), at least 1; None where all are alike, given or not."""
+        costs = self.costs
+        return None if costs is None or costs.min() == costs.max() else costs / costs.min()
 
     @property
     def largest_gap(self) -> float | None:
@@ -145,6 +160,8 @@ class Traits:
         slack: zeta, what rounding to whole pulls may cost.
         misspecification: d -> gamma-tilde of its plans in d dimensions; None where it is estimated from the results.
         judges_parts: `tell` may get any part of a plan's results, and those of an earlier plan with them.
+        uses_costs: its plans weigh what measurements cost.
+        batch_cost: what a batch costs beside its measurements, in the currency of `Arms.costs`, as its plans weigh it.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -162,6 +179,8 @@ class Traits:
     slack: float = 0.1
     misspecification: Callable[[int], float | None] = field(default=_none, compare=False)
     judges_parts: bool = False
+    uses_costs: bool = False
+    batch_cost: float = 0.0
 
     @property
     def narrows(self) -> bool:
@@ -247,6 +266,14 @@ def current_name(name: str) -> str:
 def stopped(policy: Policy[State], state: State) -> bool:
     """Whether it asks for nothing more."""
     return policy.claim(state).finished != ""
+
+
+def caveats_of(policy: Policy[Any]) -> tuple[str, ...]:
+    """What a user should know before the first pull: the policy's caveats, and whether it passes over the costs."""
+    caveats = policy.traits.caveats
+    if policy.problem.relative_costs is None or policy.traits.uses_costs:
+        return caveats
+    return (*caveats, IGNORES_COSTS.format(name_of(policy)))
 
 
 def check_arms(problem: Problem, num_arms: int) -> None:

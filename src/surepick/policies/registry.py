@@ -97,7 +97,7 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 def _certified(parts: MakeParts, summary: str) -> Entry:
     kinds = {"carried": CARRIED, "epochs": EPOCHS}
-    unsaid = {"batch_size": None, "max_batches": None}
+    unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0}
     return Entry(CARRIED, parts, summary, unsaid=unsaid, earlier={"evidence": "epochs"}, kinds=kinds)
 
 
@@ -294,7 +294,11 @@ def make_policy(
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
-    free = kind is None and bool(entry.kinds) and all(given.get(option) is None for option in entry.unsaid)
+    free = (
+        kind is None
+        and bool(entry.kinds)
+        and all(given.get(each, usual) == usual for each, usual in entry.unsaid.items())
+    )
     if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
         kind = "epochs"
     _check_kind(name, entry, kind, given)
@@ -384,7 +388,7 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
         return
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in entry.unsaid if each not in known]:
-        if given.pop(option, None) is not None:
+        if given.pop(option, entry.unsaid[option]) != entry.unsaid[option]:
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 

@@ -21,7 +21,7 @@ from surepick.environments.noise_checks import doubts_of_noise
 from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import SubGaussian
-from surepick.policies.base import spec_of
+from surepick.policies.base import caveats_of, spec_of
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
 from surepick.studies.registration import registration_code
@@ -67,7 +67,7 @@ def run(
         environment = replace(environment, noise=pilot.noise)
         max_pulls -= pilot.pulls
     chosen = policy.chosen(environment.arms, environment.noise, goal)
-    note(*chosen.traits.caveats, *doubts_of_noise(environment))
+    note(*caveats_of(chosen), *doubts_of_noise(environment))
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
         if certificate is not None:

@@ -57,6 +57,8 @@ class CarriedElimination:
             fit can show; none where every list of means is representable.
         largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
         batch_size: pulls of every batch, also if a design needs more arms; None: chosen.
+        batch_cost: what each batch costs beside its measurements, in the currency of the arms' costs, a measurement
+            costing 1 where they have none: the more, the fewer and the larger the batches. `batch_size` overrules it.
         max_batches: after so many batches with results the study ends, certified or not; None: no limit.
 
     Raises:
@@ -74,6 +76,7 @@ class CarriedElimination:
     largest_batch: int | None = option(None, options.largest_batch)
     batch_size: int | None = option(None, options.batch_size)
     max_batches: int | None = option(None, options.max_batches)
+    batch_cost: float = option(0.0, options.batch_cost)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -104,6 +107,8 @@ class CarriedElimination:
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
             judges_parts=True,
+            uses_costs=True,
+            batch_cost=self.batch_cost,
         )
 
     def init(self) -> CarriedState:

@@ -11,7 +11,7 @@ from surepick.cli.open_study import NameArgument, UrlArgument, command_line
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
-from surepick.policies.base import spec_of
+from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
 from surepick.studies.progress import times
 
@@ -42,7 +42,7 @@ def create(
     candidates = table.arms(arms)
     chosen = policy.chosen(candidates, assumed, goal, seed=seed)
     spec = spec_of(chosen) or {}
-    note(*chosen.traits.caveats)
+    note(*caveats_of(chosen))
     columns = candidates.features.shape[1]
     if columns and spec.get("name") == "certified-independent":
         note(

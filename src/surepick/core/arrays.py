@@ -25,6 +25,8 @@ T = TypeVar("T")
 def _equal(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return bool(np.array_equal(left, right))
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return False  # an array and None
     return bool(left == right)
 
 

@@ -149,36 +149,35 @@ def embedding() -> tuple[int, list[str]]:
 
 
 def evidence() -> tuple[int, list[str]]:
-    """Evidence against each rival of a candidate, batch by batch, up to the line at which it is rejected."""
-    drawn = [text(20, 28, "A rival is rejected once the evidence against it is large", bold=True)]
-    left, right, low, unit = 70, 540, 250, 44  # a factor of e is one unit high
+    """By how much each arm can be better than the candidate, batch by batch: its bound falls below epsilon, and 0."""
+    drawn = [text(20, 28, "Evidence is a bound that falls, for each arm", bold=True)]
+    left, right, low, none, unit = 70, 540, 292, 236, 100  # epsilon is one unit high
 
-    def height(log_evidence: float) -> float:
-        return low - unit * (log_evidence + 0.6)
+    def height(bound: float) -> float:
+        return none - unit * bound
 
-    rejected = math.log(20.0)
-    drawn += [line(left, low, right, low), line(left, low, left, 50)]
-    drawn += [
-        line(left, height(0), right, height(0), colour=FAINT, dash="3 4"),
-        text(left - 8, height(0) + 5, "1", anchor="end"),
-    ]
-    drawn += [line(left, height(rejected), right, height(rejected), colour=RED, width=2, dash="8 4")]
-    drawn += [
-        text(left - 8, height(rejected) + 5, "20", anchor="end"),
-        text(right, height(rejected) - 8, "1 / delta", colour=RED, anchor="end"),
-    ]
+    drawn += [text(20, 50, "how much better than the candidate it can be", size=13, colour=FAINT)]
+    drawn += [line(left, low, right, low), line(left, low, left, 62)]
+    drawn += [box(left, height(1.0), right - left, unit, SKY, opacity=0.22)]
+    drawn += [line(left, height(1.0), right, height(1.0), colour=RED, width=2, dash="8 4")]
+    drawn += [text(left - 8, height(1.0) + 5, "epsilon", colour=RED, anchor="end", size=13)]
+    drawn += [line(left, height(0.0), right, height(0.0), colour=INK, width=2)]
+    drawn += [text(left - 8, height(0.0) + 5, "0", anchor="end", size=13)]
+    changed = left + 56 * 3.5
+    drawn += [line(changed, 62, changed, low, colour=FAINT, dash="3 4")]
+    drawn += [text(changed + 6, 74, "another candidate: evidence goes on", size=13, colour=FAINT)]
     sketches = {
-        "a far rival": (BLUE, "", (0, 0.9, 2.1, 3.25), (14, 4)),
-        "a near rival": (GREEN, "7 4", (0, 0.1, 0.5, 0.4, 1.2, 1.7, 2.4, 3.15), (-14, -52)),
-        "a rival that is better": (PURPLE, "2 3", (0, 0.2, -0.1, 0.1, 0.0, -0.3, -0.2, -0.35, -0.4), (-128, 34)),
+        "a far arm: out for good": (BLUE, "", 1, (1.5, 0.75, 0.15, -0.22, -0.38), (12, -4)),
+        "the former candidate": (GREEN, "7 4", 4, (0.92, 0.78, 0.62, 0.5, 0.42), (-118, -24)),
+        "the best arm": (PURPLE, "2 3", 2, (1.62, 1.52, 1.44, 1.2, 1.12, 0.97, 0.88), (-72, 26)),
     }
-    for name, (colour, dash, logs, (aside, up)) in sketches.items():
-        points = [(left + 56 * batch, height(log)) for batch, log in enumerate(logs)]
+    for name, (colour, dash, first, bounds, (aside, up)) in sketches.items():
+        points = [(left + 56 * (first + batch), height(bound)) for batch, bound in enumerate(bounds)]
         drawn += [path(points, colour, width=2.5, dash=dash), *(dot(x, y, 4, colour) for x, y in points)]
         x, y = points[-1]
         drawn.append(text(x + aside, y - up, name, size=13))
-    drawn += [text(right, low + 22, "batches", anchor="end"), text(left, low + 22, "a sketch", colour=FAINT)]
-    return 285, drawn
+    drawn += [text(right, low + 20, "batches", anchor="end"), text(left, low + 20, "a sketch", colour=FAINT)]
+    return 322, drawn
 
 
 def misspecification() -> tuple[int, list[str]]:

@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import record
 from surepick.noise import Noise, informative
 from surepick.policies.terms import Terms
-from surepick.studies.logs.base import Decision
+from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge
 from surepick.studies.logs.leases import format_time
 from surepick.studies.replay import Replay
 from surepick.text import percent
@@ -66,6 +66,7 @@ class Progress:
         set_aside: results that are kept and not used: (late, prior).
         opened_at: when the plan was opened, seconds since 1970 (UTC).
         now: the time of these numbers.
+        judge: when results are judged.
     """
 
     judged: int
@@ -93,6 +94,7 @@ class Progress:
     set_aside: tuple[int, int] = (0, 0)
     opened_at: float = 0.0
     now: float = 0.0
+    judge: Judge = CLOSED_ROUNDS
 
     @property
     def done_by(self) -> float | None:
@@ -195,7 +197,9 @@ def confidence_of(delta: float) -> Decimal:
     return 1 - Decimal(repr(float(delta)))
 
 
-def progress_of(replay: Replay, ids: Sequence[str], terms: Terms, noise: Noise) -> Progress:
+def progress_of(
+    replay: Replay, ids: Sequence[str], terms: Terms, noise: Noise, judge: Judge = CLOSED_ROUNDS
+) -> Progress:
     """Where a study stands; nothing is computed or written for it."""
     log = replay.log
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
@@ -218,6 +222,7 @@ def progress_of(replay: Replay, ids: Sequence[str], terms: Terms, noise: Noise) 
         most_rounds=terms.most_rounds,
         set_aside=log.set_aside(),
         now=now,
+        judge=judge,
     )
     over = closed.stopped or closed.ended is not None
     if planned is None or planned.number <= closed.judged or over:

@@ -375,7 +375,7 @@ class Study:
 
     def progress(self) -> Progress:
         """Where the study stands; nothing is computed or written for it."""
-        return progress_of(self.replay, self.ids, self._terms(), self.noise)
+        return progress_of(self.replay, self.ids, self._terms(), self.noise, self.judging)
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""

@@ -27,6 +27,25 @@ def test_nothing_to_judge_is_said(lab):
     assert lab.json("status")["plan"] == 1
 
 
+def test_it_is_said_where_results_are_judged_as_they_come(lab):
+    lab.create("--judge", "as-they-come", "--option", "evidence=carried")
+    keys = lab.json("ask", "--worker", "ann")["measurements"]
+    assert "results are judged as they come: `surepick judge` judges what is in" in lab.done("status")
+    assert lab.json("status")["judge"] == "as they come"
+    assert "surepick judge" not in lab.done("ask")
+    lab.told(rows(keys[:3]))
+    assert "To go on with the 3 results that came: surepick judge" in lab.done("ask")
+    _, _, noted = lab("close")
+    assert "3 results of the open round came and were not judged" in noted
+
+
+def test_closed_rounds_are_the_default_and_go_without_saying(paint):
+    assert "are judged" not in paint.done("status")
+    assert paint.json("status")["judge"] == "closed rounds"
+    paint.told([{"id": IDS[0], "reward": 0.5}])
+    assert "not judged" not in paint("close")[2]
+
+
 def test_a_study_of_closed_rounds_refuses(paint, refused):
     paint.told([{"id": IDS[0], "reward": 0.5}])
     assert "this study judges closed rounds" in refused("judge", paint.url, "paint")

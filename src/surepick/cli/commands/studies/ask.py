@@ -13,6 +13,7 @@ from surepick.cli.output import note, print_json, print_table, say
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
+from surepick.studies.logs.base import AS_THEY_COME
 from surepick.studies.logs.leases import ANYONE, format_time, format_utc
 from surepick.studies.progress import Progress, times
 from surepick.studies.study import Study
@@ -88,6 +89,8 @@ def _print_plan(progress: Progress, plan: Batch, out: Path | None, study: list[s
         missing = sum(part.pulls for part in progress.out)
         for line in (f"Nothing is free now: the {missing:,} missing pulls are out.", *leases):
             say(line)
+        if progress.judge == AS_THEY_COME and progress.told:
+            say(f"To go on with the {times(progress.told, 'result')} that came: {command_line('judge', *study)}")
         return
     until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
     say(f"Round {progress.round}: {plan.total:,} measurements{until}")

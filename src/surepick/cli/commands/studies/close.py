@@ -9,8 +9,8 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, resumed
 from surepick.cli.output import note, picked, print_json, say
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
-from surepick.studies.progress import PROVED
+from surepick.studies.logs.base import AS_THEY_COME, INDEPENDENT_OF_VALUE
+from surepick.studies.progress import PROVED, times
 from surepick.studies.study import Study
 
 
@@ -83,7 +83,10 @@ def close(
     Its certificate says what the complete rounds prove, and how many more measurements the next batch would have taken.
     """
     study = resumed(url, name)
+    open_round = study.progress()
     study.close(reason)
+    if open_round.judge == AS_THEY_COME and open_round.told and not study.progress().stopped:
+        note(f"{times(open_round.told, 'result')} of the open round came and were not judged, so they do not count.")
     _print_status(study, name, output)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened, resumed
 from surepick.cli.output import end_by, picked, print_json, say
+from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.leases import format_time, format_utc
 from surepick.studies.progress import PROVED, Progress, times
 
@@ -31,6 +32,8 @@ def status(url: UrlArgument, name: NameArgument, output: options.FormatOption = 
         say(f"  {times(late, 'result')} came late: kept, and not used")
     if prior:
         say(f"  {times(prior, 'prior result')}: kept, and not used")
+    if progress.judge != CLOSED_ROUNDS:
+        say(f"  results are judged {progress.judge}: `surepick judge` judges what is in")
     say(f"  registration code {study.registration}")
 
 
@@ -47,6 +50,7 @@ def _progress_json(progress: Progress) -> dict[str, Any]:
         **picked(progress, "pulls", *PROVED),
         "late": late,
         "prior": prior,
+        "judge": progress.judge,
     }
 
 

@@ -34,6 +34,15 @@ def test_the_best_arm_hidden_among_equals(num_arms, sigma, runs):
 
 
 @runs_each
+@pytest.mark.parametrize("best", [1.0, 100.0])
+def test_the_best_arm_hidden_among_equals_at_another_price(best, runs):
+    """Plans avoid a dear best arm, and a dear candidate against a cheap one."""
+    costs = [best, 10.0, 1.0, 100.0, 30.0]
+    wrong = wrong_answers(slippage(5, 0.5, costs=costs), runs)
+    assert_kept(f"one of 5 arms, the best one at {best:g}", wrong, runs)
+
+
+@runs_each
 def test_two_arms_looked_at_after_every_pull_of_each(runs):
     assert_kept("two arms, pull by pull", wrong_answers(slippage(2, 1.0), runs, largest_batch=1), runs)
 

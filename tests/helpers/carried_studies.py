@@ -30,10 +30,12 @@ THRESHOLD = math.log(1.0 / DELTA)
 # --- the policy steers itself
 
 
-def slippage(num_arms: int, sigma: float) -> sp.environments.Environment:
-    """The best arm among equals, all worse by just over epsilon = 1."""
+def slippage(num_arms: int, sigma: float, *, costs: list[float] | None = None) -> sp.environments.Environment:
+    """The best arm, which is the first, among equals, all worse by just over epsilon = 1."""
     means = np.append(0.0, np.full(num_arms - 1, -GAP))
-    return sp.environments.Environment(arms=sp.Arms(ids=range(num_arms)), means=means, noise=sp.SubGaussian(sigma))
+    return sp.environments.Environment(
+        arms=sp.Arms(ids=range(num_arms), costs=costs), means=means, noise=sp.SubGaussian(sigma)
+    )
 
 
 def wrong_answers(world: sp.environments.Environment, runs: int, *, noise: Noise | None = None, **options) -> int:

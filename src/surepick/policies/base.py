@@ -96,6 +96,11 @@ class Problem:
         return None if self.arms is None else self.arms.costs
 
     @property
+    def cheapest_cost(self) -> float:
+        """Of a measurement; 1 where none are given."""
+        return 1.0 if self.costs is None else float(self.costs.min())
+
+    @property
     def relative_costs(self) -> FloatArray | None:
         """The costs in units of the smallest, shape (K,), at least 1; None where all are alike, given or not."""
         costs = self.costs

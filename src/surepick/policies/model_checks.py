@@ -155,29 +155,40 @@ def norm_bound_uninformative(embedding: ArmEmbedding, epsilon: float) -> bool:
     return largest_gap_under_norm(embedding, enough=2.0 * epsilon) <= 2.0 * epsilon
 
 
-def with_check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float) -> IntArray:
+def with_check_pulls(
+    embedding: ArmEmbedding, dim: int, counts: IntArray, *, share: float, costs: FloatArray | None = None
+) -> IntArray:
     """The pulls of a round, spread over arms with equal features (which costs nothing) and with the reserved ones."""
-    counts = spread_over_equals(embedding, counts)
-    return counts + check_pulls(embedding, dim, counts, share)
+    counts = spread_over_equals(embedding, counts, costs)
+    return counts + check_pulls(embedding, dim, counts, share, costs)
 
 
-def spread_over_equals(embedding: ArmEmbedding, counts: IntArray) -> IntArray:
-    """The same pulls for every group of arms with equal features, shared evenly among its members.
+def spread_over_equals(embedding: ArmEmbedding, counts: IntArray, costs: FloatArray | None = None) -> IntArray:
+    """The same pulls for every group of arms with equal features, shared evenly among its cheapest members.
 
     Least squares cannot tell the difference; the lack of fit can, when equal features hide different means.
     """
     if embedding.num_distinct == embedding.num_arms:
         return counts
     group = equal_rows(embedding.at(embedding.max_dim).features).group
-    sizes, totals = np.bincount(group), np.bincount(group, weights=counts).astype(np.int64)
+    totals, members = np.bincount(group, weights=counts).astype(np.int64), np.arange(len(group))
+    if costs is not None:
+        least = np.full(len(totals), np.inf)
+        np.minimum.at(least, group, costs)
+        members = np.flatnonzero(costs <= least[group])
+        group = group[members]
+    sizes = np.bincount(group)
     order = np.argsort(group, kind="stable")
-    place = np.empty(len(group), np.int64)  # of each arm within its group
+    place = np.empty(len(group), np.int64)  # of each member within its group
     place[order] = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    shared: IntArray = totals[group] // sizes[group] + (place < totals[group] % sizes[group])
+    shared = np.zeros_like(counts)
+    shared[members] = totals[group] // sizes[group] + (place < totals[group] % sizes[group])
     return shared
 
 
-def check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: float) -> IntArray:
+def check_pulls(
+    embedding: ArmEmbedding, dim: int, counts: IntArray, share: float, costs: FloatArray | None = None
+) -> IntArray:
     """Single pulls for arms spread over the set, so that a lack of fit can show: at most `share` of the round's pulls.
 
     A design may support so few arms that any rewards fit. The arms are the farthest-first traversal from the design's
@@ -187,7 +198,8 @@ def check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: floa
         embedding: the family psi_d.
         dim: d of the round; nothing is reserved where every list of means is representable.
         counts: pulls of the round, shape (K,).
-        share: of the round's pulls, in [0, 1).
+        share: of the round's pulls, in [0, 1); of what they cost too, where costs are given.
+        costs: of a pull of each arm, shape (K,); None: all alike.
 
     Returns:
         Extra pulls, shape (K,), 0 or 1.
@@ -200,6 +212,13 @@ def check_pulls(embedding: ArmEmbedding, dim: int, counts: IntArray, share: floa
         return extra
     pulled = counts > 0
     spread = farthest_first(embedding.at(embedding.max_dim).features, np.flatnonzero(pulled), ~pulled, room)
+    if costs is not None:
+        left, kept = share * float(counts @ costs), []
+        for arm in spread.tolist():
+            if costs[arm] <= left:
+                kept.append(arm)
+                left -= float(costs[arm])
+        spread = np.array(kept, np.int64)
     extra[spread] = 1  # copies of pulled arms come last
     return extra
 

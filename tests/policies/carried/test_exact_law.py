@@ -99,18 +99,20 @@ class Case:
         return found
 
 
-def plain(kind: str, seed: int, *, told=None) -> Case:
+def plain(kind: str, seed: int, *, told=None, costs: list[float] | None = None) -> Case:
     truth = TRUTHS[kind](np.random.default_rng([seed, 5]), 3)
-    problem = sp.Problem(3, EPSILON, 0.1, truth.noise if told is None else told(truth.noise))
+    arms = sp.Arms(ids=range(3), costs=costs)
+    problem = sp.Problem(3, EPSILON, 0.1, truth.noise if told is None else told(truth.noise), arms=arms)
     return Case(truth, CarriedElimination(problem, IndependentEmbedding(3)), (3,))
 
 
-def linear(seed: int, *, dims: tuple[int, ...] = (2,), told=None) -> Case:
+def linear(seed: int, *, dims: tuple[int, ...] = (2,), told=None, costs: list[float] | None = None) -> Case:
     rng = np.random.default_rng([seed, 6])
     features = np.column_stack([rng.normal(0.0, 1.0, 4), rng.normal(0.0, 0.1 if 1 in dims else 1.0, 4)])
     theta = rng.normal(0.0, 0.5, 2)
     truth = signs(features @ theta, rng.uniform(0.3, 0.8, 4))
-    problem = sp.Problem(4, EPSILON, 0.1, truth.noise if told is None else told(truth.noise))
+    arms = sp.Arms(features, costs=costs)
+    problem = sp.Problem(4, EPSILON, 0.1, truth.noise if told is None else told(truth.noise), arms=arms)
     return Case(truth, CarriedElimination(problem, Line(features, theta), reserve=0.0), dims, theta)
 
 
@@ -126,6 +128,8 @@ CASES: dict[str, Callable[..., Case]] = {
     **{kind: lambda seed, kind=kind, **told: plain(kind, seed, **told) for kind in TRUTHS},
     "linear": linear,
     "linear, 0 and 1": linear_in_zeros_and_ones,
+    "bernoulli, unlike costs": lambda seed: plain("bernoulli", seed, costs=[1.0, 100.0, 10.0]),
+    "linear, unlike costs": lambda seed: linear(seed, costs=[50.0, 1.0, 200.0, 5.0]),
 }
 
 

@@ -15,6 +15,9 @@ HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far,
 HEURISTIC_EARLY = 3.0  # where few batches are left, each has so many times its share of the predicted rest
 HEURISTIC_OPENING = 0.5  # of the batches that are allowed may go by before a candidate is tested
 HEURISTIC_WORTH = 0.5  # of the pulls that an opening should have: enough where another batch is dear
+HEURISTIC_FIRST_FOR_COST = 0.5  # of what a batch costs beside its pulls: what the pulls of the first one cost
+HEURISTIC_BALANCE = 1.0  # times sqrt(fixed cost of a batch times the rest): what the pulls of a batch cost
+HEURISTIC_ENOUGH = 1.5  # of the predicted rest: no batch is larger, however dear another one is
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples spread over the unit interval, however many there are
 
 
@@ -63,6 +66,7 @@ class BatchSizes:
         largest: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
         exact: the pulls of every batch; None: they are chosen.
         most: after so many batches the study ends; None: no limit.
+        fixed: what a batch costs beside its pulls, in pulls of the cheapest arm.
 
     Raises:
         InvalidInput: both a largest and an exact size are given.
@@ -71,6 +75,7 @@ class BatchSizes:
     largest: int | None
     exact: int | None
     most: int | None
+    fixed: float = 0.0
 
     def __post_init__(self) -> None:
         if self.largest is not None and self.exact is not None:
@@ -91,42 +96,50 @@ class BatchSizes:
         """Whether that batch may still serve no candidate."""
         return self.most is None or round_number <= HEURISTIC_OPENING * self.most
 
-    def opened(self, pulls: int, enough: float) -> bool:
+    def opened(self, pulls: float, enough: float) -> bool:
         """Whether the opening has had what it should have, or so much that no batch is spent on the rest."""
-        return pulls >= (enough if self.most is None else HEURISTIC_WORTH * enough)
+        return pulls + self.fixed >= (enough if self.most is None else HEURISTIC_WORTH * enough)
 
-    def first(self, usual: int, grid: Grid) -> int:
+    def first(self, usual: int, grid: Grid, price: float = 1.0) -> int:
         """Pulls of the first batch.
 
         Args:
             usual: pulls with which a study begins that may have as many batches as it likes.
+            price: of one of them on average, in pulls of the cheapest arm.
         """
         if self.exact is not None:
             return self.exact
-        if self.most is None:
+        if self.most is None and self.fixed == 0.0:
             return usual
-        total = max(usual, math.ceil(grid.after(1.0 / self.most)))
+        dear = min(HEURISTIC_FIRST_FOR_COST * self.fixed / price, grid.end)
+        total = max(usual, math.ceil(dear if self.most is None else max(dear, grid.after(1.0 / self.most))))
         return total if self.largest is None else max(usual, min(total, self.largest))
 
-    def opening(self, round_number: int, pulls: int, grid: Grid) -> float:
-        """Pulls of a further batch that serves no candidate: as many as so far, or up to the next point of the grid."""
-        doubled = float(pulls)
+    def opening(self, round_number: int, pulls: float, grid: Grid) -> float:
+        """Pulls, or money, of a further batch that serves no candidate: as before, or up to the next of the grid."""
+        doubled = max(float(pulls), self.fixed)
         return doubled if self.most is None else max(doubled, grid.after(round_number / self.most) - pulls)
 
-    def testing(self, round_number: int, pulls: int, rest: float, grid: Grid) -> float:
-        """Pulls of a batch for a candidate.
+    def testing(self, round_number: int, pulls: float, rest: float, grid: Grid) -> float:
+        """Pulls, or money, of a batch for a candidate.
 
+            usual = min(max(.2 rest, .02 pulls, min(sqrt(fixed rest), 1.5 rest)), max(pulls, fixed))
             max(usual, min(rest min(1, 3 / (batches left)), up to the next point of the grid)),     at last all the rest
+
+        A batch of money B has a fixed cost of its own, rest / B of them are to come, and the last one measures about
+        B / 2 too much: fixed rest / B + B / 2 is least at a multiple of sqrt(fixed rest).
 
         What is predicted takes more about every other time, so that as much as possible is done before the last batch.
         But early predictions are often ten times too high, since what is not told apart yet counts as equal; the grid
         keeps the first batches from paying for that.
 
         Args:
-            pulls: so far.
+            pulls: so far; or what they cost, with `rest` and `grid` in the same unit.
             rest: predicted pulls still to come; before the last batch what suffices most of the time.
         """
-        usual = min(max(HEURISTIC_BATCH * rest, HEURISTIC_LEAST_BATCH * pulls), float(pulls))
+        balanced = min(HEURISTIC_BALANCE * math.sqrt(self.fixed * rest), HEURISTIC_ENOUGH * rest)
+        most = max(float(pulls), self.fixed)
+        usual = min(max(HEURISTIC_BATCH * rest, HEURISTIC_LEAST_BATCH * pulls, balanced), most)
         if self.most is None:
             return usual
         left = self.most - round_number + 1

@@ -189,7 +189,8 @@ class CarriedElimination:
 
     @property
     def _planner(self) -> Planner:
-        sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
+        fixed = self.batch_cost / self.problem.cheapest_cost
+        sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
         return Planner(self._situation, self.dim, self.tolerance, self.reserve, sizes)
 
     def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def _tested(
     if isinstance(processes, MeanProcesses):
         rest = means_rule.planned(processes, goal)
         processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
-        future = rest.pulls * max(1.0 - asked / rest.total, 0.0) + outstanding
+        future = rest.pulls * max(1.0 - asked / rest.num_pulls, 0.0) + outstanding
         patient = planner.sizes.exact is not None
         placed = means_rule.placed(
             processes, goal, margins, batch.counts, 0.0 * future if last else future, noise_mgf, patient=patient

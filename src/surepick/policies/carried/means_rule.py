@@ -77,10 +77,13 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
 
     An arm that needs a pull needs a whole one: shares of less would be rounded to none, again and again.
 
+    Where pulls cost unlike amounts, n is money, s^2 is s^2 cost, and the sum is what all of it costs.
+
     Cost: O(K) for each of the grid's entries.
     """
     account = _account(processes, goal)
-    variances = goal.noise_scales**2
+    variances = goal.priced_scales**2
+    pull = np.ones(len(variances)) if goal.costs is None else goal.costs  # what a pull of each arm costs
     own, centre, margins = variances[goal.rivals], float(variances[goal.candidate]), goal.margins
     starts = processes.starts[goal.rivals]
     fresh_needs = goal.aimed(goal.threshold - start_weights(starts + 1))
@@ -88,7 +91,8 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     fresh: BoolArray = (saved < 0.0) & (starts < MOST_STARTS)
     hubs: dict[int, float] = {}
     for hub, flow in account.former.items():
-        hubs[hub] = _former_pulls(fresh, variances[hub] * flow**2 / (2.0 * HEURISTIC_FORMER), saved, starts)
+        loads = variances[hub] * flow**2 / (2.0 * HEURISTIC_FORMER)
+        hubs[hub] = _former_pulls(fresh, loads, saved, starts, float(pull[hub]))
     needs = np.where(fresh, fresh_needs, goal.aimed(account.needs))
     apart = np.where(fresh, 0.0, account.apart)
     extra = np.zeros(len(needs))
@@ -105,7 +109,8 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
 
     least = centre * float(np.max(2.0 * np.maximum(needs, 1e-3) / margins**2))
     low = math.log(max(least, 1e-3))
-    for span in (math.log(4.0 * math.sqrt(len(needs)) + 50.0), 30.0):
+    uneven = 1.0 if goal.costs is None else max(float(own.mean()) / centre, 1.0)
+    for span in (math.log(4.0 * math.sqrt(len(needs) * uneven) + 50.0), 30.0):
         grid = np.exp(np.linspace(low, low + span, HEURISTIC_GRID))
         totals = [pulls + float(rival_pulls(centre / pulls).sum()) for pulls in grid]
         if np.isfinite(min(totals)):
@@ -113,20 +118,22 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     best = float(grid[int(np.argmin(totals))])
     counts = np.zeros(len(variances))
     wanted = rival_pulls(centre / best)
-    counts[goal.rivals] = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, 1.0), 0.0)
-    counts[goal.candidate] = max(best, 1.0)
+    least_each = pull[goal.rivals]
+    counts[goal.rivals] = np.where(np.isfinite(wanted) & (wanted > 0.0), np.maximum(wanted, least_each), 0.0)
+    counts[goal.candidate] = max(best, float(pull[goal.candidate]))
     for hub, pulls in hubs.items():
         counts[hub] = max(counts[hub], pulls)
     nobody = np.empty(0, np.int64)
-    return Rest(goal.candidate, len(variances), counts, 0.0, goal.rivals[fresh], nobody)
+    return Rest(goal.candidate, len(variances), goal.pulls_for(counts), 0.0, goal.rivals[fresh], nobody, goal.costs)
 
 
-def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray) -> float:
+def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts: IntArray, pull: float) -> float:
     """Pulls of a former candidate that free the flows on it; `fresh` gets the rivals for whom a new start costs less.
 
     Args:
-        loads: pulls that each rival would need of it, shape (m,).
-        saved: what a new start of each rival costs, in pulls; negative where it saves some.
+        loads: pulls that each rival would need of it, or what they cost, shape (m,).
+        saved: what a new start of each rival costs, in the same unit; negative where it saves some.
+        pull: one pull of it in that unit.
     """
     loads = np.where(fresh, 0.0, loads)
     order = np.argsort(-loads)
@@ -136,7 +143,7 @@ def _former_pulls(fresh: BoolArray, loads: FloatArray, saved: FloatArray, starts
     number = int(np.argmin(totals))
     fresh[order[:number]] = True
     load = float(np.append(loads[order], 0.0)[number])
-    return max(load, 1.0) if load > 0.0 else 0.0  # without a pull the least flow stays for ever
+    return max(load, pull) if load > 0.0 else 0.0  # without a pull the least flow stays for ever
 
 
 def opening_bets(processes: MeanProcesses, margins: FloatArray, counts: IntArray, noise_scales: FloatArray) -> Bets:

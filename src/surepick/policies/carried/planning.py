@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.design import Design, IndependentArms
+from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.plan import Plan
 from surepick.designs import round_design
 from surepick.errors import ContractError
@@ -73,20 +73,31 @@ class Planner:
         rest = self.rest(state, guess)
         if self.sizes.is_last(state.round):
             rest = self._surely(state, guess, rest)
-        total = self.sizes.testing(state.round, state.pulls, rest.total, self._grid(rest.dim))
+        total = self.sizes.testing(state.round, self._spent(state), rest.total, self._grid(rest.dim, state))
         return self._plan(state.round, rest, total, candidate=rest.candidate)
 
     def _first_batch(self, round_number: int) -> Plan:
         """All differences alike; without structure a pull of each arm, or as many each where batches are few."""
         dim, design = self._first_dimension()
-        embedded, grid = self.situation.embedded(dim), self._grid(dim)
+        embedded, grid = self.situation.embedded(dim), self._grid(dim, None)
+        costs = self.situation.problem.relative_costs
         if isinstance(embedded, IndependentArms):
-            total = self.sizes.first(embedded.num_arms, grid)
+            total = self.sizes.first(embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean()))
             counts = batch_sizes.listed(embedded.num_arms, total, 1)
         else:
-            usual = max(2 * embedded.dim, 4, int(np.count_nonzero(design.weights)))
-            counts = self._rounded(dim, design.weights, self.sizes.first(usual, grid), round_number)
+            weights = self._first_weights(embedded, design)
+            usual = max(2 * embedded.dim, 4, int(np.count_nonzero(weights)))
+            price = 1.0 if costs is None else float(weights @ costs / weights.sum())
+            counts = self._rounded(dim, weights, self.sizes.first(usual, grid, price), round_number)
         return designed(round_number, counts, design, embedded)
+
+    def _first_weights(self, embedded: Embedding, design: Design) -> FloatArray:
+        """Shares of the first pulls: the design's; where costs differ, for differences from a central arm in money."""
+        costs = self.situation.problem.relative_costs
+        if costs is None:
+            return design.weights
+        priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
+        return np.asarray(priced.weights / costs)
 
     def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
@@ -137,15 +148,16 @@ class Planner:
         means = isinstance(processes, MeanProcesses)
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
         enough = share * self.rest_of(state, self.situation.goal(state, leader, guess, margins)).total
-        if self.sizes.opened(state.pulls, enough):
+        spent = self._spent(state)
+        if self.sizes.opened(spent, enough):
             return None
         told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)
         rest = self.rest_of(state, self.situation.goal(state, leader, guess, np.maximum(told, likely - epsilon + told)))
-        total = min(self.sizes.opening(state.round, state.pulls, self._grid(rest.dim)), enough - state.pulls)
+        total = min(self.sizes.opening(state.round, spent, self._grid(rest.dim, state)), enough - spent)
         return self._plan(state.round, rest, total, candidate=None)
 
     def rest(self, state: CarriedState, guess: Guess) -> Rest:
-        """The candidate to go on with, and the pulls that are predicted to certify it first."""
+        """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
         best = int(np.argmax(guess.scores))
         candidate = best if state.candidate < 0 else state.candidate
         rest = self._rest_for(state, guess, candidate)
@@ -177,7 +189,8 @@ class Planner:
         processes = begun(state)
         if isinstance(processes, MeanProcesses):
             return means_rule.planned(processes, goal)
-        vectors, weights = self.situation.vectors(processes.dim), state.seen.counts / state.pulls
+        vectors, costs = self.situation.vectors(processes.dim), self.situation.problem.relative_costs
+        weights = state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self._spent(state)
         return vectors_rule.planned(vectors, processes, goal, weights=weights, tolerance=self.tolerance)
 
     def _in_another_dimension(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
@@ -197,8 +210,10 @@ class Planner:
         return best
 
     def _plan(self, round_number: int, rest: Rest, total: float, *, candidate: int | None) -> Plan:
-        """A batch of about that many pulls in the proportions of what is still to be measured."""
+        """A batch of about that much money in the proportions of what is still to be measured."""
         weights = steadied(rest.pulls / rest.pulls.sum())
+        if rest.costs is not None:
+            total = max(total, rest.dearest_pull) * rest.num_pulls / rest.total
         wanted = self.sizes.exact or max(1, math.ceil(total))
         embedded = self.situation.embedded(rest.dim)
         if isinstance(embedded, IndependentArms):
@@ -210,36 +225,49 @@ class Planner:
             round=round_number,
             counts=counts,
             dim=rest.dim,
-            predicted_pulls=None if candidate is None else rest.total,
-            lower_bound=rest.lower_bound,
+            predicted_pulls=None if candidate is None else rest.num_pulls,
+            lower_bound=rest.least_pulls,
             misspecification=embedded.misspecification,
             candidate=candidate,
+            predicted_cost=None
+            if candidate is None or rest.costs is None
+            else rest.total * self.situation.problem.cheapest_cost,
         )
+
+    def _spent(self, state: CarriedState) -> float:
+        """What the pulls so far cost, in pulls of the cheapest arm."""
+        costs = self.situation.problem.relative_costs
+        return float(state.pulls) if costs is None else float(state.seen.counts @ costs)
 
     def _rounded(self, dim: int, weights: FloatArray, total: int, round_number: int) -> IntArray:
         """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked."""
-        embedding, exact = self.situation.embedding, self.sizes.exact
+        embedding, exact, costs = self.situation.embedding, self.sizes.exact, self.situation.problem.relative_costs
         if exact is None:
             total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
-            return model_checks.with_check_pulls(embedding, dim, round_design(weights, total), share=self.reserve)
+            counts = round_design(weights, total)
+            return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
 
         def spread(pulls: int) -> IntArray:
-            return model_checks.spread_over_equals(embedding, batch_sizes.rounded(weights, pulls, round_number))
+            return model_checks.spread_over_equals(embedding, batch_sizes.rounded(weights, pulls, round_number), costs)
 
         extra = model_checks.check_pulls(
-            embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve
+            embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve, costs
         )
         return spread(exact - int(extra.sum())) + extra
 
-    def _grid(self, dim: int) -> Grid:
-        """How pulls grow where only few batches are allowed."""
-        if self.sizes.most is None:
+    def _grid(self, dim: int, state: CarriedState | None) -> Grid:
+        """How pulls grow where only few batches are allowed; after the first batch in what they cost."""
+        if self.sizes.most is None and self.sizes.fixed == 0.0:
             return Grid(1.0, 1.0)
         embedded, problem = self.situation.embedded(dim), self.situation.problem
         size, least = embedded.dim, max(2 * embedded.dim, 4)
         if isinstance(embedded, IndependentArms):
             size = least = embedded.num_arms
-        return Grid.of(size, least, sigma=problem.sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
+        grid = Grid.of(size, least, sigma=problem.sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
+        if state is None or problem.relative_costs is None:
+            return grid
+        price = self._spent(state) / state.pulls
+        return Grid(price * grid.start, price * grid.end)
 
 
 def steadied(weights: FloatArray) -> FloatArray:

@@ -29,6 +29,7 @@ class Goal:
         noise_scales: s, shape (K,), in reward units.
         quantile: z; a plan is to reach the goal with that normal quantile's probability for each rival; None: about
             every other time, because another batch may follow.
+        costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
     """
 
     candidate: int
@@ -39,9 +40,19 @@ class Goal:
     scores: FloatArray
     noise_scales: FloatArray
     quantile: float | None = None
+    costs: FloatArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, rivals=np.int64, margins=np.float64, scores=np.float64, noise_scales=np.float64)
+
+    @property
+    def priced_scales(self) -> FloatArray:
+        """s sqrt(cost), shape (K,): money m for an arm buys the information m / (s^2 cost) of m pulls at that scale."""
+        return self.noise_scales if self.costs is None else self.noise_scales * np.sqrt(self.costs)
+
+    def pulls_for(self, money: FloatArray) -> FloatArray:
+        """The pulls, whole or not, that so much money for each arm buys, shape (K,)."""
+        return money if self.costs is None else money / self.costs
 
     def aimed(self, need: FloatArray) -> FloatArray:
         """The evidence that a plan aims at, where that much is needed: a little more, as all must get there together.
@@ -65,9 +76,10 @@ class Rest:
         candidate: c.
         dim: of the embedding that it is planned in.
         pulls: predicted pulls of each arm, shape (K,); their sum is what certifying c is predicted to take.
-        lower_bound: of their sum.
+        lower_bound: of what they cost, for any design.
         restarts: arms whose processes had better start anew.
         bias_limited: rivals whose margin the bias nearly or fully eats.
+        costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
     """
 
     candidate: int
@@ -76,14 +88,31 @@ class Rest:
     lower_bound: float
     restarts: IntArray
     bias_limited: IntArray
+    costs: FloatArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, pulls=np.float64, restarts=np.int64, bias_limited=np.int64)
 
     @property
     def total(self) -> float:
-        """V, at least 1."""
+        """V, what the predicted pulls cost, in pulls of the cheapest arm; at least 1."""
+        return self.num_pulls if self.costs is None else max(float(self.pulls @ self.costs), 1.0)
+
+    @property
+    def num_pulls(self) -> float:
+        """Predicted pulls, all arms together; at least 1."""
         return max(float(self.pulls.sum()), 1.0)
+
+    @property
+    def dearest_pull(self) -> float:
+        """What the dearest of the pulls costs, or all of them where that is less: a batch of less would wait for it."""
+        dearest = 1.0 if self.costs is None else float(self.costs[self.pulls > 0.0].max(initial=1.0))
+        return min(dearest, self.total)
+
+    @property
+    def least_pulls(self) -> float:
+        """Lower bound on the pulls of any design: what it costs at least, all of it on the dearest arm."""
+        return self.lower_bound if self.costs is None else self.lower_bound / float(self.costs.max())
 
 
 def start_weights(starts: IntArray) -> FloatArray:

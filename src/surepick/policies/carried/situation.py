@@ -98,7 +98,16 @@ class Situation:
             noise_scales = noise_mgf.noise_scales(seen_at)
         else:
             noise_scales = noise_mgf.noise_scales(least)
-        return Goal(candidate, rivals, margins[rivals], epsilon, threshold, guess.scores, noise_scales)
+        return Goal(
+            candidate,
+            rivals,
+            margins[rivals],
+            epsilon,
+            threshold,
+            guess.scores,
+            noise_scales,
+            costs=self.problem.relative_costs,
+        )
 
     def moved(self, state: CarriedState, dim: int) -> CarriedState:
         """The state with its processes in d dimensions: where they hold something, all of them start anew."""

@@ -119,6 +119,8 @@ def planned(
         V = min over designs of max over rivals of u' A^-1 u / (2 (beta + tau m)),   u = (Tbar + tau) y - G
         tau = (-a beta + sqrt(a^2 beta^2 + a m^2 rho)) / (a m)                       beta = - need
 
+    Where pulls cost unlike amounts, designs are shares of money: A = sum lambda_x z z' / (s^2 cost), V is money.
+
     Args:
         weights: a design to start from; None: none is known, and the flows are taken for matched.
         tolerance: relative gap of the design.
@@ -133,43 +135,49 @@ def planned(
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
         design = _star(vectors, goal, slack, goal.aimed(needs), tolerance)
         if gamma > 0.0:
-            bias = _account(vectors, processes, goal, Pulls.of(vectors.white, design.weights, goal.noise_scales)).bias
+            bias = _account(vectors, processes, goal, _bought(vectors, goal, design.weights)).bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
             design = _star(vectors, goal, slack, goal.aimed(needs), tolerance)
     else:
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
         for _ in range(STEPS):
-            account = _account(vectors, processes, goal, Pulls.of(vectors.white, start, goal.noise_scales))
+            account = _account(vectors, processes, goal, _bought(vectors, goal, start))
             if not account.visible.all():
                 start = 0.5 * start + 0.5 / embedded.num_arms
-                account = _account(vectors, processes, goal, Pulls.of(vectors.white, start, goal.noise_scales))
+                account = _account(vectors, processes, goal, _bought(vectors, goal, start))
             bias = account.bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
             fresh, targets = _targets(processes, goal, account, slack)
             design = best_found(
                 solve_target_design,
-                vectors.white / goal.noise_scales[:, None],
+                vectors.white / goal.priced_scales[:, None],
                 targets,
                 tolerance=tolerance,
                 span_tolerance=1.0,
             )
             start = design.weights
     limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
-    pulls = max(design.value, 1.0) * design.weights
-    return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited)
+    pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
+    return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
+
+
+def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Pulls:
+    """The pulls of a design whose weights are shares of money."""
+    return Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales)
 
 
 def _star(vectors: ArmVectors, goal: Goal, slack: FloatArray, needs: FloatArray, tolerance: float) -> Design:
-    uneven = bool(np.ptp(goal.noise_scales) > 0.0)
+    noise_scales = goal.priced_scales
+    uneven = bool(np.ptp(noise_scales) > 0.0)
     accuracies = np.ones(vectors.embedded.num_arms)
     accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
     return best_found(  # a worse design costs pulls, not validity
         solve_star_design,
         vectors.embedded.features,
         goal.candidate,
-        accuracies if uneven else accuracies / goal.noise_scales[0],
+        accuracies if uneven else accuracies / noise_scales[0],
         rivals=goal.rivals,
-        noise_scales=goal.noise_scales if uneven else None,
+        noise_scales=noise_scales if uneven else None,
         tolerance=tolerance,
     )
 

@@ -207,9 +207,21 @@ def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> D
     """
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
+    return opening_from_middle(embedded, tolerance)
+
+
+def opening_from_middle(embedded: Embedding, tolerance: float, noise_scales: FloatArray | None = None) -> Design:
+    """The design for the differences from a central arm.
+
+    Args:
+        noise_scales: of each arm, shape (K,); None: all alike.
+
+    Raises:
+        NotConverged: from the solver; carries a design that is good enough for a start.
+    """
     offsets = embedded.features - embedded.features.mean(axis=0)
-    middle = int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
-    return solve_star_design(embedded.features, middle, np.ones(embedded.num_arms), tolerance=tolerance)
+    middle, accuracies = int(np.argmin(np.einsum("ij,ij->i", offsets, offsets))), np.ones(embedded.num_arms)
+    return solve_star_design(embedded.features, middle, accuracies, noise_scales=noise_scales, tolerance=tolerance)
 
 
 def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick import environments
-from surepick.environments.queueing import throughput
+from surepick.environments.line_chain import throughput
 from surepick.errors import InvalidInput
 
 
@@ -16,6 +16,38 @@ def test_the_line_of_twenty_has_the_published_best_designs():
     assert best == {"6-7-7-12-8", "7-7-6-8-12"}
     assert np.count_nonzero(env.gaps <= 0.1) == 21
     np.testing.assert_array_equal(env.arms.features.sum(axis=1), 40)
+
+
+def test_the_means_of_simulated_rewards_are_those_of_observations():
+    env, exact = environments.simulated_production_line(9, seed=4), environments.production_line(9, seed=4)
+    assert env.arms.ids == exact.arms.ids
+    means = np.array([environments.observation_mean(tuple(design)) for design in env.law.designs])
+    assert env.best == np.argmax(means)
+    near = means >= means.max() - 1.0
+    np.testing.assert_array_equal(env.means[near], means[near])
+    np.testing.assert_allclose(env.means[~near], 50 / 49 * exact.means[~near], rtol=1e-12)
+    assert np.all(env.means > means - 1e-9)
+    assert np.all(env.means < 1.01 * means)
+
+
+def test_simulated_rewards_of_twenty_have_the_best_designs_of_the_long_run():
+    env, exact = environments.simulated_production_line(20), environments.production_line(20)
+    assert env.arms.ids[env.best] == "7-7-6-8-12"
+    assert env.means.max() == pytest.approx(5.868133403509, abs=1e-11)
+    good, good_exact = env.epsilon_best(0.1), exact.epsilon_best(0.1)
+    assert (np.count_nonzero(good), np.count_nonzero(good & good_exact)) == (19, 19)
+
+
+@pytest.mark.slow
+def test_the_line_of_fifty_has_the_published_best_designs():
+    exact = environments.production_line(50, seed=1)
+    assert exact.num_arms == 57_624
+    assert exact.arms.ids[exact.best] in ("17-17-16-21-29", "16-17-17-29-21")
+    assert exact.means.max() == pytest.approx(15.69758482, abs=1e-8)
+    assert np.count_nonzero(exact.gaps <= 0.1) == 43
+    env = environments.simulated_production_line(50, seed=1)
+    assert env.means.max() == pytest.approx(16.0, abs=0.05)
+    assert np.all(exact.gaps[env.gaps <= 0.1] < 0.12)
 
 
 def test_the_best_design_of_fifty():
@@ -52,3 +84,7 @@ def test_a_simulated_line_agrees(design):
 def test_a_line_without_room_is_refused():
     with pytest.raises(InvalidInput, match="length is 2"):
         environments.production_line(2)
+    with pytest.raises(InvalidInput, match="length is 2"):
+        environments.simulated_production_line(2)
+    with pytest.raises(InvalidInput, match="high"):
+        environments.simulated_production_line(6, high=-1.0)

@@ -2,7 +2,9 @@
 
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
-from surepick.environments.queueing import production_line
+from surepick.environments.line_chain import observation_mean, throughput
+from surepick.environments.line_simulator import observe_line
+from surepick.environments.queueing import production_line, simulated_production_line
 from surepick.environments.recorded import table, table_with_added_noise
 from surepick.environments.rewards import RecordedRewards
 from surepick.environments.synthetic import (
@@ -20,11 +22,15 @@ __all__ = [
     "digits",
     "falling_means",
     "high_dimensional",
+    "observation_mean",
+    "observe_line",
     "one_better",
     "production_line",
+    "simulated_production_line",
     "soare",
     "sphere",
     "table",
     "table_with_added_noise",
+    "throughput",
     "two_clusters",
 ]

@@ -16,7 +16,7 @@ from surepick.bench.datasets.random_network import random_network
 from surepick.bench.datasets.yahoo import yahoo_like, yahoo_r6a
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
-from surepick.environments.queueing import production_line
+from surepick.environments.queueing import production_line, simulated_production_line
 from surepick.environments.synthetic import (
     falling_means,
     high_dimensional,
@@ -42,6 +42,7 @@ ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
         "open-bandit": open_bandit,
         "production-line": production_line,
         "random-network": random_network,
+        "simulated-production-line": simulated_production_line,
         "soare": soare,
         "sphere": sphere,
         "two-clusters": two_clusters,

@@ -126,7 +126,7 @@ class CarriedElimination:
             return self._step(state, plan, seen)
         processes = processes_after(self._planner, state, plan, seen)
         candidate = -1 if plan.candidate is None else plan.candidate
-        leader = self._situation.guess(processes, pooled).likeliest(self.problem.epsilon)
+        leader = self._situation.leader(processes, pooled)
         tested = state.tested
         for one in {leader} if candidate < 0 else {leader, candidate}:
             tested = tightened(tested, one, self._situation.upper_bounds(processes, one))

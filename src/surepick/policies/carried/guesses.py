@@ -18,6 +18,7 @@ HEURISTIC_OPENING_CAUTION = 1.0  # ... and where the end of the opening is decid
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
+HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
 
 
@@ -103,6 +104,29 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
         return chances_of_means(scores, np.sqrt(left), epsilon)
 
     return Guess(scores, errors, chances)
+
+
+def measured_share(seen: Observations, declared: FloatArray) -> float:
+    """The noise scale that repeats of an arm show, as a share of the declared one; at most 1.
+
+        share^2 = (D + sum_x sum_i (r_xi - mean_x)^2 / s_x^2) / (D + sum_x (n_x - 1))
+
+    Args:
+        seen: everything told so far.
+        declared: s, shape (K,), in reward units.
+
+    Returns:
+        1 where the squares of the rewards were not told, or nothing was repeated.
+
+    Source: the pooled variance within groups; D = HEURISTIC_DECLARED pulls speak for what was declared.
+    """
+    repeated = seen.counts > 1
+    if seen.squares is None or not repeated.any():
+        return 1.0
+    counts, sums, scales = seen.counts[repeated], seen.sums[repeated], declared[repeated]
+    strays = np.maximum(seen.squares[repeated] - sums**2 / counts, 0.0)
+    within = float(np.sum(strays / scales**2))
+    return min(1.0, float(np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + float(np.sum(counts - 1))))))
 
 
 def _likelihood(means: FloatArray, variances: FloatArray, spread: float) -> tuple[float, float, float]:

@@ -17,7 +17,7 @@ from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.policies import model_checks
 from surepick.policies.base import Problem
-from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors
+from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
 from surepick.policies.carried.state import CarriedState, Processes
 from surepick.policies.certified import sampling_rule
@@ -51,6 +51,20 @@ class Situation:
         if processes is None or isinstance(processes, MeanProcesses):
             return guess_of_means(seen, sampling_rule.noise_scales(self.problem, seen), self.problem.epsilon)
         return guess_of_vectors(self._plug_in(processes, seen))
+
+    def leader(self, processes: Processes, seen: Observations) -> int:
+        """The arm to show: that with the best chance of being within epsilon of the best one.
+
+        The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
+        """
+        declared = sampling_rule.noise_scales(self.problem, seen)
+        share = measured_share(seen, declared)
+        if isinstance(processes, MeanProcesses):
+            guess = guess_of_means(seen, share * declared, self.problem.epsilon)
+        else:
+            plug_in = self._plug_in(processes, seen)
+            guess = guess_of_vectors(replace(plug_in, noise_scale=share * plug_in.noise_scale))
+        return guess.likeliest(self.problem.epsilon)
 
     def vectors(self, dim: int) -> ArmVectors:
         """Those of psi_d.

@@ -22,6 +22,7 @@ def find_best(
     policy: str | None = None,
     minimize: bool = False,
     max_pulls: int | None = None,
+    max_cost: float | None = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Result:
@@ -37,6 +38,7 @@ def find_best(
             norm_bound, `certified-kernel` where there is a kernel too, else `certified-independent`).
         minimize: small rewards are good.
         max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
+        max_cost: the same in money, for arms that have costs, batches included; None: no limit.
         progress: show a bar on standard error; None: if that is a terminal.
         options: settings of the policy, as in `make_policy`.
 
@@ -49,4 +51,4 @@ def find_best(
     known = arms if isinstance(arms, Arms) else Arms(ids=arms)
     chosen = fitting_policy(options) if policy is None else policy
     made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
-    return Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, progress=progress)
+    return Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress)

@@ -31,14 +31,15 @@ class Run:
         success: the arm is epsilon-best, and the policy stopped by itself.
         oracle_pulls: pulls when the active set first held only epsilon-best arms. Needs the truth: computed after the
             fact from the trace, never available to a user. None if never, and for policies that do not eliminate.
-        verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls, max_seconds or
-            the batches that the policy allows.
+        verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls, max_cost,
+            max_seconds or the batches that the policy allows.
         true_gap: how much worse than the best arm the returned one is, in reward units.
         rounds: the trace, one record a round.
         certificate: the answer as the user would see it.
         seconds: wall-clock time.
         study: the simulated study, for its report and its certificate's file.
-        ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted.
+        ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted.
+        cost: money spent on the pulls, in the currency of the costs; None where nothing has a cost.
     """
 
     best_arm: str
@@ -53,6 +54,7 @@ class Run:
     seconds: float
     study: Study = field(compare=False, repr=False)
     ended_by: EndedBy = "policy"
+    cost: float | None = None
 
 
 def simulate(
@@ -61,6 +63,7 @@ def simulate(
     *,
     seed: int = 0,
     max_pulls: int = 10_000_000,
+    max_cost: float | None = None,
     max_seconds: float | None = None,
     on_plan: Callable[[Batch, Askable], None] | None = None,
 ) -> Run:
@@ -71,15 +74,17 @@ def simulate(
         environment: the hidden truth, of which the policy sees only the rewards that it asks for.
         seed: rewards are a function of it and of the number of the plan.
         max_pulls: a plan that would pass it is not pulled.
+        max_cost: the same in money, for arms that have costs, batches included; None: no limit.
         max_seconds: a plan that is made later than that is not pulled; None: no limit.
         on_plan: called with each plan before it is pulled, for progress displays.
 
     Returns:
-        A `Run`; it depends on (policy, environment, seed, max_pulls) only, but for `seconds`, and for where max_seconds
-        ends it.
+        A `Run`; it depends on (policy, environment, seed, max_pulls, max_cost) only, but for `seconds`, and for
+        where max_seconds ends it.
 
     Raises:
-        InvalidInput: max_pulls or max_seconds is negative, or the policy is for another number of arms.
+        InvalidInput: max_pulls, max_cost or max_seconds is negative, max_cost is given and nothing has a cost, or the
+            policy is for another number of arms.
     """
     if max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
@@ -96,7 +101,8 @@ def simulate(
         seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
         study.tell_totals(batch, seen.counts, seen.sums, seen.squares)
 
-    ended = until_stopped(study, pull, max_pulls=max_pulls, max_seconds=max_seconds, on_batch=on_plan)
+    limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "max_seconds": max_seconds}
+    ended = until_stopped(study, pull, **limits, on_batch=on_plan)
     answer = ended.certificate
     right = environment.is_epsilon_best(answer.arm, policy.problem.epsilon)
     return Run(
@@ -112,6 +118,7 @@ def simulate(
         seconds=time.perf_counter() - started,
         study=study,
         ended_by=ended.ended_by,
+        cost=answer.cost,
     )
 
 

@@ -43,6 +43,19 @@ def one_line(text: str) -> str:
     return shortened(line, LONGEST)
 
 
+def money(amount: float) -> str:
+    """An amount as people write it, in whatever currency: "0.0035", "7.5", "412.50", "1,204"."""
+    size = abs(amount)
+    if 0.0 < size < 10.0:
+        return f"{amount:.4g}"
+    return f"{amount:,.2f}".removesuffix(".00") if size < 1e15 else f"{amount:.4g}"
+
+
+def about(amount: float) -> str:
+    """An amount that is a forecast, to four digits: "3,874", "41.6"."""
+    return money(float(f"{amount:.4g}"))
+
+
 def percent(share: float | Decimal) -> str:
     """A share in percent, with all its digits: "5", "0.0001"."""
     text = f"{Decimal(str(share)) * 100:f}"

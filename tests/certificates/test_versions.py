@@ -13,7 +13,7 @@ from certified_files import FIXTURES, POLICIES, resealed, study_of
 from judged_parts import study_in_parts
 
 import surepick as sp
-from surepick.certificates import document as certificate
+from surepick.certificates import versions
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 
@@ -32,12 +32,12 @@ def test_certificates_of_every_version_are_verified(path, monkeypatch):
 
 
 def test_there_is_a_fixture_of_this_version():
-    versions = {json.loads(path.read_text(encoding="utf-8"))["version"] for path in FIXTURES.glob("*.json")}
-    assert versions == set(range(1, certificate.VERSION + 1))
+    found = {json.loads(path.read_text(encoding="utf-8"))["version"] for path in FIXTURES.glob("*.json")}
+    assert found == set(range(1, versions.VERSION + 1))
 
 
 def test_a_newer_version_is_refused(linear):
-    result = verify_certificate(resealed({**linear, "version": certificate.VERSION + 1}))
+    result = verify_certificate(resealed({**linear, "version": versions.VERSION + 1}))
     assert not result.holds
     assert "newer surepick" in str(result)
 
@@ -47,8 +47,10 @@ def rewrite() -> None:
     FIXTURES.mkdir(exist_ok=True)
     for name, options in POLICIES.items():
         study = study_of(name, most=12, minimize=name == "linear-embedding", **options)
-        _write(study, f"v{certificate.OF_CLOSED_ROUNDS}_{name}.json")
-    _write(study_in_parts("certified-independent"), f"v{certificate.VERSION}_parts.json")
+        _write(study, f"v{versions.OF_CLOSED_ROUNDS}_{name}.json")
+    _write(study_in_parts("certified-independent"), f"v{versions.IN_PARTS}_parts.json")
+    priced = study_of("certified-linear", costs=(1.0, 2.5, 0.1, 4.0, 0.3), norm_bound=2.0, batch_cost=0.5)
+    _write(priced, f"v{versions.WITH_COSTS}_costs.json")
 
 
 def _write(study: sp.Study, name: str) -> None:

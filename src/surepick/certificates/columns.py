@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,15 @@ def totals_of(seen: Observations, *, minimize: bool) -> dict[str, Any]:
         "sums": (sign * seen.sums[arms]).tolist(),
         "squares": None if seen.squares is None else seen.squares[arms].tolist(),
     }
+
+
+def measured_in(looks: Iterable[Observations]) -> dict[int, int]:
+    """Pulls of all looks together, by arm; arms without any are left out."""
+    pulls: Counter[int] = Counter()
+    for seen in looks:
+        arms = np.flatnonzero(seen.counts)
+        pulls.update(dict(zip(arms.tolist(), seen.counts[arms].tolist(), strict=True)))
+    return dict(pulls)
 
 
 def sparse(counts: IntArray) -> dict[str, Any]:

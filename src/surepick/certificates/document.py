@@ -16,10 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.columns import LastIntervals, plain_number, plain_numbers, sparse, totals_of, widths_of
+from surepick.certificates.columns import (
+    LastIntervals,
+    measured_in,
+    plain_number,
+    plain_numbers,
+    sparse,
+    totals_of,
+    widths_of,
+)
 from surepick.certificates.fingerprint import arithmetic
-from surepick.certificates.seal import sealed, without
+from surepick.certificates.seal import sealed
 from surepick.certificates.signature import sign_certificate
+from surepick.certificates.versions import of_version, version_for
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.comparisons import Intervals
@@ -41,9 +50,6 @@ from surepick.studies.study import Study
 from surepick.studies.validation import received
 
 FORMAT = "surepick certificate"
-VERSION = 3
-ADDED = {2: ("registration", "signature"), 3: ("judge",)}  # version -> the fields that it was the first to have
-OF_CLOSED_ROUNDS = 2  # the version that says all of them
 QUICK_PLANS = 50
 LARGEST_QUICK_DESIGN = 30_000
 INLINE = 10_000  # arms whose features, intervals and fates are written out
@@ -264,11 +270,11 @@ def document_of(
         deviations=[look.deviations for look in facts.looks],
         end=facts.end,
         judge=facts.judge,
+        measured=lambda: measured_in(look.seen for look in facts.looks),
     )
-    candidates, in_parts = _arms_entry(arms), facts.judge != CLOSED_ROUNDS
+    candidates, number = _arms_entry(arms), version_for(judge=facts.judge, cost=answer.cost)
     document = {
         "format": FORMAT,
-        "version": VERSION if in_parts else OF_CLOSED_ROUNDS,
         "made_by": facts.made_by,
         "arithmetic": facts.arithmetic,
         "reproduced": facts.reproduced,
@@ -277,6 +283,7 @@ def document_of(
         "epsilon": float(answer.epsilon),
         "delta": float(answer.delta),
         "pulls": answer.pulls,
+        "cost": answer.cost,
         "verdict": answer.verdict,
         "promise": answer.promise,
         "reason": answer.reason,
@@ -295,17 +302,18 @@ def document_of(
         "candidates": _candidates(facts, answer.arm, active),
         "signature": None,
     }
-    return sealed(document if in_parts else without(document, "judge"))
+    return sealed(of_version(document, number))
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:
-    inline = arms.num_arms <= INLINE
+    inline, costs = arms.num_arms <= INLINE, {} if arms.costs is None else {"costs": arms.costs.tolist()}
     return {
         "number": arms.num_arms,
         "ids": list(arms.ids) if inline else None,
         "features": np.asarray(arms.features, np.float64).tolist() if inline else None,
         "columns": None if arms.columns is None else list(arms.columns),
         "preparation": list(arms.preparation),
+        **(costs if inline else dict.fromkeys(costs)),
         "sha256": hash_of_arms(arms),
     }
 
@@ -322,6 +330,7 @@ def _look_entry(
         "candidate": None if plan.candidate is None else ids[plan.candidate],
         "dim": plan.dim,
         "value": plain_number(plan.value),
+        **({} if plan.predicted_cost is None else {"predicted_cost": float(plan.predicted_cost)}),
         "lower_bound": plain_number(plan.lower_bound),
         "misspecification": float(plan.misspecification),
         "asked": sparse(plan.counts),

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from surepick.certificates.comparison import Comparison
-from surepick.certificates.document import ADDED, FORMAT, VERSION, document_of, quick_plans
+from surepick.certificates.document import FORMAT, document_of, quick_plans
 from surepick.certificates.lines import Line
-from surepick.certificates.seal import digest, without
+from surepick.certificates.seal import digest
 from surepick.certificates.signature import check_signature, trusted_key
 from surepick.certificates.verify_facts import arms_of, facts_of, policy_of
 from surepick.certificates.verify_origin import MEASURED, UNTOLD, registration_words, unregistered_words
 from surepick.certificates.verify_plans import ELSEWHERE, Plans
+from surepick.certificates.versions import VERSION, of_version
 from surepick.core.arms import Arms
 from surepick.core.diff import TOLERANCE
 from surepick.core.files import read_regular
@@ -34,7 +35,7 @@ BROKEN = (SurepickError, MemoryError, OSError, RuntimeError, *UNREADABLE)  # Rec
 LARGEST = 2**30  # bytes of a certificate: 10,000 candidates of 4,000 features each have less
 ANSWER = {  # line -> the fields that it is about
     "the answer": ("best_arm", "epsilon", "delta", "certified_gap", "minimize"),
-    "the measurements spent": ("pulls",),
+    "the measurements spent": ("pulls", "cost"),
     "the verdict": ("verdict", "promise", "reason"),
     "the assumptions and checks": ("assumptions", "checks"),
     "the intervals": ("intervals",),
@@ -44,6 +45,7 @@ FIRST = (
     *("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm"),
     *("registration", "ended", "judge"),
 )
+COMPARED = {"the configuration": FIRST, **ANSWER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +255,8 @@ def _recompute(
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
-    again = _of_version({"judge": CLOSED_ROUNDS, **again}, document["version"])
-    compared = {"the configuration": tuple(name for name in FIRST if name in again), **ANSWER}
+    again = of_version({"judge": CLOSED_ROUNDS, "cost": None, **again}, document["version"])
+    compared = {what: tuple(name for name in names if name in again) for what, names in COMPARED.items()}
     again["algorithm"] = known_as(str(again["algorithm"]), str(document.get("algorithm")))
     unlike = {"rounds", "sha256", "signature"} & set(again)  # compared in another way, or of the rest
     listed = {name for fields in compared.values() for name in fields} | unlike
@@ -272,12 +274,6 @@ def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, 
     for row, (theirs, ours) in enumerate(zip(stored, computed, strict=True)):
         words = f"{times(ours['pulls'], 'measurement')}, {times(ours['active'], 'candidate')} left"
         found.add(f"round {ours['round']}", same.difference(theirs, ours, f"rounds[{row}]"), words)
-
-
-def _of_version(document: dict[str, Any], version: int) -> dict[str, Any]:
-    """The certificate as that version of the format has it."""
-    later = [name for since, names in ADDED.items() if since > version for name in names]
-    return {**without(document, *later), "version": version}
 
 
 def _registered(found: _Findings, code: str) -> str:

@@ -42,22 +42,22 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
             isinstance(entry[name], list) and all(isinstance(text, str) for text in entry[name])
         ):
             raise ValueError(f"{name} are not texts")
+    described: dict[str, Any] = {"columns": entry["columns"], "preparation": entry["preparation"]}
     if entry["ids"] is None:
         if given is None:
             raise ValueError(
                 f"the {entry['number']:,} candidates are too many to be in the file; give their table (--arms TABLE)"
             )
-        return Arms(
-            given.features,
-            given.ids,
-            columns=entry["columns"],
-            preparation=entry["preparation"],
-            costs=given.costs,
-        )
+        if "costs" in entry and given.costs is None:
+            raise ValueError("these candidates had costs; name their column (--cost COLUMN)")
+        return Arms(given.features, given.ids, **described, costs=given.costs if "costs" in entry else None)
     if entry["features"] is None:
         raise ValueError("the ids are in the file and the features are not")
     features = np.array(entry["features"], np.float64).reshape(len(entry["ids"]), -1)
-    return Arms(features, entry["ids"], columns=entry["columns"], preparation=entry["preparation"])
+    costs = entry.get("costs")
+    if "costs" in entry and not (isinstance(costs, list) and all(_is_number(cost) for cost in costs)):
+        raise ValueError("costs are not one number for each candidate")
+    return Arms(features, entry["ids"], **described, costs=costs)
 
 
 def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
@@ -185,6 +185,7 @@ def _looks(
                 **{"design_value" if look["candidate"] is None else "predicted_pulls": look["value"]},
                 lower_bound=look["lower_bound"],
                 misspecification=look["misspecification"],
+                predicted_cost=look.get("predicted_cost"),
                 candidate=None if look["candidate"] is None else index[look["candidate"]],
             )
             abandoned = tuple(look["abandoned"])
@@ -209,6 +210,9 @@ def _check_look(look: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} of a look is {_short(look[name])}, not a whole number from {least}")
     if look["look"] > look["looks"]:
         raise ValueError(f"plan {look['plan']} is look {look['look']} of {look['looks']}")
+    cost = look.get("predicted_cost", 0.0)
+    if not _is_number(cost) or cost < 0.0:
+        raise ValueError(f"predicted_cost of plan {look['plan']} is {_short(cost)}, which is no amount of money")
     reasons = look["abandoned"]
     if not isinstance(reasons, list) or not all(isinstance(reason, str) and reason for reason in reasons):
         raise ValueError(f"plan {look['plan']}: abandoned is not a list of reasons")

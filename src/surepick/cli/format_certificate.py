@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from surepick.cli.output import picked, print_table, say
+from surepick.cli.output import known, picked, print_table, say
 from surepick.core.certificate import Certificate
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord
@@ -28,7 +28,17 @@ def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
         progress: of its study.
     """
     fields = (
-        picked(answer, "best_arm", "epsilon", "delta", "pulls", "verdict", "reason", "certified_gap")
+        picked(
+            answer,
+            "best_arm",
+            "epsilon",
+            "delta",
+            "pulls",
+            *known(answer, "cost"),
+            "verdict",
+            "reason",
+            "certified_gap",
+        )
         | picked(progress, "confidence", "ruled_out")
         | picked(answer, "minimize", "assumptions")
     )

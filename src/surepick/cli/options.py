@@ -38,6 +38,12 @@ TableArgument = Annotated[
 IdOption = Annotated[
     str | None, Option("--id", help='Column(s) that name a candidate, "n,theta"; none: the row number.')
 ]
+CostOption = Annotated[
+    str | None, Option("--cost", help="The column of what one measurement of a candidate costs, in any currency.")
+]
+MaxCostOption = Annotated[
+    float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
+]
 FeaturesOption = Annotated[str | None, Option("--features", help='Feature columns, "a,b"; none: all other numbers.')]
 RewardOption = Annotated[str | None, Option("--reward", help="The column of the measurements.")]
 MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]

@@ -90,6 +90,11 @@ def picked(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
+def known(record: object, *names: str) -> list[str]:
+    """Those of these fields that are not None: what is said of money, which most studies have not."""
+    return [name for name in names if getattr(record, name) is not None]
+
+
 def _escaped(line: str) -> str:
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
 

@@ -27,6 +27,7 @@ WHO_KNOWS = {
     "misspecification": NEURAL,
     "batch_size": WITHOUT_FEATURES,
     "max_batches": WITHOUT_FEATURES,
+    "batch_cost": WITHOUT_FEATURES,
 }
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
@@ -65,6 +66,10 @@ class PolicyOptions:
     ] = None
     max_batches: Annotated[
         str | None, Option(metavar="NUMBER", help="The study ends after so many, certified or not; certified-*.")
+    ] = None
+    batch_cost: Annotated[
+        str | None,
+        Option(metavar="MONEY", help="Of each batch beside its measurements, in the money of --cost; certified-*."),
     ] = None
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
@@ -142,6 +147,7 @@ class PolicyOptions:
             "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
             "batch_size": _wholes("--batch-size", self.batch_size),
             "max_batches": _wholes("--max-batches", self.max_batches),
+            "batch_cost": _numbers("--batch-cost", self.batch_cost),
         }
         return {option: several for option, several in values.items() if several} | _more_options(self.option or [])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from surepick.core.arrays import record
+from dataclasses import field
+
+from surepick.core.arrays import LATER, record
 from surepick.core.html import html_table
 from surepick.core.step import RoundRecord
-from surepick.text import printable
+from surepick.text import money, printable
 
 VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
 
@@ -26,6 +28,7 @@ class Certificate:
         certified_gap: the smallest epsilon that the data support, None when nothing can be said.
         minimize: small rewards are good.
         rounds: the trace.
+        cost: money spent on them, in the currency of the costs; None where nothing has a cost.
     """
 
     best_arm: str
@@ -39,6 +42,7 @@ class Certificate:
     certified_gap: float | None = None
     minimize: bool = False
     rounds: tuple[RoundRecord, ...] = ()
+    cost: float | None = field(default=None, metadata=LATER)
 
     @property
     def promise(self) -> str:
@@ -64,6 +68,7 @@ class Certificate:
             self.promise,
             self.reason,
             f"Measurements spent: {self.pulls:,}",
+            *([] if self.cost is None else [f"Money spent: {money(self.cost)}"]),
             *(["This holds if:"] if self.assumptions else []),
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
@@ -75,6 +80,7 @@ class Certificate:
             ("promise", self.promise),
             ("reason", self.reason),
             ("measurements spent", self.pulls),
+            *([] if self.cost is None else [("money spent", money(self.cost))]),
             *(("holds if", sentence) for sentence in self.assumptions),
         ]
         return html_table((), rows, f"{self.best_arm}: {self.verdict}", most=len(rows))

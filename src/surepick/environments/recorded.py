@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ def table(
     reward: str | None = None,
     features: Names | None = None,
     *,
+    cost: str | None = None,
     noise: Noise,
     minimize: bool | None = None,
     standardize: bool = False,
@@ -34,7 +35,7 @@ def table(
 
     Args:
         path: as in `read_table`.
-        id, features, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder: all its
+        id, features, cost, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder: all its
             parameters, so that repeats are found.
         reward: the column of the measurements; None: the single measurement of an Olympus folder. It is no feature
             unless it is named as one.
@@ -47,7 +48,8 @@ def table(
 
     Raises:
         InvalidInput: the table cannot be read, a column is unknown, rows miss a cell, a reward is not a finite
-            number or lies outside the noise's declared range, or rows of one id differ in a feature.
+            number or lies outside the noise's declared range, a cost is not a positive number, or rows of one id
+            differ in a feature or in their cost.
     """
     recorded = read_table(path, **reading)
     if reward is None:
@@ -56,9 +58,8 @@ def table(
             raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
         reward = recorded.measurements[0]
     used = (reward,)
-    grouped = grouped_arms(
-        recorded, id, features, exclude=used, needed=used, standardize=standardize, intercept=intercept
-    )
+    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
+    grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=used, **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
     law = RecordedRewards(rewards, grouped.arm_of_row)
     direction = bool(recorded.minimize) if minimize is None else minimize

@@ -14,11 +14,13 @@ from surepick.core.plan import Plan
 from surepick.core.validation import whole_number
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
-from surepick.forecasts.simulated_studies import MOST_STUDIES, SimulatedStudy, simulate_studies, worst_case
+from surepick.forecasts.simulated_studies import MOST_STUDIES, Limit, SimulatedStudy, simulate_studies, worst_case
 from surepick.forecasts.warnings import Doubts, guess_in_embedding
 from surepick.noise import Noise, largest_scale
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias, uniform_pulls
+from surepick.policies.prices import Prices, checked_budget
+from surepick.text import about
 
 ENDLESS_PULLS = 10_000_000
 MOST_PULLS = 10**13
@@ -31,6 +33,7 @@ def forecast(
     minimize: bool = False,
     seed: int = 0,
     max_pulls: int | None = None,
+    max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
 ) -> Forecast:
     """What the study would cost, without a single measurement.
@@ -57,11 +60,12 @@ def forecast(
         seed: decides the simulated rewards.
         max_pulls: a simulated study ends before passing it; None: 10 million for a policy that never stops by itself,
             else no limit that matters.
+        max_cost: the same in money, for arms that have costs; None: no limit.
         rehearsals: most studies to simulate under a guess; fewer are quicker and less exact.
 
     Raises:
-        InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls is negative, or
-            rehearsals below 1.
+        InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls or max_cost is
+            negative, max_cost is given and nothing has a cost, or rehearsals below 1.
         ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
 
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
@@ -73,12 +77,15 @@ def forecast(
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
     whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
-    limit = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
+    pulls = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
+    prices = Prices.of(policy)
+    budget = checked_budget(max_cost, prices)
+    limit = Limit(pulls, math.inf if budget is None else budget, prices)
     if means is None:
-        return _summary(policy, [worst_case(policy, limit, seed=seed)], None)
+        return _summary(policy, [worst_case(policy, limit, seed=seed)], None, prices)
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     runs = simulate_studies(policy, guess, limit, most=rehearsals, seed=seed, sign=-1.0 if minimize else 1.0)
-    return _summary(policy, runs, -guess if minimize else guess)
+    return _summary(policy, runs, -guess if minimize else guess, prices)
 
 
 def compare(
@@ -88,13 +95,14 @@ def compare(
     minimize: bool = False,
     seed: int = 0,
     max_pulls: int | None = None,
+    max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
 ) -> tuple[ForecastRow, ...]:
     """Forecasts side by side, for several norm bounds, kernels or algorithms.
 
     Args:
         policies: name -> policy, for the same arms.
-        means, minimize, seed, max_pulls, rehearsals: as in `forecast`.
+        means, minimize, seed, max_pulls, max_cost, rehearsals: as in `forecast`.
 
     Returns:
         One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
@@ -102,12 +110,11 @@ def compare(
     rows = []
     for name, policy in policies.items():
         try:
-            worst = forecast(policy, seed=seed, max_pulls=max_pulls)
+            limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost}
+            worst = forecast(policy, seed=seed, **limits)
             guess = None
             if means is not None:
-                guess = forecast(
-                    policy, means, minimize=minimize, seed=seed, max_pulls=max_pulls, rehearsals=rehearsals
-                )
+                guess = forecast(policy, means, minimize=minimize, seed=seed, **limits, rehearsals=rehearsals)
         except (ContractError, NotConverged) as refusal:
             rows.append(ForecastRow(name, None, None, str(refusal)))
         else:
@@ -126,19 +133,26 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
     if not known:
         return "None of these is credible as it stands; read the notes, and change what they name."
 
-    def cost(row: ForecastRow) -> int:
+    def pulls(row: ForecastRow) -> int:
         chosen = row.guess or row.worst
         return MOST_PULLS if chosen is None else chosen.total
+
+    def cost(row: ForecastRow) -> float:
+        chosen = row.guess or row.worst
+        return pulls(row) if chosen is None or chosen.cost is None else chosen.cost
 
     best = min(known, key=lambda row: (cost(row), "norm_bound" in row.name))  # of equals the one that claims less
     under = "if your guess is right" if best.guess else "in the worst case"
     chosen = best.guess or best.worst
     batches = "" if chosen is None else f" in {chosen.batches_said}"
-    sentence = f"Cheapest credible option: {best.name}. Expect {cost(best):,} measurements{batches} {under}"
+    paid = "" if chosen is None or not chosen.cost_said else f" for {chosen.cost_said} in money"
+    sentence = f"Cheapest credible option: {best.name}. Expect {pulls(best):,} measurements{batches}{paid} {under}"
     if best.guess and best.worst:
         sentence += f", at most about {best.worst.total:,}"
-    sentence += f"; uniform sampling needs {uniform:,}."
-    if uniform < cost(best):
+        sentence += f" for {best.worst.cost_said}" if best.worst.cost_said else ""
+    evenly = None if chosen is None else chosen.uniform_cost
+    sentence += f"; uniform sampling needs {uniform:,}" + ("." if evenly is None else f" for {about(evenly)}.")
+    if (uniform if evenly is None else evenly) < cost(best):
         sentence += " An adaptive policy gains nothing here: sample uniformly."
     if "norm_bound" in best.name:
         sentence += " A norm bound is a claim about the world: give the smallest that you are sure of."
@@ -163,7 +177,9 @@ def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
     return guess
 
 
-def _summary(policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray | None) -> Forecast:
+def _summary(
+    policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray | None, prices: Prices | None
+) -> Forecast:
     totals = np.array([run.total for run in runs], dtype=np.float64)
     batches = np.array([len(run.plans) for run in runs])
     rounds = _mean_rounds(policy, runs)
@@ -192,7 +208,20 @@ def _summary(policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray 
         guess_norm=norm,
         warnings=(*fatal, *mild),
         believable=not fatal,
+        **({} if prices is None else _money(runs, prices, uniform, policy.problem.num_arms)),
     )
+
+
+def _money(runs: list[SimulatedStudy], prices: Prices, uniform: int, num_arms: int) -> dict[str, float]:
+    """What a forecast says of money."""
+    costs = [float(f"{run.cost:.12g}") for run in runs]
+    evenly = np.full(num_arms, -(-uniform // num_arms))
+    return {
+        "cost": float(f"{math.fsum(costs) / len(costs):.12g}"),
+        "lowest_cost": min(costs),
+        "highest_cost": max(costs),
+        "uniform_cost": prices.total(evenly, batches=1),
+    }
 
 
 def _mean_rounds(policy: Policy[Any], runs: list[SimulatedStudy]) -> tuple[ForecastRound, ...]:

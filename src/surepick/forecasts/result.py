@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from surepick.core.arrays import record
+from dataclasses import field
+
+from surepick.core.arrays import LATER, record
 from surepick.core.html import html_table
+from surepick.text import about
 
 
 @record
@@ -54,6 +57,10 @@ class Forecast:
             sense); None without an embedding or a guess.
         warnings: reasons against this policy here, in plain words.
         believable: no warning says that the certificate would be worthless, or would not come.
+        cost: money for all of it, batches included, in the currency of the costs; under a guess the mean of the
+            simulated studies. None, as the next three, where nothing has a cost.
+        lowest_cost, highest_cost: of the simulated studies.
+        uniform_cost: money for sampling all arms equally often, in one batch.
     """
 
     rounds: tuple[ForecastRound, ...]
@@ -71,6 +78,19 @@ class Forecast:
     guess_norm: float | None
     warnings: tuple[str, ...]
     believable: bool
+    cost: float | None = field(default=None, metadata=LATER)
+    lowest_cost: float | None = field(default=None, metadata=LATER)
+    highest_cost: float | None = field(default=None, metadata=LATER)
+    uniform_cost: float | None = field(default=None, metadata=LATER)
+
+    @property
+    def cost_said(self) -> str:
+        """The mean and the range of the money, to four digits: "412.50", "410 (280 to 614)"; "" without costs."""
+        if self.cost is None or self.lowest_cost is None or self.highest_cost is None:
+            return ""
+        if self.lowest_cost == self.highest_cost:
+            return about(self.cost)
+        return f"{about(self.cost)} ({about(self.lowest_cost)} to {about(self.highest_cost)})"
 
     @property
     def batches_said(self) -> str:
@@ -83,7 +103,10 @@ class Forecast:
     def _repr_html_(self) -> str:
         """The cost, the warnings and the rounds, for notebooks."""
         case = "under the guess" if self.guess else "in the worst case"
-        caption = f"{self.total:,} measurements in {self.batches_said} {case}; uniform sampling takes {self.uniform:,}"
+        paid = f" for {self.cost_said}" if self.cost_said else ""
+        caption = (
+            f"{self.total:,} measurements in {self.batches_said}{paid} {case}; uniform sampling takes {self.uniform:,}"
+        )
         warned = html_table((), [("warning", sentence) for sentence in self.warnings]) if self.warnings else ""
         rows = [(row.round, row.dim, row.pulls, row.total, row.active) for row in self.rounds]
         return html_table(("round", "dimension", "measurements", "in all", "arms left"), rows, caption) + warned

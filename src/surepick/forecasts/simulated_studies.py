@@ -15,6 +15,7 @@ from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise, scales
 from surepick.policies.base import Policy, Rounds, stopped
+from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
 from surepick.studies.replay import Closed, replay
 
@@ -27,6 +28,27 @@ NO_HELP = "More of them may not help: "  # in the reason of such a certificate, 
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """What a simulated study may spend.
+
+    Args:
+        pulls: measurements.
+        cost: money.
+        prices: of the measurements; None: nothing has a cost.
+    """
+
+    pulls: int
+    cost: float = math.inf
+    prices: Prices | None = None
+
+    def cost_of(self, plan: Plan) -> float:
+        """Money for a plan, 0 without costs."""
+        if self.prices is None:
+            return 0.0
+        return float(plan.counts @ self.prices.each(len(plan.counts))) + self.prices.batch
+
+
+@dataclass(frozen=True, slots=True)
 class SimulatedStudy:
     """One simulated study.
 
@@ -34,6 +56,7 @@ class SimulatedStudy:
         rounds: (plan, trace row) of the last look of each round.
         plans: everything that was asked, in order.
         total: pulls.
+        cost: money for them, 0 without costs.
         recommended: the arm at the end.
         verdict, reason: of the certificate.
         cut: why it was ended before the policy stopped, "" if it was not.
@@ -43,6 +66,7 @@ class SimulatedStudy:
     rounds: tuple[tuple[Plan, RoundRecord], ...]
     plans: tuple[Plan, ...]
     total: int
+    cost: float
     recommended: int
     verdict: str
     reason: str
@@ -51,7 +75,7 @@ class SimulatedStudy:
 
 
 def simulate_studies(
-    policy: Policy[Any], means: FloatArray, limit: int, *, most: int, seed: int, sign: float
+    policy: Policy[Any], means: FloatArray, limit: Limit, *, most: int, seed: int, sign: float
 ) -> list[SimulatedStudy]:
     """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
     start = policy.init()
@@ -104,7 +128,7 @@ class _Equal:
         return Observations(counts, counts * means, counts * means**2)
 
 
-def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> SimulatedStudy:
+def worst_case(policy: Policy[Any], limit: Limit, *, seed: int = 0) -> SimulatedStudy:
     """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
@@ -120,7 +144,7 @@ def worst_case(policy: Policy[Any], limit: int, *, seed: int = 0) -> SimulatedSt
     return replace(run, verdict=last.verdict, reason=last.reason)
 
 
-def _most_expensive_of_equals(policy: Policy[Any], limit: int, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
+def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
     """The most expensive of some studies of equal arms with noise. Without noise, a policy that bets on the data wins
     all its bets, and one that estimates the variance finds none.
 
@@ -142,7 +166,7 @@ def _most_expensive_of_equals(policy: Policy[Any], limit: int, quiet: SimulatedS
         )
         for number in range(EQUAL_STUDIES if quiet.plans else 1)
     ]
-    most_expensive = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.total))
+    most_expensive = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.cost, run.total))
     if "budget-exhausted" in (most_expensive.verdict, quiet.verdict):
         return most_expensive
     return replace(most_expensive, verdict=quiet.verdict, reason=quiet.reason)
@@ -153,7 +177,7 @@ class _Simulation:
 
     Args:
         policy: asks.
-        limit: the pulls that may be spent.
+        limit: what may be spent.
         known: what it asks first, if that is known.
         rewards: give the results.
         certain: the study ends after the look at which the promise of these rounds alone certifies.
@@ -162,7 +186,7 @@ class _Simulation:
     def __init__(
         self,
         policy: Policy[Any],
-        limit: int,
+        limit: Limit,
         known: tuple[Plan, ...],
         rewards: _Rewards | _Equal,
         certain: Rounds | None = None,
@@ -175,6 +199,7 @@ class _Simulation:
         self._doubted = False
         self.plans: list[Plan] = []
         self.total = 0
+        self.cost = 0.0
         self.cut = self.hopeless = ""
 
     def next_plan(self, state: Any) -> Closed | None:
@@ -183,11 +208,13 @@ class _Simulation:
         if stopped(self._policy, state) or self._promise_kept() or self._beyond_help(state, number):
             return None
         plan = self._known[number] if number < len(self._known) else self._policy.ask(state)
-        if self.total + plan.total > self._limit or number == MOST_PLANS:
+        due = self.cost + self._limit.cost_of(plan)
+        if self.total + plan.total > self._limit.pulls or due > self._limit.cost or number == MOST_PLANS:
             self.cut = f"after {self.total:,} pulls, before it stopped by itself"
             return None
         self.plans.append(plan)
         self.total += plan.total
+        self.cost = due
         return Closed(number + 1, plan, self._rewards.draw(plan.counts))
 
     def _promise_kept(self) -> bool:
@@ -209,7 +236,7 @@ class _Simulation:
 
 def _simulated(
     policy: Policy[Any],
-    limit: int,
+    limit: Limit,
     known: tuple[Plan, ...],
     rewards: _Rewards | _Equal,
     certain: Rounds | None = None,
@@ -225,6 +252,7 @@ def _simulated(
         rounds=tuple(last.values()),
         plans=tuple(study.plans),
         total=study.total,
+        cost=study.cost,
         recommended=answer.arm,
         verdict=answer.verdict,
         reason=answer.reason,

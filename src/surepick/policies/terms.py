@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from surepick.core.arms import Arms
 from surepick.core.arrays import record
 from surepick.policies.base import Policy
+from surepick.policies.prices import Prices
 
 
 @record
@@ -19,6 +21,7 @@ class Terms:
         proves: what it says of its leader at any time is a theorem, unless a check of the results fails.
         eliminates: arms that leave its `active` set are not the best.
         gap_bound: the declared bound on the gap of two arms, in reward units; None without one.
+        prices: what measurements cost; None where nothing has a cost.
     """
 
     delta: float
@@ -26,15 +29,17 @@ class Terms:
     proves: bool
     eliminates: bool
     gap_bound: float | None = None
+    prices: Prices | None = None
 
     @staticmethod
-    def of(policy: Policy[Any]) -> Terms:
-        """Those of a policy."""
+    def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
+        """Those of a policy for these arms; None: for those that it knows."""
         traits, delta = policy.traits, policy.problem.delta
         within = policy.claim(policy.init()).spent <= delta * (1.0 + 1e-12)
         backed = traits.embedding is None or not traits.embedding.traits.heuristic
         proves = traits.certifies != "nothing" and within and backed
-        return Terms(delta, traits.most_rounds, proves, traits.eliminates, policy.problem.gap_bound)
+        gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
+        return Terms(delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices)
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
@@ -46,8 +51,11 @@ class Terms:
             proves=configuration.get("proves", True),
             eliminates=configuration.get("eliminates", False),
             gap_bound=asked.get("gap_bound"),
+            prices=Prices.stored_in(configuration),
         )
 
     def stored(self) -> dict[str, Any]:
         """What is stored beside the policy's spec."""
-        return {"most_rounds": self.most_rounds, "proves": self.proves, "eliminates": self.eliminates}
+        costs = None if self.prices is None or self.prices.arms is None else self.prices.arms.tolist()
+        promised = {"most_rounds": self.most_rounds, "proves": self.proves, "eliminates": self.eliminates}
+        return promised if costs is None else {**promised, "costs": costs}

@@ -17,12 +17,13 @@ from surepick.core.certificate import Certificate
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput
+from surepick.policies.prices import Prices, added, checked_budget
 from surepick.studies.batch import Batch
 from surepick.studies.progress import Progress
-from surepick.text import printable
+from surepick.text import money, printable
 
 Measure = Callable[[list[str]], ArrayLike]
-EndedBy = Literal["policy", "batches", "pulls", "seconds"]
+EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
 
 class Askable(Protocol):
@@ -34,6 +35,8 @@ class Askable(Protocol):
     def missing(self) -> IntArray: ...
     @property
     def trace(self) -> tuple[RoundRecord, ...]: ...
+    @property
+    def prices(self) -> Prices | None: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
     def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
@@ -46,12 +49,13 @@ class Result:
 
     Args:
         best_arm: id of the recommended arm.
-        verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls or max_batches.
+        verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls, max_cost or
+            max_batches.
         pulls: measurements in the closed plans of the study.
         certificate: the answer, and what it rests on.
         study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
-        ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted. After "batches"
-            the study is over.
+        ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted. After
+            "batches" the study is over.
     """
 
     best_arm: str
@@ -60,6 +64,11 @@ class Result:
     certificate: Certificate
     study: Askable
     ended_by: EndedBy = "policy"
+
+    @property
+    def cost(self) -> float | None:
+        """Money spent on these measurements, in the currency of the costs; None where nothing has a cost."""
+        return self.certificate.cost
 
     def __str__(self) -> str:
         return str(self.certificate)
@@ -73,6 +82,7 @@ def run_study(
     measure: Measure,
     *,
     max_pulls: int | None = None,
+    max_cost: float | None = None,
     at_once: int | None = None,
     progress: bool | None = None,
 ) -> Result:
@@ -93,7 +103,7 @@ def run_study(
             study.tell(part, rewards)
 
     with round_bars(progress) as show:
-        return until_stopped(study, carry_out, max_pulls=max_pulls, on_batch=show)
+        return until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
 
 
 def until_stopped(
@@ -101,6 +111,7 @@ def until_stopped(
     carry_out: Callable[[Batch], None],
     *,
     max_pulls: int | None = None,
+    max_cost: float | None = None,
     max_seconds: float | None = None,
     on_batch: Callable[[Batch, Askable], None] | None = None,
 ) -> Result:
@@ -110,16 +121,28 @@ def until_stopped(
         study: is asked.
         carry_out: measures a batch and tells the study.
         max_pulls: the budget, of this call; None: no limit.
+        max_cost: the budget in money, of this call; None: no limit. A batch of which some results are in does not cost
+            its `batch_cost` again.
         max_seconds: no batch is carried out later than that after the call; None: no limit. What is computed meanwhile
             is not interrupted.
         on_batch: called with each batch before it is carried out.
+
+    Raises:
+        InvalidInput: max_cost is negative, or nothing has a cost.
     """
-    started, spent = time.monotonic(), 0
+    started, spent, paid = time.monotonic(), 0, 0.0
+    prices = None if max_cost is None else study.prices
+    limit = checked_budget(max_cost, prices)
     ended_by: EndedBy = "policy"
     while (batch := study.ask()) is not None:
-        wanted = int(study.missing.sum())
+        missing = study.missing
+        wanted = int(missing.sum())
+        due = paid if prices is None else added(paid, prices.total(missing, batches=int(wanted == batch.total)))
         if max_pulls is not None and spent + wanted > max_pulls:
             ended_by = "pulls"
+            break
+        if limit is not None and due > limit:
+            ended_by = "cost"
             break
         if max_seconds is not None and time.monotonic() - started >= max_seconds:
             ended_by = "seconds"
@@ -127,10 +150,12 @@ def until_stopped(
         if on_batch is not None:
             on_batch(batch, study)
         carry_out(batch)
-        spent += wanted
+        spent, paid = spent + wanted, due
     answer = study.certificate()
     if ended_by != "policy":
-        over = f"The next plan would have passed the budget of {max_pulls:,} pulls."
+        over = f"The next plan would have passed the budget of {max_pulls or 0:,} pulls."
+        if ended_by == "cost":
+            over = f"The next plan would have passed the budget of {money(limit or 0.0)}: {money(due)} in all."
         if ended_by == "seconds":
             over = f"The time allowed, {max_seconds:g} s, is over."
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")

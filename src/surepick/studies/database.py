@@ -236,7 +236,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: J
             "minimize": minimize,
             "columns": arms.columns,
             "preparation": arms.preparation,
-            **Terms.of(policy).stored(),
+            **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
         },
         allow_nan=False,
@@ -245,7 +245,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: J
     features = np.ascontiguousarray(arms.features, dtype="<f8").tobytes()
     ids = json.dumps(arms.ids, ensure_ascii=False)
     shape = arms.features.shape
-    hashed = arms_hash(ids, shape, features)
+    hashed = arms_hash(ids, shape, features, arms.costs)
     return {
         "name": name,
         "configuration": configuration,
@@ -336,18 +336,19 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
         features = connection.execute(
             sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
         ).scalar_one()
-    shape = (row.num_arms, row.num_features)
-    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features):
+    configuration, shape = json.loads(row.configuration), (row.num_arms, row.num_features)
+    costs = configuration.get("costs")
+    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features, costs):
         raise StorageError(
             f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
             "changed now; take the latest backup (docs/studies.md)."
         )
-    configuration = json.loads(row.configuration)
     return Arms(
         np.frombuffer(features, dtype="<f8").reshape(shape),
         json.loads(row.ids),
         columns=configuration["columns"],
         preparation=configuration["preparation"],
+        costs=costs,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, name_of
+from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import (
@@ -205,6 +206,23 @@ def early_end(ledger: Ledger) -> EarlyEnd | None:
     return EarlyEnd.of(ended, plan, plan.total)
 
 
+def certificate(ledger: Ledger, *, minimize: bool, judge: str) -> Certificate:
+    """As `Study.certificate`."""
+    replay = ledger.replay
+    last = replay.settle().decision
+    return answer_of(
+        replay.policy,
+        replay.arms,
+        replay.state_of(last),
+        minimize=minimize,
+        rounds=replay.trace(last.plan),
+        deviations=replay.deviations,
+        end=early_end(ledger),
+        judge=judge,
+        measured=lambda: replay.log.measured(last.plan),
+    )
+
+
 def answer_of(
     policy: Policy[Any],
     arms: Arms,
@@ -215,10 +233,18 @@ def answer_of(
     deviations: Sequence[Deviations],
     end: EarlyEnd | None,
     judge: str = CLOSED_ROUNDS,
+    measured: Callable[[], Mapping[int, int]],
 ) -> Certificate:
-    """The certificate of a study, from where its policy stands and how its plans were carried out."""
+    """The certificate of a study, from where its policy stands and how its plans were carried out.
+
+    Args:
+        measured: gives the pulls that count, by arm; called where they have a cost.
+    """
     answer = certificate_of(policy, state)
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
     answer = with_deviations(answer, prepared, deviations, judge)
+    prices = Prices.of(policy, arms)
+    if prices is not None:
+        answer = replace(answer, cost=prices.spent(measured(), arms.num_arms, batches=len(deviations)))
     return answer if end is None else with_early_end(answer, end)

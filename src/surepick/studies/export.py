@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from surepick.policies.prices import product
 from surepick.studies.logs.leases import format_utc
 from surepick.studies.study import Study
 from surepick.tables.writing import write_table
@@ -26,7 +27,7 @@ def export_results(study: Study, path: str | Path) -> int:
     """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
 
     Columns: plan (0 for prior results), standing ("counted", "late" or "prior"), id, pulls, sum and squares in the
-    user's sign and unit, key, source, told_at (UTC).
+    user's sign and unit, key, source, told_at (UTC); and cost, of the row's measurements, where they have one.
 
     Returns:
         The number of rows.
@@ -47,5 +48,10 @@ def export_results(study: Study, path: str | Path) -> int:
         columns["key"] += results.keys or [None] * number
         columns["source"] += [results.source] * number
         columns["told_at"] += [format_utc(stored.at)] * number
-    write_table(path, columns, kinds=KINDS)
+    kinds = KINDS
+    if study.prices is not None:
+        kinds, each = {**KINDS, "cost": float}, dict(zip(study.ids, study.prices.each(len(study.ids)), strict=True))
+        rows = zip(columns["id"], columns["pulls"], strict=True)
+        columns["cost"] = [product(each[name], pulls) for name, pulls in rows]
+    write_table(path, columns, kinds=kinds)
     return len(columns["plan"])

@@ -10,11 +10,12 @@ import numpy as np
 
 from surepick.core.arrays import record
 from surepick.noise import Noise, informative
+from surepick.policies.prices import added
 from surepick.policies.terms import Terms
 from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge
 from surepick.studies.logs.leases import format_time
 from surepick.studies.replay import Replay
-from surepick.text import percent
+from surepick.text import money, percent
 
 PROVED = ("certified_gap", "confidence", "ruled_out")  # what JSON says of the leader and of the others
 LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
@@ -67,6 +68,9 @@ class Progress:
         opened_at: when the plan was opened, seconds since 1970 (UTC).
         now: the time of these numbers.
         judge: when results are judged.
+        cost: money spent on the measurements of the judged plans, in the currency of the costs; None where nothing has
+            a cost.
+        plan_cost: what all that the open plan asks costs; None without costs or without an open plan.
     """
 
     judged: int
@@ -95,6 +99,8 @@ class Progress:
     opened_at: float = 0.0
     now: float = 0.0
     judge: Judge = CLOSED_ROUNDS
+    cost: float | None = None
+    plan_cost: float | None = None
 
     @property
     def done_by(self) -> float | None:
@@ -104,6 +110,11 @@ class Progress:
             return None
         left = max(self.asked - self.told, 0) * spent / self.told
         return self.now + left if left <= LONGEST else None
+
+    @property
+    def cost_after(self) -> float | None:
+        """Money that the study will have spent once the open plan is in; None without costs or without an open plan."""
+        return None if self.cost is None or self.plan_cost is None else added(self.cost, self.plan_cost)
 
     @property
     def confidence(self) -> float | None:
@@ -136,11 +147,11 @@ class Progress:
 
     def __str__(self) -> str:
         if self.stopped:
-            spent = f"{times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}"
+            spent = f"{times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}{self._paid(' that cost ')}"
             return f"{self._over} after {spent}: {self.best}."
         if self.ended is not None:
             why = f" ({self.ended})" if self.ended else ""
-            return f"closed early{why} after {times(self.rounds, 'round')}; {self.best}."
+            return f"closed early{why} after {times(self.rounds, 'round')}{self._paid(' that cost ')}; {self.best}."
         if self.plan == 0:
             return f"round {self.rounds + 1} is about to be planned (`surepick ask` does it); {self.best}."
         return "; ".join([self._where, *self._candidates, self._came, self.best]) + "."
@@ -167,11 +178,16 @@ class Progress:
 
     @property
     def _came(self) -> str:
+        costs = "" if self.plan_cost is None else f" (this batch costs {money(self.plan_cost)}{self._paid(' after ')})"
         if self.complete:
-            return f"all {self.asked:,} pulls in, to be judged by the next command that needs it"
-        pulls = f"{self.told:,} of {self.asked:,} pulls in"
+            return f"all {self.asked:,} pulls in{costs}, to be judged by the next command that needs it"
+        pulls = f"{self.told:,} of {self.asked:,} pulls in{costs}"
         by = self.done_by
         return pulls if by is None else f"{pulls}; at this pace done by {format_time(by)}"
+
+    def _paid(self, words: str) -> str:
+        """What was spent, after these words; "" where that is nothing, or not known."""
+        return f"{words}{money(self.cost)}" if self.cost else ""
 
     @property
     def _out(self) -> str:
@@ -205,9 +221,9 @@ def progress_of(
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
     row = None if decision is None else decision.row
     proved = decision is not None and row is not None and _proves(terms, decision)
-    ended = log.ended()
+    ended, prices, judged = log.ended(), terms.prices, 0 if decision is None else decision.plan
     closed = Progress(
-        judged=0 if decision is None else decision.plan,
+        judged=judged,
         rounds=0 if row is None else row.round,
         pulls=0 if row is None else row.total_pulls,
         candidates=len(ids),
@@ -223,16 +239,18 @@ def progress_of(
         set_aside=log.set_aside(),
         now=now,
         judge=judge,
+        cost=None if prices is None else prices.spent(log.measured(judged), len(ids), batches=judged),
     )
     over = closed.stopped or closed.ended is not None
     if planned is None or planned.number <= closed.judged or over:
         return closed
     open_plan = replay.look(planned)
+    asked = np.minimum(open_plan.recorded, open_plan.asked) + open_plan.missing
     came = int(np.minimum(open_plan.recorded, open_plan.asked).sum())
     return replace(
         closed,
         plan=planned.number,
-        asked=came + int(open_plan.missing.sum()),
+        asked=int(asked.sum()),
         told=came,
         complete=open_plan.closed,
         free=int(open_plan.free(now).sum()),
@@ -244,6 +262,7 @@ def progress_of(
         round=planned.plan.round,
         look=planned.plan.look,
         looks=planned.plan.looks,
+        plan_cost=None if prices is None else prices.total(asked, batches=1),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from surepick.core.certificate import Certificate
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
+from surepick.policies.prices import Prices
 from surepick.policies.terms import Terms
 from surepick.studies import deviations, leasing, recording
 from surepick.studies.batch import Batch
@@ -68,7 +69,8 @@ class Study:
     ) -> None:
         arms, policy = subject_of(arms, policy)
         kept, self.judging = MemoryLog() if log is None else log, deviations.checked_judge(judge, policy)
-        self._begin(kept, arms.ids, policy.problem.noise, minimize, lambda: Terms.of(policy), lambda: (arms, policy))
+        terms = partial(Terms.of, policy, arms)
+        self._begin(kept, arms.ids, policy.problem.noise, minimize, terms, lambda: (arms, policy))
         self._code = lambda: registration_code(arms, policy, minimize=minimize, judge=judge)
 
     @classmethod
@@ -120,6 +122,11 @@ class Study:
         """
         return self._code()
 
+    @property
+    def prices(self) -> Prices | None:
+        """What measurements cost; None where nothing has a cost."""
+        return self._terms().prices
+
     # ask
 
     def ask(self) -> Batch | None:
@@ -166,6 +173,7 @@ class Study:
         measure: Measure,
         *,
         max_pulls: int | None = None,
+        max_cost: float | None = None,
         at_once: int | None = None,
         progress: bool | None = None,
     ) -> Result:
@@ -176,6 +184,7 @@ class Study:
         Args:
             measure: gets ids, one for each pull, and returns as many rewards in the same order.
             max_pulls: no batch is begun that would bring the measurements of this call above it; None: no limit.
+            max_cost: the same in money, for arms that have costs, batches included; None: no limit.
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
             progress: show a bar on standard error; None: if that is a terminal.
 
@@ -185,7 +194,7 @@ class Study:
         Raises:
             InvalidInput: `measure` returned another number of rewards, or some that are refused.
         """
-        return run_study(self, measure, max_pulls=max_pulls, at_once=at_once, progress=progress)
+        return run_study(self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress)
 
     def free_part(self) -> Batch | None:
         """The pulls of the open plan that are not in and that nobody holds a lease on; None once stopped."""
@@ -224,7 +233,7 @@ class Study:
         Raises:
             OutOfTurn: no plan is open.
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
-                differ, a key reported before with another value. Nothing is recorded then.
+                differ, a key reported before with another value; nothing is recorded then.
         """
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
@@ -383,17 +392,7 @@ class Study:
 
     def certificate(self) -> Certificate:
         """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""
-        head = self.replay.settle()
-        return deviations.answer_of(
-            self.policy,
-            self.arms,
-            self.replay.state_of(head.decision),
-            minimize=self.minimize,
-            rounds=self.replay.trace(head.decision.plan),
-            deviations=self.replay.deviations,
-            end=self.early_end(),
-            judge=self.judging,
-        )
+        return deviations.certificate(self._ledger, minimize=self.minimize, judge=self.judging)
 
     def early_end(self) -> EarlyEnd | None:
         """How the study was closed before its policy stopped; None if it was not."""

@@ -14,6 +14,7 @@ from surepick.core.validation import probability
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import TOO_SMALL, PilotGaussian
+from surepick.policies.prices import Prices
 
 SHARE_OF_DELTA = 0.1
 
@@ -26,11 +27,13 @@ class NoisePilot:
         noise: normal noise with a bound on its standard deviation.
         pulls: measurements that it took.
         candidates: how many candidates they went to.
+        cost: money that they took, 1 each where the candidates have no costs.
     """
 
     noise: PilotGaussian
     pulls: int
     candidates: int
+    cost: float
 
     def __str__(self) -> str:
         return (
@@ -137,7 +140,8 @@ def take_pilot(environment: Environment, pulls: int, *, delta: float, seed: int)
     counts = spread_pulls(_repeatable(environment), pulls, environment.num_arms, stream(seed, "pilot"))
     sums, squares = _centred(environment, counts, stream(seed, "pilot", "rewards"))
     noise = pilot_noise(counts, sums, squares, failure=SHARE_OF_DELTA * delta)
-    return NoisePilot(noise, pulls, int(np.count_nonzero(counts)))
+    cost = Prices(environment.arms.costs).total(counts, batches=0)
+    return NoisePilot(noise, pulls, int(np.count_nonzero(counts)), cost)
 
 
 def spread_pulls(candidates: IntArray, pulls: int, num_arms: int, rng: np.random.Generator) -> IntArray:

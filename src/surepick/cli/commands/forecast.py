@@ -25,6 +25,7 @@ from surepick.policies.base import Spec, spec_of
 from surepick.policies.dimension import uniform_pulls
 from surepick.policies.registry import make_policy
 from surepick.reports import forecast_figure
+from surepick.text import about
 
 MOST_ROUNDS = 6
 WHY_NOISE = "The cost is proportional to the square of SIGMA."
@@ -130,9 +131,12 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: op
     say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: one {goal}.")
     guessed = any(row.guess is not None for row in rows)
     notes: dict[str, int] = {}  # sentence -> its number
-    cells = [_cells(row, guessed, notes) for row in rows]
-    cells.append(["uniform sampling", "", *([f"{uniform:,}"] if guessed else []), f"{uniform:,}", "1", ""])
-    headers = ("policy", "dims", *(["guess"] if guessed else []), "at worst", "batches", "notes")
+    evenly = next((row.worst.uniform_cost for row in rows if row.worst is not None), None)
+    cells = [_cells(row, guessed, evenly is not None, notes) for row in rows]
+    paid = [] if evenly is None else [about(evenly)]
+    cells.append(["uniform sampling", "", *([f"{uniform:,}"] if guessed else []), f"{uniform:,}", "1", *paid, ""])
+    money_header = [] if evenly is None else ["money"]
+    headers = ("policy", "dims", *(["guess"] if guessed else []), "at worst", "batches", *money_header, "notes")
     print_table(headers, cells, left=("policy", "notes"), fold="policy")
     if not all(row.believable for row in rows):
         say("[!] Not credible as it stands, at any cost: see its notes.")
@@ -143,16 +147,17 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: op
         say(f"Norm that the guessed means need: {', '.join(norms)}.")
 
 
-def _cells(row: ForecastRow, guessed: bool, notes: dict[str, int]) -> list[str | Text]:
+def _cells(row: ForecastRow, guessed: bool, priced: bool, notes: dict[str, int]) -> list[str | Text]:
     sentences = (*row.warnings, *([f"It refuses to run: {row.refusal}"] if row.refusal else []))
     numbers = [notes.setdefault(sentence, len(notes) + 1) for sentence in sentences]
     marks = ([] if row.believable else ["!"]) + [str(number) for number in numbers]
     noted = Text(" ".join(marks), style="" if row.believable else "bold red")
     if row.worst is None:
-        return [row.name, "", *(["refused"] if guessed else []), "refused", "", noted]
+        return [row.name, "", *(["refused"] if guessed else []), "refused", "", *[""] * priced, noted]
     shown = f"{row.guess.total:,}" if row.guess is not None else ""
-    batches = _batches(row.guess or row.worst)
-    return [row.name, _dims(row.worst), *([shown] if guessed else []), f"{row.worst.total:,}", batches, noted]
+    found, counts = row.guess or row.worst, ([shown] if guessed else [])
+    paid = [about(found.cost or 0.0)] if priced else []
+    return [row.name, _dims(row.worst), *counts, f"{row.worst.total:,}", _batches(found), *paid, noted]
 
 
 def _batches(found: Forecast) -> str:

@@ -22,9 +22,11 @@ from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import SubGaussian
 from surepick.policies.base import caveats_of, spec_of
+from surepick.policies.prices import added
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
 from surepick.studies.registration import registration_code
+from surepick.text import money
 from surepick.tuning.noise_pilot import NoisePilot, take_pilot
 
 USUAL_PULLS = 40  # of a pilot
@@ -42,6 +44,7 @@ def run(
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
     max_pulls: Annotated[int, Option(min=0, help="Give up before passing this many.")] = 10_000_000,
+    max_cost: options.MaxCostOption = None,
     certificate: Annotated[Path | None, Option(help="Write the certificate to this JSON file.")] = None,
     report: Annotated[Path | None, Option(help="Write the report to this .html file.")] = None,
     output: options.FormatOption = options.Format.text,
@@ -63,13 +66,14 @@ def run(
     environment = table.recorded(source, reward, assumed, minimize=minimize)
     pilot = None
     if wanted is not None:
-        pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls)
+        pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls, max_cost)
         environment = replace(environment, noise=pilot.noise)
         max_pulls -= pilot.pulls
+        max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
     chosen = policy.chosen(environment.arms, environment.noise, goal)
     note(*caveats_of(chosen), *doubts_of_noise(environment))
     with one_thread(), round_bars() as show:
-        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, on_plan=show)
+        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, max_cost=max_cost, on_plan=show)
         if certificate is not None:
             write_certificate(finished.study, certificate)
         if report is not None:
@@ -109,14 +113,22 @@ def pilot_pulls(text: str) -> int | None:
     return whole_number("the pilot", number, least=2, meaning="measurements, two or more of each candidate it takes.")
 
 
-def _affordable_pilot(environment: Environment, pulls: int, delta: float, seed: int, budget: int) -> NoisePilot:
-    """The pilot, if the budget of pilot and study together allows it."""
+def _affordable_pilot(
+    environment: Environment, pulls: int, delta: float, seed: int, budget: int, money_left: float | None
+) -> NoisePilot:
+    """The pilot, if the budgets of pilot and study together allow it."""
     if pulls > budget:
         raise InvalidInput(
             f"the pilot takes {pulls:,} measurements and --max-pulls is {budget:,}; nothing would be left to find "
             "the best candidate with. Allow more, or take a smaller pilot, e.g. --noise pilot:10."
         )
-    return take_pilot(environment, pulls, delta=delta, seed=seed)
+    pilot = take_pilot(environment, pulls, delta=delta, seed=seed)
+    if money_left is not None and pilot.cost > money_left:
+        raise InvalidInput(
+            f"the pilot costs {money(pilot.cost)} and --max-cost is {money(money_left)}; nothing would be left to find "
+            "the best candidate with. Allow more, or take a smaller pilot, e.g. --noise pilot:10."
+        )
+    return pilot
 
 
 def _with_pilot(run: Run, pilot: NoisePilot) -> Run:
@@ -126,10 +138,12 @@ def _with_pilot(run: Run, pilot: NoisePilot) -> Run:
     reason = answer.reason
     if answer.verdict == "budget-exhausted":
         reason += f" The pilot had taken {pilot.pulls:,} pulls of the budget before."
+    cost = None if answer.cost is None else added(answer.cost, pilot.cost)
     return replace(
         run,
         pulls=run.pulls + pilot.pulls,
+        cost=cost,
         oracle_pulls=None if run.oracle_pulls is None else run.oracle_pulls + pilot.pulls,
         rounds=rounds,
-        certificate=replace(answer, pulls=answer.pulls + pilot.pulls, reason=reason, rounds=rounds),
+        certificate=replace(answer, pulls=answer.pulls + pilot.pulls, cost=cost, reason=reason, rounds=rounds),
     )

@@ -27,6 +27,7 @@ def verify(
     ] = None,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
+    cost: options.CostOption = None,
     registered: Annotated[
         str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
     ] = None,
@@ -44,11 +45,11 @@ def verify(
     document = read_certificate(file)
     candidates = None
     if arms is not None:
-        candidates = _prepared_arms(arms, id_column, features, reading, document)
-    elif id_column is not None or features is not None or options.given(reading):
+        candidates = _prepared_arms(arms, id_column, features, cost, reading, document)
+    elif any(column is not None for column in (id_column, features, cost)) or options.given(reading):
         raise InvalidInput(
-            "--id, --features, --sheet, --percent and --drop-missing say how to read the table of --arms, which is not "
-            "given."
+            "--id, --features, --cost, --sheet, --percent and --drop-missing say how to read the table of --arms, "
+            "which is not given."
         )
     result = verify_certificate(
         document,
@@ -69,13 +70,19 @@ def verify(
 
 
 def _prepared_arms(
-    source: str, id_column: str | None, features: str | None, reading: options.Reading, document: dict[str, Any]
+    source: str,
+    id_column: str | None,
+    features: str | None,
+    cost: str | None,
+    reading: options.Reading,
+    document: dict[str, Any],
 ) -> Arms:
     """The candidates of the table, prepared as the certificate says."""
     described = document.get("arms")
     steps = described.get("preparation") if isinstance(described, dict) else None
     steps = steps if isinstance(steps, list) else []
-    prepare = {step: step in steps for step in ("standardize", "intercept")}
+    standardize, intercept = "standardize" in steps, "intercept" in steps
+    prepare: dict[str, Any] = {"cost": cost, "standardize": standardize, "intercept": intercept}
     return read_arms(source, id_column, features, **prepare, **reading.options)
 
 

@@ -15,6 +15,7 @@ from surepick.certificates.document import certificate_document
 from surepick.core.arrays import FloatArray
 from surepick.core.files import write_whole
 from surepick.errors import InvalidInput
+from surepick.policies.prices import product
 from surepick.reports.study import format as written
 from surepick.reports.study.active_chart import narrowing
 from surepick.reports.study.answer import answer_of, users_words
@@ -29,7 +30,7 @@ from surepick.reports.study.scales import arrow, place, star
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import confidence_of, times
 from surepick.studies.study import Study
-from surepick.text import percent
+from surepick.text import about, money, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,7 +68,7 @@ def write_report(
     document = certificate_document(study, name)
     judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
     page = report_page(
-        with_candidates(document, study),
+        with_costs(with_candidates(document, study), study),
         history=history_of(study.log, judged),
         features=study.arms.features,
         expected=foreseen(study.policy, most_arms=forecast_up_to),
@@ -141,6 +142,16 @@ def with_candidates(document: Document, study: Study) -> Document:
     return {**document, "arms": arms, "candidates": _led(document, found)}
 
 
+def with_costs(document: Document, study: Study) -> Document:
+    """The document with what was spent on each candidate, and on batches, where something has a cost."""
+    prices, candidates = study.prices, document["candidates"]
+    if prices is None:
+        return document
+    rows = zip(prices.each(len(study.ids)).tolist(), candidates["pulls"], strict=True)
+    costs = [product(price, pulls) for price, pulls in rows]
+    return {**document, "candidates": {**candidates, "costs": costs}, "batch_cost": prices.batch}
+
+
 def _led(document: Document, candidates: dict[str, Any]) -> dict[str, Any]:
     """The candidates; before anything was measured none of them leads."""
     if not is_empty(document):
@@ -165,11 +176,13 @@ def _environment(own: list[str]) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {
+        "about": about,
         "column": written.column,
         "confidence": lambda delta: percent(confidence_of(delta)),
         "date": lambda seconds: _dated(time(seconds)),
         "dated": _dated,
         "listed": written.listed,
+        "money": money,
         "negative": operator.neg,
         "number": written.number,
         "percent": percent,

@@ -287,6 +287,10 @@ class Log(Protocol):
         """The results of a plan that count, rewards included: for the judgement alone."""
         ...
 
+    def measured(self, plans: int) -> dict[int, int]:
+        """Pulls that count in the first so many plans, by arm; arms without any are left out."""
+        ...
+
     def latest_plan_of(self, worker: str) -> int:
         """Number of the plan of the worker's latest lease; 0 if it never had one."""
         ...

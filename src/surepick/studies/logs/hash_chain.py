@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms
 
@@ -22,15 +23,17 @@ def chained(previous: str, *texts: str) -> str:
     return digest.hexdigest()
 
 
-def arms_hash(ids: str, shape: tuple[int, ...], features: bytes) -> str:
+def arms_hash(ids: str, shape: tuple[int, ...], features: bytes, costs: ArrayLike | None = None) -> str:
     """The hash of arms.
 
     Args:
         ids: a JSON array of the ids.
         shape: (K, D) of the features.
         features: row by row, little-endian doubles.
+        costs: of one pull of each arm, shape (K,); None, where there are none, has no part in the hash.
     """
-    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest())
+    priced = [] if costs is None else [hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8").tobytes()).hexdigest()]
+    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest(), *priced)
 
 
 def rows_hash(rows: Iterable[Iterable[Any]]) -> str:
@@ -52,9 +55,9 @@ def row_text(row: Iterable[Any]) -> str:
 
 
 def hash_of_arms(arms: Arms) -> str:
-    """The hash of arms as they are in memory: `arms_hash` of their ids and features."""
+    """The hash of arms as they are in memory: `arms_hash` of their ids, features and costs."""
     features = np.ascontiguousarray(arms.features, dtype="<f8")
-    return arms_hash(json.dumps(arms.ids, ensure_ascii=False), features.shape, features.tobytes())
+    return arms_hash(json.dumps(arms.ids, ensure_ascii=False), features.shape, features.tobytes(), arms.costs)
 
 
 def canonical(value: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -131,6 +132,15 @@ class MemoryLog:
 
     def results(self, plan: int) -> list[Results]:
         return list(self._results.get((plan, COUNTED), []))
+
+    def measured(self, plans: int) -> dict[int, int]:
+        found: Counter[int] = Counter()
+        for (plan, status), parts in self._results.items():
+            if status == COUNTED and plan <= plans:
+                for part in parts:
+                    for arm, pulls in zip(part.arms.tolist(), part.pulls.tolist(), strict=True):
+                        found[arm] += pulls
+        return dict(found)
 
     def latest_plan_of(self, worker: str) -> int:
         return next((held.lease.plan for held in reversed(self._leased) if held.lease.worker == worker), 0)

@@ -48,6 +48,7 @@ class Loop:
         batch: most pulls in a lease.
         lease: how long a lease lasts, as in `Study.ask`.
         most: no plan is begun that would bring the measurements above this; None: no limit.
+        most_money: the same in money, of all that the study has spent; None: no limit.
         heard: called with the study after every result.
         idle: called with the study when all that is missing is out with others, so that the loop begins to wait.
     """
@@ -60,6 +61,7 @@ class Loop:
     batch: int = 64
     lease: str | float = "1h"
     most: int | None = None
+    most_money: float | None = None
     heard: Callable[[Study, Receipt], None] | None = None
     idle: Callable[[Study], None] | None = None
     _failures: Counter[str] = field(default_factory=Counter)
@@ -108,10 +110,12 @@ class Loop:
         """Whether a plan is open that is within the budget."""
         if self.study.ask() is None:
             return False
-        if self.most is None:
+        if self.most is None and self.most_money is None:
             return True
         progress = self.study.progress()
-        return progress.told > 0 or progress.pulls + progress.asked <= self.most
+        within = self.most is None or progress.pulls + progress.asked <= self.most
+        paid = progress.cost_after
+        return progress.told > 0 or (within and (self.most_money is None or paid is None or paid <= self.most_money))
 
     def _next(self, worker: str) -> Call | None:
         """What the worker measures next; None while nothing is free. A fair share, so that no slot idles."""

@@ -21,6 +21,7 @@ from surepick.tables.reading import read_table
 from surepick.tables.result_rows import KEY, row_keys
 from surepick.tables.selection import row_ids
 from surepick.tables.writing import check_suffix, write_table
+from surepick.text import money
 
 MOST_ROWS = 40
 ID, REWARD = "id", "reward"
@@ -60,11 +61,11 @@ def ask(
         _write_plan(plan, out)
     progress = study.progress()
     if output is options.Format.json:
-        print_json(_plan_json(progress, plan))
+        print_json(_plan_json(progress, plan) | _cost(study, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, out, [url, name])
+        _print_plan(progress, plan, _cost(study, plan), out, [url, name])
 
 
 def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
@@ -83,7 +84,16 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
     }
 
 
-def _print_plan(progress: Progress, plan: Batch, out: Path | None, study: list[str]) -> None:
+def _cost(study: Study, plan: Batch | None) -> dict[str, float]:
+    """What these measurements cost, and the batch, as far as nothing of it is in or out; {} without costs."""
+    if plan is None or study.prices is None:
+        return {}
+    whole = study.log.plan(plan.number)
+    begins = whole is not None and plan.total == whole.plan.total
+    return {"cost": study.prices.total(plan.counts, batches=int(begins))}
+
+
+def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Path | None, study: list[str]) -> None:
     leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
     if plan.total == 0:
         missing = sum(part.pulls for part in progress.out)
@@ -93,7 +103,8 @@ def _print_plan(progress: Progress, plan: Batch, out: Path | None, study: list[s
             say(f"To go on with the {times(progress.told, 'result')} that came: {command_line('judge', *study)}")
         return
     until = "" if plan.lease is None else f" for {plan.lease.worker}, until {format_time(plan.lease.until)}"
-    say(f"Round {progress.round}: {plan.total:,} measurements{until}")
+    paid = "".join(f", which cost {money(amount)}" for amount in cost.values())
+    say(f"Round {progress.round}: {plan.total:,} measurements{paid}{until}")
     rows = [(candidate, f"{pulls:,} times" if pulls > 1 else "once") for candidate, pulls in plan.table()]
     print_table(("candidate", "measure"), rows[:MOST_ROWS], left=("candidate",))
     if len(rows) > MOST_ROWS:

@@ -15,12 +15,14 @@ from surepick.cli.format_certificate import certificate_json, print_answer
 from surepick.cli.open_study import NameArgument, UrlArgument, opened
 from surepick.cli.output import INTERRUPTED, end_by, note, print_json, say
 from surepick.errors import InvalidInput
+from surepick.policies.prices import checked_budget
 from surepick.studies.logs.leases import format_time, parse_duration
 from surepick.studies.recording import Receipt
 from surepick.studies.runner.batch_program import BatchCommand
 from surepick.studies.runner.loop import Loop
 from surepick.studies.runner.program import Command, Program
 from surepick.studies.study import Study
+from surepick.text import money
 
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
 
@@ -52,6 +54,7 @@ def run_study(
     lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
     worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
     max_pulls: Annotated[int | None, Option(min=0, help="Begin no round that would pass this many.")] = None,
+    max_cost: options.MaxCostOption = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Ask, measure with a program, tell, until it is certified.
@@ -70,6 +73,7 @@ def run_study(
         batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),
         lease=seconds,
         most=max_pulls,
+        most_money=checked_budget(max_cost, study.prices),
         heard=_say_progress,
         idle=_say_who_has_the_rest,
     )
@@ -85,7 +89,10 @@ def run_study(
     else:
         print_answer(answer, study.policy)
         if not finished:
-            say(f"The next round would have passed --max-pulls {max_pulls:,}; the same command with more goes on.")
+            progress = study.progress()
+            over = max_cost is not None and (progress.cost_after or 0.0) > max_cost
+            passed = f"--max-cost {money(max_cost or 0.0)}" if over else f"--max-pulls {max_pulls or 0:,}"
+            say(f"The next round would have passed {passed}; the same command with more goes on.")
     end_by(answer.verdict)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened, resumed
-from surepick.cli.output import end_by, picked, print_json, say
+from surepick.cli.output import end_by, known, picked, print_json, say
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.leases import format_time, format_utc
 from surepick.studies.progress import PROVED, Progress, times
@@ -47,7 +47,7 @@ def _progress_json(progress: Progress) -> dict[str, Any]:
         "out": [picked(part, "worker", "pulls") | {"until": format_utc(part.until)} for part in progress.out],
         "done_by": None if progress.done_by is None else format_utc(progress.done_by),
         "best_arm": progress.leader,
-        **picked(progress, "pulls", *PROVED),
+        **picked(progress, "pulls", *known(progress, "cost", "plan_cost"), *PROVED),
         "late": late,
         "prior": prior,
         "judge": progress.judge,
@@ -62,7 +62,8 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
     study = opened(url, name)
     answer, progress = study.certificate(), study.progress()
     if output is options.Format.json:
-        print_json(picked(answer, "best_arm", "verdict", "pulls") | picked(progress, *PROVED))
+        fields = ("best_arm", "verdict", "pulls", *known(answer, "cost"))
+        print_json(picked(answer, *fields) | picked(progress, *PROVED))
     elif answer.pulls == 0 and answer.verdict == "not-yet":
         say("No recommendation yet: no round is complete.")
     else:

@@ -184,6 +184,18 @@ class SqlLog(ChainedRows):
         known = None if any(one is None for one in squares) else squares
         return [Results(arms, pulls, sums, known)]  # type: ignore[arg-type]
 
+    def measured(self, plans: int) -> dict[int, int]:
+        columns = tables.observation.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(columns.arm, sa.func.sum(columns.pulls))
+                .where(columns.study == self._study, columns.plan <= plans, columns.standing == COUNTED)
+                .group_by(columns.arm)
+            ).all()
+        found = {int(arm): int(pulls) for arm, pulls in rows}
+        check_arms(list(found), self._num_arms)
+        return found
+
     def latest_plan_of(self, worker: str) -> int:
         with self._reading() as connection:
             plan = connection.execute(LATEST_LEASE, {STUDY: self._study, WORKER: worker}).scalar()

@@ -75,6 +75,7 @@ def test_names_are_resolved():
         "high-dimensional",
     ]
     assert [each.name for each in experiments(["peers"])] == ["peers", "small-epsilon", "slippage"]
+    assert [each.name for each in experiments(["ranking-and-selection"])] == ["ranking-and-selection", "slippage"]
     with pytest.raises(sp.InvalidInput, match=r"no experiment 'paper-cubic'; choose from paper-linear, "):
         experiments(["paper-cubic"])
 

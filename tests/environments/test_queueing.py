@@ -46,8 +46,10 @@ def test_the_line_of_fifty_has_the_published_best_designs():
     assert exact.means.max() == pytest.approx(15.69758482, abs=1e-8)
     assert np.count_nonzero(exact.gaps <= 0.1) == 43
     env = environments.simulated_production_line(50, seed=1)
-    assert env.means.max() == pytest.approx(16.0, abs=0.05)
-    assert np.all(exact.gaps[env.gaps <= 0.1] < 0.12)
+    assert env.arms.ids[env.best] == "17-17-16-20-30"
+    assert env.means.max() == pytest.approx(16.000516971, abs=1e-8)
+    good, good_exact = env.epsilon_best(0.1), exact.epsilon_best(0.1)
+    assert (np.count_nonzero(good), np.count_nonzero(good & good_exact)) == (37, 37)
 
 
 def test_the_best_design_of_fifty():

@@ -14,6 +14,7 @@ from typing import Any
 
 from surepick.bench.peer_experiments import PEERS, SLIPPAGE, SMALL_EPSILON
 from surepick.bench.policy_specs import default, published
+from surepick.bench.ranking_experiment import RANKING_AND_SELECTION
 from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, crossed
 from surepick.bench.spec_files import experiment_of_file
 from surepick.errors import InvalidInput
@@ -25,7 +26,11 @@ NORM_DIMS = (10, 20, 30)
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.3)
 PAPER = ("paper-linear", "paper-nonlinear", "mnist", "yahoo-like", "high-dimensional")
 SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"paper": PAPER, "peers": ("peers", "small-epsilon", "slippage")}
+    {
+        "paper": PAPER,
+        "peers": ("peers", "small-epsilon", "slippage"),
+        "ranking-and-selection": ("ranking-and-selection", "slippage"),
+    }
 )
 
 
@@ -147,7 +152,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         each.name: each
         for each in (
             *(PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL),
-            *(PEERS, SMALL_EPSILON, SLIPPAGE, ERROR_RATE),
+            *(PEERS, SMALL_EPSILON, SLIPPAGE, RANKING_AND_SELECTION, ERROR_RATE),
         )
     }
 )
@@ -170,7 +175,8 @@ def experiment(name: str) -> Experiment:
 
 
 def experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
-    """The experiments of those names, each once; "paper" stands for all the paper's, "peers" for three.
+    """The experiments of those names, each once; "paper" stands for all the paper's, "peers" for three,
+    "ranking-and-selection" for itself and "slippage".
 
     Raises:
         InvalidInput: a name is not known, or none is given.

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from surepick.bench.paper_experiments import experiment, experiment_names
+from surepick.bench.ranking_experiment import NAME as RANKING
+from surepick.bench.ranking_experiment import procedures_for, right_in_the_long_run
 from surepick.bench.results import Results
 from surepick.bench.summary import AtLeast, CellSummary, Share, Spread, summarize
 from surepick.cli.output import Text
@@ -21,7 +23,8 @@ ORACLE = "ORACLE: pulls until only epsilon-best arms were left; needs the truth,
 ROUNDS = (
     "rounds: mean dimension d_k, and share s_k of runs whose active set held only epsilon-best arms (needs the truth)"
 )
-TEXTS = ("environment", "policy", "constants")
+OTHERS = "published totals of other procedures, which assume and promise something else: no ratio is made of them"
+TEXTS = ("environment", "policy", "constants", "procedure", "assumes", "promises")
 LEGEND = (
     "x reference: median over 2 sigma^2 rho* log(1/(2.4 delta)). expected: measured with the published settings by "
     "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
@@ -50,6 +53,11 @@ def summary_json(results: Results) -> dict[str, Any]:
         "needs_the_truth": list(NEEDS_THE_TRUTH),
         "notes": {name: experiment(name).note for name in results.experiments if _note(name)},
         "cells": cells,
+        "published_procedures": [
+            {"experiment": name, "environment": place, **encode(each)}
+            for name, place in dict.fromkeys((cell["experiment"], cell["environment"]) for cell in cells)
+            for each in procedures_for(name, place)
+        ],
     }
 
 
@@ -68,10 +76,13 @@ def print_summary(results: Results) -> None:
             OWN: [own_row(cell) for cell in mine],
             ORACLE: [oracle_row(cell) for cell in mine if cell.reached is not None],
             ROUNDS: [row for cell in mine if cell.rounds for row in rounds_rows(cell)],
+            OTHERS: published_rows(mine),
         }
         for heading, rows in tables.items():
             if rows:
                 console.print(table_of(heading, rows))
+        if name == RANKING:
+            console.print(long_run_line(results))
     console.print(LEGEND, style="dim")
 
 
@@ -115,6 +126,30 @@ def oracle_row(cell: CellSummary) -> dict[str, str]:
         "median ratio": _ratio(cell.oracle_median_to_expected),
         "best out": "" if out is None else f"{out.count}/{out.total}",
     }
+
+
+def published_rows(cells: Sequence[CellSummary]) -> list[dict[str, str]]:
+    """What procedures of others are published with on these environments: column -> text."""
+    places = dict.fromkeys((cell.experiment, cell.environment) for cell in cells)
+    return [
+        {
+            "environment": place,
+            "procedure": each.name,
+            "observations": number(each.total),
+            "assumes": each.assumes,
+            "promises": each.promises,
+        }
+        for experiment, place in places
+        for each in procedures_for(experiment, place)
+    ]
+
+
+def long_run_line(results: Results) -> str:
+    """How many answers of `ranking-and-selection` are right by the throughput too, in a sentence."""
+    right, ended = right_in_the_long_run([each.replicate for each in results.played])
+    return (
+        f"right by the throughput of the exact chain too, within epsilon of the best one: {right} of {ended} answers."
+    )
 
 
 def rounds_rows(cell: CellSummary) -> list[dict[str, str]]:

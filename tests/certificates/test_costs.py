@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 
+import numpy as np
 import pytest
 from certified_files import FEATURES, MEANS, resealed
 
@@ -87,3 +88,27 @@ def test_costs_that_are_not_in_the_file_come_with_the_table(priced, monkeypatch)
     plain = certificate_document(study_of(None))
     assert plain["arms"]["sha256"] == hash_of_arms(bare)
     assert verify_certificate(plain, arms=priced.arms).holds  # prices that the study did not have have no part in it
+
+
+def test_money_where_results_are_judged_as_they_come():
+    arms = sp.Arms(ids=[*"abcd"], costs=[0.1, 2.0, 0.7, 5.0])
+    asked = {"epsilon": 0.1, "delta": 0.1, "noise": "subgaussian:0.3"}
+    policy = sp.make_policy("certified-independent", arms, batch_cost=1.5, **asked)
+    study, late, rng = sp.Study(policy, judge="as they come"), [], np.random.default_rng(0)
+    while (batch := study.lease(worker="ann")) is not None:
+        keys = batch.keys()
+        now, kept = keys[: len(keys) // 2 + 1], keys[len(keys) // 2 + 1 :]  # the rest comes with the next plan's
+        told = late + now
+        rewards = [0.9 * (one == "a") + 0.3 * rng.normal() for one, _ in told]
+        study.tell([one for one, _ in told], rewards, [key for _, key in told], worker="ann")
+        late = kept
+        study.judge()
+    progress = study.progress()
+    spent = study.log.measured(progress.judged)
+    assert sum(spent.values()) == progress.pulls
+    bill = sum(arms.costs[arm] * pulls for arm, pulls in spent.items()) + 1.5 * progress.judged
+    assert progress.cost == study.certificate().cost == pytest.approx(bill)
+    document = certificate_document(study)
+    assert (document["version"], document["judge"], document["cost"]) == (4, "as they come", progress.cost)
+    result = verify_certificate(document)
+    assert result.holds, str(result)

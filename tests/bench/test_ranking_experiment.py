@@ -20,7 +20,7 @@ from surepick.environments.line_chain import throughput
 
 
 def chosen(arm, **changes):
-    row = {"experiment": NAME, "environment": "line L=20", "failure": "", "best_arm": arm, "epsilon": 0.1}
+    row = {"experiment": NAME, "environment": "line L=20", "best_arm": arm, "epsilon": 0.1, "ended_by": "policy"}
     return {**row, **changes}
 
 
@@ -28,7 +28,7 @@ def test_answers_are_judged_by_the_throughput_too():
     """5-8-7-10-10 is .4 short of the best."""
     assert BEST_THROUGHPUT["line L=20"] == pytest.approx(throughput(7, 7, 6, 8, 12), rel=1e-12)
     assert BEST_THROUGHPUT["line L=50"] == pytest.approx(throughput(17, 17, 16, 21, 29), rel=1e-12)
-    rows = [chosen("7-7-6-8-12"), chosen("7-7-6-9-11"), chosen("5-8-7-10-10"), chosen("", failure="no")]
+    rows = [chosen("7-7-6-8-12"), chosen("7-7-6-9-11"), chosen("5-8-7-10-10"), chosen("7-7-6-8-12", ended_by="pulls")]
     assert right_in_the_long_run([*rows, chosen("1", experiment="slippage")]) == (2, 3)
 
 
@@ -68,7 +68,7 @@ def test_the_summary_has_the_published_totals_with_what_they_assume(small):
         "promises": "",
     }
     assert all(row["assumes"] and row["promises"] for row in rows)
-    assert "0 of 1 answers" in long_run_line(results)  # of a line of 5, which is slower than one of 20
+    assert "0 of 1 own stops" in long_run_line(results)  # of a line of 5, which is slower than one of 20
 
 
 def test_a_smoke_test_has_all_its_cells():

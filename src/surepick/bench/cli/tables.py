@@ -148,7 +148,7 @@ def long_run_line(results: Results) -> str:
     """How many answers of `ranking-and-selection` are right by the throughput too, in a sentence."""
     right, ended = right_in_the_long_run([each.replicate for each in results.played])
     return (
-        f"right by the throughput of the exact chain too, within epsilon of the best one: {right} of {ended} answers."
+        f"right by the throughput of the exact chain too, within epsilon of the best one: {right} of {ended} own stops."
     )
 
 

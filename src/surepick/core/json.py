@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import types
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from surepick.errors import InvalidInput, StorageError
 T = TypeVar("T")
 LARGEST_IN_RUNS = 2**53  # differences of larger numbers may wrap
 SHORT = 32  # entries; shorter arrays are written as they are
+PACKED_FROM = 4096  # floats; so many that no person reads them are written as the bytes of their numbers
 
 
 def encode(value: object, *, sparse: bool = False) -> Any:
@@ -23,7 +25,7 @@ def encode(value: object, *, sparse: bool = False) -> Any:
     Args:
         value: to encode.
         sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
-            `from_json` reads both forms.
+            many rows of floats by those that are not 0; and many floats by their bytes. `from_json` reads all forms.
 
     Fields marked `arrays.LATER` are left out where they are None: earlier versions wrote the same bytes.
     """
@@ -43,8 +45,11 @@ def encode(value: object, *, sparse: bool = False) -> Any:
 
 
 def _shorter(array: np.ndarray) -> Any:
-    """An array of one axis by its runs of successive numbers, by what differs from its usual entry, or as it is."""
+    """An array by its runs of successive numbers, by what differs from its usual entry, or as it is."""
     size = array.size
+    if array.ndim == 2 and size >= PACKED_FROM and array.dtype == np.float64:
+        rows = np.flatnonzero(np.ascontiguousarray(array).view(np.uint64).any(axis=1))
+        return {"shape": list(array.shape), "rows": _shorter(rows), "others": _dense(array[rows])}
     if array.ndim != 1 or size < SHORT:
         return array.tolist()
     if np.issubdtype(array.dtype, np.integer) and array.min() >= 0 and array.max() < LARGEST_IN_RUNS:
@@ -56,9 +61,22 @@ def _shorter(array: np.ndarray) -> Any:
     usual = max((bits.dtype.type(0), bits[0]), key=lambda entry: np.count_nonzero(bits == entry))
     others = np.flatnonzero(bits != usual)
     if 2 * len(others) >= size:
-        return array.tolist()
+        return _dense(array)
     entry = usual.view(array.dtype).item()
-    return {"size": size, "usual": entry, "at": _shorter(others), "others": array[others].tolist()}
+    return {"size": size, "usual": entry, "at": _shorter(others), "others": _dense(array[others])}
+
+
+def _dense(array: np.ndarray) -> Any:
+    """All entries of an array: many floats by their bytes, in half of the characters, others as they are.
+
+    Raises:
+        ValueError: an entry that is written by its bytes is not finite.
+    """
+    if array.size < PACKED_FROM or array.dtype != np.float64:
+        return array.tolist()
+    if not np.isfinite(array).all():
+        raise ValueError("one of its arrays has an entry that is not finite")
+    return {"packed": base64.b64encode(array.astype("<f8").tobytes()).decode(), "shape": list(array.shape)}
 
 
 def to_json(value: object, *, sparse: bool = False) -> str:
@@ -119,7 +137,15 @@ def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
     if "runs" in data:
         runs = [np.arange(start, end) for start, end in data["runs"]]
         return _decode_array(np.concatenate(runs), dtype)
+    if "packed" in data:
+        packed = np.frombuffer(base64.b64decode(data["packed"], validate=True), "<f8")
+        return _decode_array(packed.reshape(data["shape"]), dtype)
     others = _decode_array(data["others"], dtype)
+    if "rows" in data:
+        array = np.zeros(data["shape"], dtype)
+        rows = _decode_array(data["rows"], np.dtype(np.int64))
+        array[rows] = others.reshape(len(rows), array.shape[1])
+        return array
     array = np.full(data["size"], data["usual"], dtype)
     array[_decode_array(data["at"], np.dtype(np.int64))] = others
     return array

@@ -15,7 +15,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_norms
 from surepick.linalg.unique_rows import EqualRows, equal_rows, places
-from surepick.linalg.whitening import Whitened, images, whitened
+from surepick.linalg.whitening import ImageMap, Whitened, whitened
 
 
 @record
@@ -219,6 +219,39 @@ def check_rank_tolerance(rank_tolerance: float | None) -> None:
         )
 
 
+@record
+class PosedArms:
+    """What designs for the same arms have in common: formed once, and used for each.
+
+    Args:
+        problem: the distinct arms in whitened coordinates; what is compared is not set.
+        image: takes other vectors there.
+    """
+
+    problem: Problem
+    image: ImageMap
+
+    @staticmethod
+    def of(features: FloatArray, *, rank_tolerance: float | None = None) -> PosedArms:
+        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps an array like the features."""
+        check_rank_tolerance(rank_tolerance)
+        classes = equal_rows(features)
+        arms = _distinct(features, classes)
+        white = whitened(arms, rank_tolerance=rank_tolerance)
+        image = ImageMap.of(arms, white)
+        return PosedArms(_longest_first(white, classes), image)
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return len(self.problem.group)
+
+    @property
+    def dim(self) -> int:
+        """d, the columns of the features."""
+        return len(self.image.shifts)
+
+
 def _posed(matrix: FloatArray, rank_tolerance: float | None) -> Problem:
     """The problem of all differences of the distinct rows; the centre is not set."""
     check_rank_tolerance(rank_tolerance)
@@ -249,24 +282,17 @@ def _longest_first(white: Whitened, classes: EqualRows) -> Problem:
     return Problem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)
 
 
-def pose_targets(
-    features: FloatArray, targets: FloatArray, *, span_tolerance: float, rank_tolerance: float | None
-) -> Problem:
+def pose_targets(arms: PosedArms, targets: FloatArray, *, span_tolerance: float) -> Problem:
     """The problem of measuring m given vectors by pulls of the arms.
 
     Args:
-        features: shape (K, d), checked.
         targets: y, shape (m, d), checked.
         span_tolerance: the share of a target that may lie outside the span of the arms.
 
     Raises:
         InvalidInput: a target lies outside the span of the arms.
     """
-    check_rank_tolerance(rank_tolerance)
-    classes = equal_rows(features)
-    arms = _distinct(features, classes)
-    white = whitened(arms, rank_tolerance=rank_tolerance)
-    imaged = images(arms, white, targets)
+    imaged = arms.image.images(targets)
     beyond = np.flatnonzero(imaged.outside > span_tolerance)
     if beyond.size:
         raise InvalidInput(
@@ -274,11 +300,11 @@ def pose_targets(
             f"{imaged.outside[beyond[0]]:.2g} of its length): no number of pulls measures them, the value is infinite. "
             "Give combinations of the arms' features, or raise span_tolerance if rounding is to blame."
         )
-    return _compared(_longest_first(white, classes), imaged.rows)
+    return _compared(arms.problem, imaged.rows)
 
 
 def pose_star(
-    features: FloatArray,
+    features: FloatArray | PosedArms,
     centre: int,
     scales: FloatArray,
     *,
@@ -291,24 +317,29 @@ def pose_star(
     With noise scales v the arms are measured as x / v: a pull of arm x informs on x x' / v_x^2.
 
     Args:
-        features: shape (K, d), checked.
+        features: shape (K, d), checked; or arms that were posed before, without noise scales.
         centre: c.
         scales: w, positive, shape (K,).
         rivals: indices of the arms j; None = all.
         noise_scales: v, positive, shape (K,); None = 1 for all.
     """
-    measured = features if noise_scales is None else features / noise_scales[:, None]
-    stretch = np.ones(len(features)) if noise_scales is None else noise_scales
-    compared = np.arange(len(features)) if rivals is None else rivals
-    arms = _posed(measured, rank_tolerance)
-    own = stretch[centre] * arms.basis[arms.group[centre]]
-    vectors = own - stretch[compared, None] * arms.basis[arms.group[compared]]
-    return _compared(arms, vectors / scales[compared, None])
+    if isinstance(features, PosedArms):
+        arms = features.problem
+    else:
+        arms = _posed(features if noise_scales is None else features / noise_scales[:, None], rank_tolerance)
+    group = arms.group if rivals is None else arms.group[rivals]
+    vectors, own = arms.basis[group], arms.basis[arms.group[centre]]
+    if noise_scales is not None:
+        vectors *= (noise_scales if rivals is None else noise_scales[rivals])[:, None]
+        own = noise_scales[centre] * own
+    np.subtract(own, vectors, out=vectors)
+    vectors /= (scales if rivals is None else scales[rivals])[:, None]
+    return _compared(arms, vectors)
 
 
 def _compared(arms: Problem, vectors: FloatArray) -> Problem:
     """The problem of the distinct vectors, longest first, in place of differences of the arms."""
-    points = vectors[equal_rows(vectors).first]
+    points = _distinct(vectors, equal_rows(vectors))
     lengths = row_norms(points)
     order = longest_first(lengths)
     everybody = np.arange(len(points), dtype=np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design
 from surepick.designs.diagonal import independent_star_design
-from surepick.designs.problem import Problem, checked_features, checked_rows, pose_star, pose_targets
+from surepick.designs.problem import PosedArms, Problem, checked_features, checked_rows, pose_star, pose_targets
 from surepick.designs.solve import check_tolerance, solved
 from surepick.errors import InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
@@ -19,7 +19,7 @@ SPAN_TOLERANCE = 1e-8
 
 
 def solve_target_design(
-    features: ArrayLike,
+    features: ArrayLike | PosedArms,
     targets: ArrayLike,
     *,
     tolerance: float = 0.01,
@@ -32,7 +32,8 @@ def solve_target_design(
         tau = min over lambda in the simplex   max over j   ||y_j||^2 in A(lambda)^-1,   A = sum_i lambda_i x_i x_i'
 
     Args:
-        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome.
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome. Or arms that were
+            posed before, with their own rank tolerance: many designs for the same arms then share that work.
         targets: y, shape (m, d), finite, in the coordinates of the features; zero and repeated rows welcome.
         tolerance, max_steps, rank_tolerance: as in `solve_design`.
         span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
@@ -52,12 +53,14 @@ def solve_target_design(
     Cost: as `solve_design` with 2 m active arms.
     """
     check_tolerance(tolerance)
-    matrix = checked_features(features)
-    vectors = checked_rows(targets, "targets", "target", "m", dim=matrix.shape[1])
+    arms = features if isinstance(features, PosedArms) else checked_features(features)
+    dim = arms.dim if isinstance(arms, PosedArms) else arms.shape[1]
+    vectors = checked_rows(targets, "targets", "target", "m", dim=dim)
     _, exponent = np.frexp(np.abs(vectors).max(initial=0.0))
     with one_blas_thread():
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
-        problem = pose_targets(matrix, scaled, span_tolerance=span_tolerance, rank_tolerance=rank_tolerance)
+        posed = arms if isinstance(arms, PosedArms) else PosedArms.of(arms, rank_tolerance=rank_tolerance)
+        problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
         return _solved_in_units(problem, int(exponent), tolerance=tolerance, max_steps=max_steps)
 
 
@@ -81,7 +84,7 @@ def _scaled(design: Design, exponent: int) -> Design:
 
 
 def solve_star_design(
-    features: ArrayLike,
+    features: ArrayLike | PosedArms,
     centre: int,
     scales: ArrayLike,
     *,
@@ -97,7 +100,7 @@ def solve_star_design(
         A(lambda) = sum_x lambda_x x x' / v_x^2
 
     Args:
-        features: x, shape (K, d), finite.
+        features: x, shape (K, d), finite; or arms that were posed before, where no noise scales are given.
         centre: c, an arm.
         scales: w, positive and finite, shape (K,), in reward units; the entry of c is not used.
         rivals: indices of the arms j that c is compared with; None = all others.
@@ -119,12 +122,15 @@ def solve_star_design(
     Cost: as `solve_target_design`; one whitening for linearly independent arms.
     """
     check_tolerance(tolerance)
-    matrix = checked_features(features)
-    if not 0 <= centre < len(matrix):
-        raise InvalidInput(f"arm {centre} does not exist: there are {len(matrix)} arms, 0 .. {len(matrix) - 1}.")
+    matrix = features if isinstance(features, PosedArms) else checked_features(features)
+    if isinstance(features, PosedArms) and noise_scales is not None:
+        raise InvalidInput("arms that were posed before are measured with one noise; give features with noise_scales.")
+    num_arms = matrix.num_arms if isinstance(matrix, PosedArms) else len(matrix)
+    if not 0 <= centre < num_arms:
+        raise InvalidInput(f"arm {centre} does not exist: there are {num_arms} arms, 0 .. {num_arms - 1}.")
     widths = np.array(scales, dtype=np.float64)
-    if widths.shape != (len(matrix),):
-        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({len(matrix)},), one an arm.")
+    if widths.shape != (num_arms,):
+        raise InvalidInput(f"scales have shape {widths.shape}; they must be ({num_arms},), one an arm.")
     widths[centre] = 1.0
     if not (np.isfinite(widths) & (widths > 0)).all():
         raise InvalidInput("scales must be positive and finite: the accuracy that each difference needs.")
@@ -139,6 +145,6 @@ def solve_star_design(
             rivals=rivals,
             noise_scales=noise_scales,
         )
-        if problem.rank == len(matrix):
+        if problem.rank == num_arms:
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
         return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps)

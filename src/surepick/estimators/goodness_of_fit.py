@@ -106,7 +106,7 @@ def lack_of_fit(
     of Hsu, Kakade and Zhang, which needs no normal distribution.
 
     Args:
-        fitted: the least squares of one batch.
+        fitted: the least squares of one batch, of all arms or of those that were pulled.
         seen: that batch.
         misspecification: gamma of the embedding, in reward units.
         sigma: sub-Gaussian scale of a reward.
@@ -123,7 +123,8 @@ def lack_of_fit(
     if spare <= 0:
         return ""
     counts = seen.counts[pulled]
-    residuals = np.sqrt(counts) * (seen.means[pulled] - fitted.scores[pulled]) / sigma
+    fit = fitted.scores if len(fitted.scores) == len(pulled) else fitted.scores[pulled]
+    residuals = np.sqrt(counts) * (seen.means[pulled] - fit) / sigma
     length, s = float(np.sqrt(np.sum(residuals**2))), math.log(1.0 / level)
     allowed = math.sqrt(spare + 2.0 * math.sqrt(spare * s) + 2.0 * s)
     allowed += misspecification * math.sqrt(float(counts.sum())) / sigma

@@ -24,6 +24,7 @@ from surepick.core.observations import Observations
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.linalg.factorisations import row_norms
+from surepick.linalg.row_blocks import row_blocks
 
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200
@@ -41,6 +42,7 @@ class ArmVectors:
         missed: largest ||x - z B|| of an arm, rounded up.
         norm_bound: C.
         longest: largest ||x|| of an arm.
+        widest: largest ||z|| of an arm.
     """
 
     embedded: Embedding
@@ -49,15 +51,19 @@ class ArmVectors:
     missed: float
     norm_bound: float
     longest: float
+    widest: float
 
     @staticmethod
     def of(embedded: Embedding, white: FloatArray, norm_bound: float) -> ArmVectors:
         """Those of an embedding. Cost: O(K d r)."""
         back = white.T @ embedded.features / len(white)
-        longest = float(row_norms(embedded.features).max(initial=0.0))
-        rounding = ROUNDING * (len(back) + embedded.dim) * (longest + float(row_norms(white).max() * norm(back)))
-        missed = float(row_norms(embedded.features - white @ back).max(initial=0.0)) + rounding
-        return ArmVectors(embedded, white, back, missed, norm_bound, longest)
+        longest, widest = (float(row_norms(rows).max(initial=0.0)) for rows in (embedded.features, white))
+        rounding = ROUNDING * (len(back) + embedded.dim) * (longest + widest * float(norm(back)))
+        missed = max(
+            (float(row_norms(embedded.features[rows] - white[rows] @ back).max()) for rows in row_blocks(len(white))),
+            default=0.0,
+        )
+        return ArmVectors(embedded, white, back, missed + rounding, norm_bound, longest, widest)
 
 
 @record
@@ -127,6 +133,7 @@ class VectorProcesses:
         nothing, starts = np.zeros(num_arms), np.ones(num_arms, np.int64)
         values = np.full(num_arms, log_weight)
         flows = np.zeros((num_arms, rank))
+        flows.flags.writeable = False  # and so it is not copied
         return VectorProcesses(vectors.embedded.dim, values, starts, flows, nothing, nothing, ())
 
     @property
@@ -136,6 +143,8 @@ class VectorProcesses:
 
     def restarted(self, arms: IntArray, log_weights: FloatArray) -> VectorProcesses:
         """The processes with a new start of some arms, each with its weight; what they held counts no more."""
+        if len(arms) == 0:
+            return self
         log_values, flows, lengths, own = (
             np.array(column) for column in (self.log_values, self.flows, self.lengths, self.own)
         )
@@ -144,6 +153,7 @@ class VectorProcesses:
         starts[arms] += 1
         flows[arms] = 0.0
         lengths[arms] = own[arms] = 0.0
+        flows.flags.writeable = False
         given = without(self.given, arms)
         return replace(self, log_values=log_values, starts=starts, flows=flows, lengths=lengths, own=own, given=given)
 
@@ -192,6 +202,8 @@ class VectorProcesses:
             own[rows] += np.where(pulled[at] == rows, flow[np.arange(len(rows)), at], 0.0)
             for arm, column in given.items():
                 column[rows] += np.sum(flow[:, pulled == arm], axis=1)
+        for made_here in (log_values, flows, lengths, own, *given.values()):
+            made_here.flags.writeable = False  # and so it is not copied
         return replace(
             self,
             log_values=log_values,
@@ -208,42 +220,51 @@ class VectorProcesses:
         The T of the smallest value without gamma is known in closed form; any T is valid, so that gamma and rounding
         are added there, and at the T that balances the flow best. What is infinite is UNKNOWN.
 
-        Cost: O(K d r).
+        Cost: O(K d r) time; memory for a block of arms.
         """
+        bounds = np.empty(len(self.lengths))
+        for rows in row_blocks(len(bounds)):
+            bounds[rows] = self._bounds_of(vectors, candidate, threshold, rows)
+        bounds[candidate] = 0.0
+        return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+
+    def _bounds_of(self, vectors: ArmVectors, candidate: int, threshold: float, rows: slice) -> FloatArray:
+        """U of a block of arms, the candidate's own apart."""
         features, norm_bound = vectors.embedded.features, vectors.norm_bound
-        towards, through = features[candidate] - features, self.flows @ vectors.back
+        towards, through = features[candidate] - features[rows], self.flows[rows] @ vectors.back
         reach = row_norms(towards)
         sizes = np.where(reach > 0.0, reach, 1.0)
         along = np.einsum("ij,ij->i", through, towards) / sizes
         across = row_norms(through - (along / sizes)[:, None] * towards)
-        lack = threshold - self.log_values
+        lack = threshold - self.log_values[rows]
         bounds = norm_bound * reach * ROUNDED_UP + 2.0 * vectors.embedded.misspecification
         balanced = np.divide(sizes, along, out=np.zeros_like(along), where=along > LEAST_FLOW)
         for inverse in (_best_inverse(lack / norm_bound, along, across, sizes), balanced):
             usable = (inverse > 0.0) & (inverse < 1.0 / LEAST_FLOW)
             amount = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=usable)
-            penalty = self._penalty(vectors, candidate, through - amount[:, None] * towards, amount)
+            penalty = self._penalty(vectors, candidate, through - amount[:, None] * towards, amount, rows)
             found = np.divide(lack + penalty, amount, out=np.full_like(bounds, UNKNOWN), where=usable)
             bounds = np.minimum(bounds, found)
-        bounds[candidate] = 0.0
-        return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+        return bounds
 
-    def _penalty(self, vectors: ArmVectors, candidate: int, missed: FloatArray, amount: FloatArray) -> FloatArray:
-        """What T towards the candidate may be off the truth by, for each arm, rounded up."""
+    def _penalty(
+        self, vectors: ArmVectors, candidate: int, missed: FloatArray, amount: FloatArray, rows: slice
+    ) -> FloatArray:
+        """What T towards the candidate may be off the truth by, for each arm of a block, rounded up."""
         rank, dim = vectors.back.shape
         rounding = ROUNDING * (self.terms + 2 * (rank + dim) + 8) * vectors.longest + vectors.missed
-        widest = float(row_norms(vectors.white).max()) * norm(vectors.back)
-        rounding += ROUNDING * (self.terms + rank + dim + 8) * widest
-        penalty = vectors.norm_bound * (row_norms(missed) + rounding * (self.lengths + 2.0 * amount))
+        rounding += ROUNDING * (self.terms + rank + dim + 8) * (vectors.widest * float(norm(vectors.back)))
+        penalty = vectors.norm_bound * (row_norms(missed) + rounding * (self.lengths[rows] + 2.0 * amount))
         if vectors.embedded.misspecification > 0.0:
-            penalty += vectors.embedded.misspecification * self._unmatched(candidate, amount)
+            penalty += vectors.embedded.misspecification * self._unmatched(candidate, amount, rows)
         return np.asarray(ROUNDED_UP * penalty)
 
-    def _unmatched(self, candidate: int, amount: FloatArray) -> FloatArray:
+    def _unmatched(self, candidate: int, amount: FloatArray, rows: slice) -> FloatArray:
         """An upper bound of sum_x |F(x) - T 1{x = c} + T 1{x = j}|: that of the other pulls is at most their length."""
-        there = given_to(self.given, candidate, len(amount))
-        rest = np.maximum(self.lengths - np.abs(there) - np.abs(self.own), 0.0)
-        return np.asarray(rest + np.abs(there - amount) + np.abs(self.own + amount) + 1e-9 * self.lengths)
+        there = given_to(self.given, candidate, len(self.lengths))[rows]
+        own, lengths = self.own[rows], self.lengths[rows]
+        rest = np.maximum(lengths - np.abs(there) - np.abs(own), 0.0)
+        return np.asarray(rest + np.abs(there - amount) + np.abs(own + amount) + 1e-9 * lengths)
 
 
 def _best_inverse(lack: FloatArray, along: FloatArray, across: FloatArray, sizes: FloatArray) -> FloatArray:

@@ -58,34 +58,46 @@ class Imaged:
     outside: FloatArray
 
 
-def images(matrix: FloatArray, white: Whitened, vectors: FloatArray) -> Imaged:
-    """Other vectors under the map that takes the rows of a matrix to its whitened coordinates.
+@record
+class ImageMap:
+    """The map that takes the rows of a matrix to its whitened coordinates, for other vectors.
 
         X = Z B,  B = Z'X / K       image B = y
 
     A combination of arms has the same combination of their coordinates as its image.
 
     Args:
-        matrix: X, shape (K, d), as it was whitened.
-        white: its whitened coordinates.
-        vectors: y, shape (m, d).
+        shifts: powers of two by which columns are scaled, shape (d,).
+        kept: orthonormal rows that span those of X, columns scaled, shape (r, d).
+        back: shape (r, r).
 
     Source: ours.
-    Cost: O(K d r + d r^2 + m d r) time.
     """
-    _, exponents = np.frexp(np.max(np.abs(matrix), axis=0, initial=0.0))
-    shifts = np.where(matrix.any(axis=0), 1 - exponents, 0)
-    wanted = np.ldexp(vectors, shifts)
-    lengths = row_norms(wanted)
-    safe = np.where(lengths > 0, lengths, 1.0)
-    if white.rank == 0:
-        return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
-    scaled = np.ldexp(matrix, shifts)
-    u, s, vt = thin_svd(white.basis.T @ scaled / len(matrix))
-    kept = wanted @ vt.T
-    rest = wanted - kept @ vt
-    rows = product(kept, (u / s).T)
-    return Imaged(rows, row_norms(rest) / safe)
+
+    shifts: IntArray
+    kept: FloatArray
+    back: FloatArray
+
+    @staticmethod
+    def of(matrix: FloatArray, white: Whitened) -> ImageMap:
+        """That of a matrix X, shape (K, d), as it was whitened. Cost: O(K d r + d r^2) time."""
+        _, exponents = np.frexp(np.max(np.abs(matrix), axis=0, initial=0.0))
+        shifts = np.where(matrix.any(axis=0), 1 - exponents, 0)
+        if white.rank == 0:
+            return ImageMap(shifts, np.zeros((0, matrix.shape[1])), np.zeros((0, 0)))
+        u, s, vt = thin_svd(white.basis.T @ np.ldexp(matrix, shifts) / len(matrix))
+        return ImageMap(shifts, vt, u / s)
+
+    def images(self, vectors: FloatArray) -> Imaged:
+        """The coordinates of vectors y, shape (m, d)."""
+        wanted = np.ldexp(vectors, self.shifts)
+        lengths = row_norms(wanted)
+        safe = np.where(lengths > 0, lengths, 1.0)
+        if len(self.kept) == 0:
+            return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
+        kept = wanted @ self.kept.T
+        rest = wanted - kept @ self.kept
+        return Imaged(product(kept, self.back.T), row_norms(rest) / safe)
 
 
 def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:

@@ -7,6 +7,7 @@ from scipy.special import log_ndtr, ndtr
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
+from surepick.linalg.row_blocks import row_blocks
 
 HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have none
 HEURISTIC_DRAWS = 400  # of the parameter
@@ -57,24 +58,42 @@ def _sampled(order: IntArray) -> tuple[IntArray, FloatArray]:
     return np.concatenate([first, some]), np.concatenate([np.ones(len(first)), np.full(len(some), stands)])
 
 
-def chances_of_vectors(scores: FloatArray, factors: FloatArray, epsilon: float) -> FloatArray:
-    """P(h_c >= max_j h_j - epsilon) for h = f + U z, z ~ N(0, I), by draws that are always the same.
+def chances_of_vectors(
+    scores: FloatArray, coordinates: FloatArray, epsilon: float, *, noise_scale: float = 1.0
+) -> FloatArray:
+    """P(h_c >= max_j h_j - epsilon) for h = f + s U z, z ~ N(0, I), by draws that are always the same.
 
     Args:
         scores: f, shape (K,).
-        factors: U, shape (K, r), in reward units.
+        coordinates: U, shape (K, r).
         epsilon: in reward units.
+        noise_scale: s, in reward units.
 
     Returns:
         Shape (K,).
 
     Cost: O(K r), and a product of 200 x r and r x 400.
     """
-    leader = int(np.argmax(scores))
-    errors = np.sqrt(np.sum((factors - factors[leader]) ** 2, axis=1))
-    short = np.argsort(-(scores + 2.0 * errors), kind="stable")[:HEURISTIC_SHORT_LIST]
-    draws = stream(0, "chances", factors.shape[1]).standard_normal((factors.shape[1], HEURISTIC_DRAWS))
-    drawn = scores[short, None] + factors[short] @ draws
+    leader = noise_scale * coordinates[int(np.argmax(scores))]
+    promise = np.empty(len(scores))
+    for rows in row_blocks(len(scores)):
+        apart = noise_scale * coordinates[rows]
+        apart -= leader
+        apart **= 2
+        promise[rows] = -(scores[rows] + 2.0 * np.sqrt(np.sum(apart, axis=1)))
+    short = _smallest(promise, HEURISTIC_SHORT_LIST)
+    rank = coordinates.shape[1]
+    draws = stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS))
+    drawn = scores[short, None] + (noise_scale * coordinates[short]) @ draws
     chances = np.zeros(len(scores))
     chances[short] = np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1)
     return chances
+
+
+def _smallest(values: FloatArray, number: int) -> IntArray:
+    """Where the smallest values are, ascending, equal ones in their order; without a sort of all."""
+    if len(values) > number:
+        among = np.flatnonzero(values <= np.partition(values, number - 1)[number - 1])
+    else:
+        among = np.arange(len(values))
+    return among[np.argsort(values[among], kind="stable")][:number]

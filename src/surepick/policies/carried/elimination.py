@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from surepick.core.plan import Plan
 from surepick.core.step import Step
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import estimate
+from surepick.estimators import least_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability
@@ -194,10 +194,13 @@ class CarriedElimination:
         return Planner(self._situation, self.dim, self.tolerance, self.reserve, sizes)
 
     def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
-        embedded = self.embedded(plan.dim)
-        if isinstance(embedded, IndependentArms) or seen.total == 0:
+        embedded, white = self.embedded(plan.dim), self._cache.white(self.embedding, plan.dim)
+        if isinstance(embedded, IndependentArms) or white is None or seen.total == 0:
             return ()
-        fitted = estimate(embedded, seen, white=self._cache.white(self.embedding, plan.dim))
+        pulled = np.flatnonzero(seen.counts)  # what the others' fit would be is not asked
+        few = Observations(seen.counts[pulled], seen.sums[pulled])
+        part = Embedding(embedded.features[pulled], embedded.misspecification)
+        fitted = least_squares(part, few, white=replace(white, basis=white.basis[pulled]))
         return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
 
     def _obstacle(self, state: CarriedState) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,7 @@ HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
 HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
+MOST_ERRORS = 3  # candidates whose errors are kept
 
 
 @record
@@ -59,15 +61,16 @@ def guess_of_vectors(plug_in: PlugInMeans) -> Guess:
     """The pooled fit."""
     everybody = np.arange(len(plug_in.scores))
 
+    @lru_cache(maxsize=MOST_ERRORS)
     def errors(candidate: int) -> FloatArray:
         distances = plug_in.fitted.distances(everybody, np.array([candidate]))[:, 0]
-        return np.asarray(plug_in.noise_scale * distances)
+        return _read_only(plug_in.noise_scale * distances)
 
     def chances(epsilon: float) -> FloatArray:
         fitted = plug_in.fitted
         if not isinstance(fitted, LeastSquaresEstimate):
             raise ContractError("arms without structure have no vectors.")
-        return chances_of_vectors(plug_in.scores, plug_in.noise_scale * fitted.coordinates, epsilon)
+        return chances_of_vectors(plug_in.scores, fitted.coordinates, epsilon, noise_scale=plug_in.noise_scale)
 
     return Guess(plug_in.scores, errors, chances)
 
@@ -97,8 +100,9 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     scores[known] = centre + (means - centre) * share
     left[known] = variances * share
 
+    @lru_cache(maxsize=MOST_ERRORS)
     def errors(candidate: int) -> FloatArray:
-        return np.asarray(np.sqrt(left + left[candidate]))
+        return _read_only(np.sqrt(left + left[candidate]))
 
     def chances(epsilon: float) -> FloatArray:
         return chances_of_means(scores, np.sqrt(left), epsilon)
@@ -127,6 +131,11 @@ def measured_share(seen: Observations, declared: FloatArray) -> float:
     strays = np.maximum(seen.squares[repeated] - sums**2 / counts, 0.0)
     within = float(np.sum(strays / scales**2))
     return min(1.0, float(np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + float(np.sum(counts - 1))))))
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array
 
 
 def _likelihood(means: FloatArray, variances: FloatArray, spread: float) -> tuple[float, float, float]:

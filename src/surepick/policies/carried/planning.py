@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -191,7 +192,8 @@ class Planner:
             return means_rule.planned(processes, goal)
         vectors, costs = self.situation.vectors(processes.dim), self.situation.problem.relative_costs
         weights = state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self._spent(state)
-        return vectors_rule.planned(vectors, processes, goal, weights=weights, tolerance=self.tolerance)
+        posed = partial(self.situation.posed, processes.dim)
+        return vectors_rule.planned(vectors, processes, goal, weights=weights, tolerance=self.tolerance, posed=posed)
 
     def _in_another_dimension(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
         """A larger dimension, if misspecification costs more than its extra directions would."""

@@ -10,6 +10,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
+from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
 from surepick.estimators import noise_mgf_after
@@ -49,8 +50,13 @@ class Situation:
     def guess(self, processes: Processes | None, seen: Observations) -> Guess:
         """What the past suggests of the means."""
         if processes is None or isinstance(processes, MeanProcesses):
-            return guess_of_means(seen, sampling_rule.noise_scales(self.problem, seen), self.problem.epsilon)
-        return guess_of_vectors(self._plug_in(processes, seen))
+
+            def of_means() -> Guess:
+                return guess_of_means(seen, sampling_rule.noise_scales(self.problem, seen), self.problem.epsilon)
+
+            return self.cache.guess(0, seen, of_means)
+        held = processes
+        return self.cache.guess(held.dim, seen, lambda: guess_of_vectors(self._plug_in(held, seen)))
 
     def leader(self, processes: Processes, seen: Observations) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one.
@@ -81,12 +87,14 @@ class Situation:
 
         return self.cache.vectors(dim, form)
 
-    def upper_bounds(self, processes: Processes, candidate: int) -> FloatArray:
-        """U of every arm against the candidate, shape (K,)."""
-        threshold = threshold_of(self.problem)
-        if isinstance(processes, MeanProcesses):
-            return processes.upper_bounds(candidate, threshold, self.problem.noise.support)
-        return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
+    def posed(self, dim: int, noise_scale: float | None) -> PosedArms:
+        """The arms as designs see them: those of psi_d, or whitened and all with the same noise."""
+        vectors = self.vectors(dim)
+
+        def form() -> PosedArms:
+            return PosedArms.of(vectors.embedded.features if noise_scale is None else vectors.white / noise_scale)
+
+        return self.cache.posed((dim, noise_scale), form)
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
@@ -95,6 +103,17 @@ class Situation:
             return sampling_rule.plug_in_means(self.vectors(processes.dim).embedded, seen, noise_scales, white=white)
 
         return self.cache.plug_in(processes.dim, seen, form)
+
+    def upper_bounds(self, processes: Processes, candidate: int) -> FloatArray:
+        """U of every arm against the candidate, shape (K,)."""
+        threshold = threshold_of(self.problem)
+
+        def form() -> FloatArray:
+            if isinstance(processes, MeanProcesses):
+                return processes.upper_bounds(candidate, threshold, self.problem.noise.support)
+            return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
+
+        return self.cache.bounds(processes, candidate, form)
 
     def goal(self, state: CarriedState, candidate: int, guess: Guess, margins: FloatArray) -> Goal:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""

@@ -10,12 +10,16 @@ where A is that of the batch where the flow is to be matched with it, and that o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.design import Design
-from surepick.designs import solve_star_design, solve_target_design
+from surepick.designs import PosedArms, solve_star_design, solve_target_design
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.linalg.row_blocks import row_blocks
 from surepick.policies.carried.rest import Goal, Rest, start_weights
 from surepick.policies.dimension import best_found
 
@@ -92,8 +96,15 @@ class _Account:
     bias: FloatArray
 
 
-def _account(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: Pulls) -> _Account:
-    rivals = goal.rivals
+def _slope(vectors: ArmVectors, goal: Goal) -> FloatArray:
+    """theta of the guesses, since Z'Z = K I; shape (r,)."""
+    return np.asarray(vectors.white.T @ goal.scores / len(vectors.white))
+
+
+def _account(
+    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: Pulls, slope: FloatArray | None = None
+) -> _Account:
+    rivals, slope = goal.rivals, _slope(vectors, goal) if slope is None else slope
     towards = vectors.white[goal.candidate] - vectors.white[rivals]
     flow = processes.flows[rivals]
     information = pulls.information
@@ -104,7 +115,6 @@ def _account(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls:
     matched = np.where(visible, np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes, 0.0), 0.0)
     left = flow - matched[:, None] * towards
     costs = np.maximum(np.einsum("ij,ij->i", left @ inverse, left), 0.0)
-    slope = vectors.white.T @ goal.scores / len(vectors.white)  # theta of the guesses, since Z'Z = K I
     held = processes.log_values[rivals] + matched * goal.epsilon - left @ slope
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
     bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
@@ -112,7 +122,13 @@ def _account(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls:
 
 
 def planned(
-    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, *, weights: FloatArray | None, tolerance: float
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    *,
+    weights: FloatArray | None,
+    tolerance: float,
+    posed: Callable[[float | None], PosedArms],
 ) -> Rest:
     """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
 
@@ -124,8 +140,10 @@ def planned(
     Args:
         weights: a design to start from; None: none is known, and the flows are taken for matched.
         tolerance: relative gap of the design.
+        posed: gives the arms as designs see them: those of the embedding; or whitened, divided by a noise scale that is
+            the same for all.
     """
-    embedded, rivals = vectors.embedded, goal.rivals
+    embedded, rivals, scales = vectors.embedded, goal.rivals, goal.priced_scales
     gamma = embedded.misspecification
     bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
     fresh: BoolArray = np.zeros(len(rivals), bool)
@@ -133,11 +151,11 @@ def planned(
     if matched:
         needs = goal.threshold - processes.log_values[rivals]
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-        design = _star(vectors, goal, slack, goal.aimed(needs), tolerance)
+        design = _star(vectors, goal, slack, goal.aimed(needs), tolerance, posed)
         if gamma > 0.0:
             bias = _account(vectors, processes, goal, _bought(vectors, goal, design.weights)).bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-            design = _star(vectors, goal, slack, goal.aimed(needs), tolerance)
+            design = _star(vectors, goal, slack, goal.aimed(needs), tolerance, posed)
     else:
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
         for _ in range(STEPS):
@@ -150,7 +168,7 @@ def planned(
             fresh, targets = _targets(processes, goal, account, slack)
             design = best_found(
                 solve_target_design,
-                vectors.white / goal.priced_scales[:, None],
+                vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0])),
                 targets,
                 tolerance=tolerance,
                 span_tolerance=1.0,
@@ -166,14 +184,25 @@ def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Pulls:
     return Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales)
 
 
-def _star(vectors: ArmVectors, goal: Goal, slack: FloatArray, needs: FloatArray, tolerance: float) -> Design:
+def _uneven(noise_scales: FloatArray) -> bool:
+    return bool(np.ptp(noise_scales) > 0.0)
+
+
+def _star(
+    vectors: ArmVectors,
+    goal: Goal,
+    slack: FloatArray,
+    needs: FloatArray,
+    tolerance: float,
+    posed: Callable[[float | None], PosedArms],
+) -> Design:
     noise_scales = goal.priced_scales
-    uneven = bool(np.ptp(noise_scales) > 0.0)
+    uneven = _uneven(noise_scales)
     accuracies = np.ones(vectors.embedded.num_arms)
     accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
     return best_found(  # a worse design costs pulls, not validity
         solve_star_design,
-        vectors.embedded.features,
+        vectors.embedded.features if uneven else posed(None),
         goal.candidate,
         accuracies if uneven else accuracies / noise_scales[0],
         rivals=goal.rivals,
@@ -238,18 +267,36 @@ def placed(
         largest: the weight of a pull above which the range of the rewards permits no cheap bet; infinite without one.
     """
     batch = Pulls.of(vectors.white, counts, goal.noise_scales)
-    account = _account(vectors, processes, goal, batch)
+    whole = Pulls.of(vectors.white, counts + future, goal.noise_scales) if future.sum() > 0.0 else None
+    slope, directions = _slope(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
+    for rows in row_blocks(len(directions)):
+        some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows])
+        directions[rows] = _placed(vectors, processes, some, margins[rows], batch, whole, largest, slope)
+    return Bets(goal.rivals, directions)
+
+
+def _placed(
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    margins: FloatArray,
+    batch: Pulls,
+    whole: Pulls | None,
+    largest: float,
+    slope: FloatArray,
+) -> FloatArray:
+    """The directions of the bets of some rivals, shape (m, r)."""
+    account = _account(vectors, processes, goal, batch, slope)
     tau, now = _directions(account, margins, batch, largest)
     aims = tau[:, None] * account.towards - account.left
     missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
     possible = missed <= MATCHED**2 * size
     settled = account.needs <= tau * margins - 0.5 * (tau**2 * account.sizes + account.costs)
     worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
-    if not future.sum() > 0.0:
-        return Bets(goal.rivals, np.where(possible[:, None], now, 0.0))
-    whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
-    _, spread = _directions(_account(vectors, processes, goal, whole), margins, whole, largest)
-    return Bets(goal.rivals, np.where((worth & possible)[:, None], now, spread))
+    if whole is None:
+        return np.where(possible[:, None], now, 0.0)
+    _, spread = _directions(_account(vectors, processes, goal, whole, slope), margins, whole, largest)
+    return np.where((worth & possible)[:, None], now, spread)
 
 
 def _directions(account: _Account, margins: FloatArray, pulls: Pulls, largest: float) -> tuple[FloatArray, FloatArray]:

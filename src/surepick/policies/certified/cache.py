@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
 
+from surepick.core.arrays import FloatArray
 from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
+from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
 from surepick.estimators.vector_processes import ArmVectors
 from surepick.linalg.whitening import Whitened, whitened
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 MOST_DIMENSIONS = 2  # a study hardly ever uses more at a time
+T = TypeVar("T")
 
 
 class Cache:
-    """Whitened coordinates of the last dimensions used, and the last plug-in means.
+    """Whitened coordinates of the last dimensions used, the last plug-in means, and what was worked out from the last
+    processes.
 
     Each answer is, bit by bit, that of the function behind it: whatever is kept belongs to equal arguments, and is
     read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
     """
 
-    __slots__ = ("_plug_in", "_vectors", "_white")
+    __slots__ = ("_bounds", "_guess", "_plug_in", "_posed", "_vectors", "_white")
 
     def __init__(self) -> None:
         self._vectors: dict[int, ArmVectors] = {}
         self._white: dict[int, Whitened] = {}
         self._plug_in: tuple[int, Observations, PlugInMeans] | None = None
+        self._guess: tuple[int, Observations, Any] | None = None
+        self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
+        self._posed: tuple[Hashable, PosedArms] | None = None
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
         return Cache, ()
@@ -66,4 +74,44 @@ class Cache:
             return known[2]
         found = form()
         self._plug_in = (dim, seen, found)
+        return found
+
+    def guess(self, dim: int, seen: Observations, form: Callable[[], T]) -> T:
+        """A guess of the means in d dimensions after these observations, formed by `form` unless it was the last one.
+
+        Args:
+            dim: 0 without structure.
+        """
+        known = self._guess
+        if known is not None and known[0] == dim and known[1] == seen:
+            return cast(T, known[2])
+        self._guess = known = None  # so that two are never held at a time
+        found = form()
+        self._guess = (dim, seen, found)
+        return found
+
+    def bounds(self, processes: object, candidate: int, form: Callable[[], FloatArray]) -> FloatArray:
+        """The bounds that some processes give against a candidate, formed by `form` unless these were the last ones."""
+        known = self._bounds
+        if known[0] is not processes:
+            self._bounds = known = (processes, {})
+        found = known[1].get(candidate)
+        if found is None:
+            found = form()
+            found.flags.writeable = False
+            known[1][candidate] = found
+        return found
+
+    def posed(self, key: Hashable, form: Callable[[], PosedArms]) -> PosedArms:
+        """Posed arms, formed by `form` unless they were the last ones.
+
+        Args:
+            key: what they depend on beside the embedding.
+        """
+        known = self._posed
+        if known is not None and known[0] == key:
+            return known[1]
+        self._posed = known = None
+        found = form()
+        self._posed = (key, found)
         return found

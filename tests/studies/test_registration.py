@@ -49,7 +49,7 @@ def by_hand(document: dict) -> str:
         "policy": {name: plain(value) for name, value in document["policy"].items() if value is not None},
         "registration": 1,
     }
-    if "judge" in document:
+    if document.get("judge") == "as they come":
         asked["judge"] = document["judge"]
     text = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     letters = base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()[:28]

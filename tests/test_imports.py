@@ -15,7 +15,7 @@ import surepick as sp
 
 HEAVY = {"sklearn", "pandas", "torch", "matplotlib", "plotly", "jinja2", "pyarrow", "joblib", "sqlalchemy", "alembic"}
 PROTOCOL = {
-    f"surepick.policies.{name}" for name in ("base", "terms", "verdict")
+    f"surepick.policies.{name}" for name in ("base", "prices", "terms", "verdict")
 }  # what an algorithm is, and no algorithm
 
 

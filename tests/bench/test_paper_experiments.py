@@ -22,6 +22,7 @@ SMALLER = {  # the options that make an environment quick
     "digits": {"per_digit": 2},
     "one-better": {"num_arms": 20},
     "falling-means": {"num_arms": 20},
+    "simulated-production-line": {"length": 4},
 }
 
 

@@ -222,18 +222,18 @@ def test_nearly_every_outcome_has_a_worst_truth_that_is_still_possible():
     assert both[1] > 100
 
 
-def no_norm(self, vectors, candidate, missed, amount):
-    return vectors.embedded.misspecification * self._unmatched(candidate, amount)
+def no_norm(self, vectors, candidate, missed, amount, rows):
+    return vectors.embedded.misspecification * self._unmatched(candidate, amount, rows)
 
 
-def no_misspecification(self, candidate, amount):
+def no_misspecification(self, candidate, amount, rows):
     return np.zeros_like(amount)
 
 
-def only_what_is_matched(self, candidate, amount):
+def only_what_is_matched(self, candidate, amount, rows):
     """The flows to arms that are neither the candidate nor the arm itself are forgotten."""
-    there = next((one.flows for one in self.given if one.arm == candidate), np.zeros_like(amount))
-    return np.abs(there - amount) + np.abs(self.own + amount)
+    there = next((one.flows[rows] for one in self.given if one.arm == candidate), np.zeros_like(amount))
+    return np.abs(there - amount) + np.abs(self.own[rows] + amount)
 
 
 @pytest.mark.parametrize(

@@ -97,14 +97,14 @@ def test_the_flow_of_a_lost_pull_is_noticed_if_it_is_counted(monkeypatch):
 # --- the bias omitted
 
 
-def no_bias(self, candidate, amount):
+def no_bias(self, candidate, amount, rows):
     return np.zeros_like(amount)
 
 
-def half_of_it(self, candidate, amount):
+def half_of_it(self, candidate, amount, rows):
     """Only what is matched badly counts, not the flows to arms that are no candidates."""
-    there = next((one.flows for one in self.given if one.arm == candidate), np.zeros_like(amount))
-    return np.abs(there - amount) + np.abs(self.own + amount)
+    there = next((one.flows[rows] for one in self.given if one.arm == candidate), np.zeros_like(amount))
+    return np.abs(there - amount) + np.abs(self.own[rows] + amount)
 
 
 @pytest.mark.parametrize("spoilt", [no_bias, half_of_it])

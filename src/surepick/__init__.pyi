@@ -13,6 +13,7 @@ from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, L
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
 from .find_best import find_best
 from .forecasts import forecast
+from .items import Items
 from .noise import Bernoulli, Bounded, PilotGaussian, SubGaussian, parse_noise
 from .policies.base import Claim, Policy, Problem, Traits
 from .policies.registry import make_policy, paper_settings, policy_names
@@ -40,6 +41,7 @@ __all__ = [
     "GaussianKernel",
     "IndependentEmbedding",
     "InvalidInput",
+    "Items",
     "KernelEmbedding",
     "LinearEmbedding",
     "MercerEmbedding",

@@ -7,7 +7,8 @@ from typing import Any
 
 from surepick.core.arms import Arms
 from surepick.noise import Noise
-from surepick.policies.registry import fitting_policy, make_policy
+from surepick.policies.parts import fitting_policy
+from surepick.policies.registry import make_policy
 from surepick.studies.closed_loop import Measure, Result
 from surepick.studies.study import Study
 
@@ -30,12 +31,14 @@ def find_best(
 
     Args:
         arms: what is chosen among; ids alone for arms without features.
-        measure: gets ids, one for each pull, and returns as many rewards in the same order.
+        measure: gets ids, one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
+            of test items, their ids) it gets the items too, as a second list.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
         policy: one of `policy_names()`; None: the one that the options speak of (`certified-linear` where there is a
-            norm_bound, `certified-kernel` where there is a kernel too, else `certified-independent`).
+            norm_bound, `certified-kernel` where there is a kernel too, `certified-items` where there are items, else
+            `certified-independent`).
         minimize: small rewards are good.
         max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
+import numpy as np
+
 from surepick.core.arrays import record
 from surepick.core.certificate import Certificate
 from surepick.core.random_streams import stream
@@ -72,7 +74,7 @@ def simulate(
     Args:
         policy: the algorithm, for the arms of the environment.
         environment: the hidden truth, of which the policy sees only the rewards that it asks for.
-        seed: rewards are a function of it and of the number of the plan.
+        seed: rewards are a function of it and of the number of the plan; the order of test items is the policy's.
         max_pulls: a plan that would pass it is not pulled.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.
         max_seconds: a plan that is made later than that is not pulled; None: no limit.
@@ -98,6 +100,10 @@ def simulate(
     study = Study(environment.arms, policy, minimize=environment.minimize)
 
     def pull(batch: Batch) -> None:
+        if batch.items is not None:
+            arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
+            study.tell(batch, environment.answer(arms, batch.items))
+            return
         seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
         study.tell_totals(batch, seen.counts, seen.sums, seen.squares)
 

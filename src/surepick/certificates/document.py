@@ -8,7 +8,6 @@ The published form is certificate.schema.json, beside this file.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.certificates.answers import answers_entry, items_entry
 from surepick.certificates.columns import (
     LastIntervals,
     measured_in,
@@ -26,7 +26,7 @@ from surepick.certificates.columns import (
     widths_of,
 )
 from surepick.certificates.fingerprint import arithmetic
-from surepick.certificates.seal import sealed
+from surepick.certificates.seal import laid_out, sealed
 from surepick.certificates.signature import sign_certificate
 from surepick.certificates.versions import of_version, version_for
 from surepick.core.arms import Arms
@@ -45,9 +45,8 @@ from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
 from surepick.studies.registration import code_of
-from surepick.studies.replay import Closed, Judged, in_order, replay
+from surepick.studies.replay import Closed, Judged, in_order, replay, seen_of
 from surepick.studies.study import Study
-from surepick.studies.validation import received
 
 FORMAT = "surepick certificate"
 QUICK_PLANS = 50
@@ -149,17 +148,6 @@ def write_document(document: dict[str, Any], path: str | Path) -> Path:
     return target
 
 
-def laid_out(value: Any, indent: str = "") -> str:
-    """JSON with a field a line, and lists of plain values on one line each."""
-    deeper = indent + " "
-    if isinstance(value, dict) and value:
-        rows = [f"{json.dumps(name, ensure_ascii=False)}: {laid_out(item, deeper)}" for name, item in value.items()]
-        return "{\n" + ",\n".join(deeper + row for row in rows) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
-        return "[\n" + ",\n".join(deeper + laid_out(item, deeper) for item in value) + f"\n{indent}]"
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
 def version() -> str:
     """The version of this package."""
     import surepick  # noqa: PLC0415 (the package imports this module)
@@ -176,7 +164,7 @@ def _looks(study: Study) -> tuple[Closed, ...]:
         if plan is None:
             raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
         if seen is None:  # a log in memory keeps the rows and the latest sums
-            seen = received(study.log.results(decision.plan), len(study.ids), minimize=study.minimize)
+            seen = seen_of(study.log, decision.plan, plan, len(study.ids), minimize=study.minimize)
         looks.append(Closed(decision.plan, plan, seen, decision.deviations))
     return tuple(looks)
 
@@ -272,7 +260,7 @@ def document_of(
         judge=facts.judge,
         measured=lambda: measured_in(look.seen for look in facts.looks),
     )
-    candidates, number = _arms_entry(arms), version_for(judge=facts.judge, cost=answer.cost)
+    candidates, number = _arms_entry(arms), version_for(judge=facts.judge, cost=answer.cost, items=policy.traits.items)
     document = {
         "format": FORMAT,
         "made_by": facts.made_by,
@@ -290,6 +278,7 @@ def document_of(
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
         "judge": facts.judge,
+        "items": items_entry(policy.traits.items),
         "assumptions": list(answer.assumptions),
         "checks": list(policy.traits.checks),
         "policy": encode(spec_of(policy)),
@@ -336,6 +325,7 @@ def _look_entry(
         "asked": sparse(plan.counts),
         "allocation": None if plan.allocation is None else sparse(plan.allocation),
         "told": totals_of(look.seen, minimize=facts.minimize),
+        **answers_entry(plan, look.seen),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),

@@ -1,8 +1,9 @@
-"""The digest of a certificate, and the bytes that a signature is of."""
+"""The digest of a certificate, the bytes that a signature is of, and how its file is laid out."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,3 +29,14 @@ def signed_bytes(document: Mapping[str, Any]) -> bytes:
 def without(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The other fields."""
     return {name: value for name, value in document.items() if name not in names}
+
+
+def laid_out(value: Any, indent: str = "") -> str:
+    """JSON with a field a line, and lists of plain values on one line each."""
+    deeper = indent + " "
+    if isinstance(value, dict) and value:
+        rows = [f"{json.dumps(name, ensure_ascii=False)}: {laid_out(item, deeper)}" for name, item in value.items()]
+        return "{\n" + ",\n".join(deeper + row for row in rows) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return "[\n" + ",\n".join(deeper + laid_out(item, deeper) for item in value) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -43,7 +43,7 @@ ANSWER = {  # line -> the fields that it is about
 }
 FIRST = (
     *("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm"),
-    *("registration", "ended", "judge"),
+    *("registration", "ended", "judge", "items"),
 )
 COMPARED = {"the configuration": FIRST, **ANSWER}
 

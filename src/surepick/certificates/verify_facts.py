@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.certificates.answers import with_answers
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.core.arms import Arms
@@ -92,7 +93,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
     minimize = document["minimize"]
     if not isinstance(minimize, bool):
         raise ValueError("minimize is neither true nor false")
-    judge = checked_judge(document.get("judge", CLOSED_ROUNDS), policy)
+    judge = checked_judge(document.get("judge", CLOSED_ROUNDS), policy, minimize=minimize)
     in_parts = judge != CLOSED_ROUNDS
     looks = sorted(_looks(document["rounds"], arms, policy, minimize, in_parts), key=lambda look: look.number)
     if [look.number for look in looks] != list(range(1, len(looks) + 1)):
@@ -167,7 +168,7 @@ def _looks(
         for look in entry["looks"]:
             _check_look(look)
             number = look["plan"]
-            seen = _seen(look["told"], arms, policy, minimize)
+            seen = with_answers(_seen(look["told"], arms, policy, minimize), look, arms.num_arms)
             counts = dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
             if missing and not look["abandoned"] and not in_parts:
@@ -187,10 +188,24 @@ def _looks(
                 misspecification=look["misspecification"],
                 predicted_cost=look.get("predicted_cost"),
                 candidate=None if look["candidate"] is None else index[look["candidate"]],
+                first_items=_places(look, policy),
             )
             abandoned = tuple(look["abandoned"])
             came = Deviations(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
             yield Closed(number, plan, seen, came)
+
+
+def _places(look: Mapping[str, Any], policy: Policy[Any]) -> IntArray | None:
+    """The place of the first item that each arm was asked for; None where measurements are draws."""
+    first, items = look.get("first_items"), policy.traits.items
+    if (first is None) != (items is None):
+        raise ValueError(f"plan {look['plan']} asks for test items, or its policy does, and not both")
+    if first is None or items is None:
+        return None
+    last = items.items.num_items
+    if len(first) != policy.problem.num_arms or not all(type(one) is int and 0 <= one < last for one in first):
+        raise ValueError(f"plan {look['plan']}: first_items is not one place among {last:,} for each candidate")
+    return np.array(first, np.int64)
 
 
 def _check_asked(looks: Sequence[Closed], arms: Arms) -> None:

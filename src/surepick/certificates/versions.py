@@ -5,20 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from surepick.certificates.seal import without
+from surepick.items import ItemOrder
 from surepick.studies.logs.base import CLOSED_ROUNDS
 
-VERSION = 4  # the newest
-OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS = 2, 3, 4
-ADDED = {2: ("registration", "signature"), IN_PARTS: ("judge",), WITH_COSTS: ("cost",)}  # version -> its new fields
+VERSION = 5  # the newest
+OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS = 2, 3, 4, 5
+ADDED = {  # version -> its new fields
+    2: ("registration", "signature"),
+    IN_PARTS: ("judge",),
+    WITH_COSTS: ("cost",),
+    OF_ITEMS: ("items",),
+}
 
 
-def version_for(*, judge: str, cost: float | None) -> int:
+def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = None) -> int:
     """The earliest version that says all of a study.
 
     Args:
         judge: when results are judged.
         cost: money spent; None where nothing has a cost.
+        items: the test items in their order; None where measurements are draws.
     """
+    if items is not None:
+        return OF_ITEMS
     if cost is not None:
         return WITH_COSTS
     return OF_CLOSED_ROUNDS if judge == CLOSED_ROUNDS else IN_PARTS
@@ -27,6 +36,7 @@ def version_for(*, judge: str, cost: float | None) -> int:
 def of_version(document: dict[str, Any], version: int) -> dict[str, Any]:
     """The certificate as that version of the format has it."""
     later = [name for since, names in ADDED.items() if since > version for name in names]
+    later += ["cost"] if document.get("cost") is None else []  # nothing has one, in any version
     kept = without(document, "version", *later)
     first = {"format": kept.pop("format")} if "format" in kept else {}
     return {**first, "version": version, **kept}

@@ -15,8 +15,10 @@ from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
-from surepick.policies.parts import NAMES_OF_A_KERNEL
-from surepick.policies.registry import fitting_policy, make_policy, policy_names, policy_options
+from surepick.policies.parts import NAMES_OF_A_KERNEL, fitting_policy
+from surepick.policies.registry import make_policy, policy_names, policy_options
+from surepick.studies.logs.item_keys import ITEM
+from surepick.tables.reading import read_table
 
 WITHOUT_FEATURES, LINEAR, KERNEL = "certified-independent", "certified-linear", "certified-kernel"
 NEURAL = "certified-neural"
@@ -28,6 +30,7 @@ WHO_KNOWS = {
     "batch_size": WITHOUT_FEATURES,
     "max_batches": WITHOUT_FEATURES,
     "batch_cost": WITHOUT_FEATURES,
+    "items": "certified-items",
 }
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
@@ -70,6 +73,10 @@ class PolicyOptions:
     batch_cost: Annotated[
         str | None,
         Option(metavar="MONEY", help="Of each batch beside its measurements, in the money of --cost; certified-*."),
+    ] = None
+    items: Annotated[
+        str | None,
+        Option(metavar="TABLE", help="Test items that all candidates answer, or their number; for certified-items."),
     ] = None
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
@@ -148,8 +155,24 @@ class PolicyOptions:
             "batch_size": _wholes("--batch-size", self.batch_size),
             "max_batches": _wholes("--max-batches", self.max_batches),
             "batch_cost": _numbers("--batch-cost", self.batch_cost),
+            "items": [] if self.items is None else [_items(self.items)],
         }
         return {option: several for option, several in values.items() if several} | _more_options(self.option or [])
+
+
+def _items(given: str) -> int | list[str]:
+    """The test items that --items names: their number, or a table with a column "item", or else with one column.
+
+    Raises:
+        InvalidInput: the table cannot be read, or it is not clear which column has them.
+    """
+    if given.isascii() and given.isdigit():
+        return int(given)
+    table = read_table(given)
+    column = ITEM if ITEM in table.columns else next(iter(table.columns))
+    if column != ITEM and len(table.columns) > 1:
+        raise InvalidInput(f"{table.source} has no column {ITEM!r}; name the one that holds the items so.")
+    return list(table.text(column))
 
 
 def declared_noise(text: str, why: str) -> Noise:

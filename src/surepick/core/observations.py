@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import LATER, FloatArray, IntArray, freeze, record
+
+
+@record
+class Answers:
+    """What arms answered to test items, one entry an answer.
+
+    Args:
+        arms: index of the arm, shape (m,).
+        items: index of the item in the list of items, shape (m,).
+        scores: shape (m,), in reward units.
+    """
+
+    arms: IntArray
+    items: IntArray
+    scores: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, arms=np.int64, items=np.int64, scores=np.float64)
 
 
 @record
@@ -15,11 +35,13 @@ class Observations:
         counts: pulls received of each arm, shape (K,).
         sums: sum of the rewards of each arm, shape (K,), in reward units.
         squares: sum of the squared rewards, shape (K,); None when only totals were reported.
+        answers: the single scores, where test items are answered; None where pulls are draws.
     """
 
     counts: IntArray
     sums: FloatArray
     squares: FloatArray | None = None
+    answers: Answers | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
@@ -40,7 +62,7 @@ class Observations:
         return Observations(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
 
     def plus(self, other: Observations) -> Observations:
-        """Both together."""
+        """Both together, without the single answers."""
         both = self.squares is not None and other.squares is not None
         return Observations(
             self.counts + other.counts,

@@ -30,6 +30,8 @@ class Plan:
         candidate: the arm that the batch is to certify, for policies that certify one.
         predicted_cost: what the predicted pulls cost, in the currency of `Arms.costs`, without what a batch costs
             beside its pulls; None where all pulls cost alike.
+        first_items: where test items are answered, the place in their order (from 0) of the first that each arm
+            answers, shape (K,); arm k answers the counts[k] items from there on. None: pulls are draws.
     """
 
     round: int
@@ -44,9 +46,10 @@ class Plan:
     misspecification: float = 0.0
     candidate: int | None = None
     predicted_cost: float | None = field(default=None, metadata=LATER)
+    first_items: IntArray | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, allocation=np.int64)
+        freeze(self, counts=np.int64, allocation=np.int64, first_items=np.int64)
 
     @property
     def total(self) -> int:
@@ -57,6 +60,15 @@ class Plan:
     def value(self) -> float | None:
         """The design value, or the prediction where pulls are predicted: what `lower_bound` is a lower bound of."""
         return self.design_value if self.predicted_pulls is None else self.predicted_pulls
+
+    @property
+    def places(self) -> IntArray | None:
+        """The place of the item of each pull, arm by arm, shape (total,); None where pulls are draws."""
+        if self.first_items is None:
+            return None
+        starts = np.cumsum(self.counts) - self.counts
+        places: IntArray = np.arange(self.total) + np.repeat(self.first_items - starts, self.counts)
+        return places
 
     @staticmethod
     def upgraded(stored: dict[str, Any]) -> dict[str, Any]:

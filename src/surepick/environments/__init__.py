@@ -5,7 +5,7 @@ from surepick.environments.environment import Environment
 from surepick.environments.line_chain import observation_mean, throughput
 from surepick.environments.line_simulator import observe_line
 from surepick.environments.queueing import production_line, simulated_production_line
-from surepick.environments.recorded import table, table_with_added_noise
+from surepick.environments.recorded import recorded_answers, table, table_with_added_noise
 from surepick.environments.rewards import RecordedRewards
 from surepick.environments.synthetic import (
     falling_means,
@@ -26,6 +26,7 @@ __all__ = [
     "observe_line",
     "one_better",
     "production_line",
+    "recorded_answers",
     "simulated_production_line",
     "soare",
     "sphere",

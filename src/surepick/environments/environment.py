@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms
-from surepick.core.arrays import BoolArray, FloatArray, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
+from surepick.environments.answers import RecordedAnswers
 from surepick.environments.rewards import RewardLaw, law_of
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, scales
@@ -109,3 +110,20 @@ class Environment:
                 "give one non-negative integer per arm."
             )
         return self.law.draw(pulls.astype(np.int64), rng)
+
+    def answer(self, arms: IntArray, items: IntArray) -> FloatArray:
+        """What arms score on test items, shape (m,).
+
+        Args:
+            arms: index of each answer's arm, shape (m,).
+            items: index of its item, shape (m,).
+
+        Raises:
+            InvalidInput: the environment has no test items.
+        """
+        if not isinstance(self.law, RecordedAnswers):
+            raise InvalidInput(
+                "the policy asks for test items, and this environment has none; `environments.recorded_answers` has."
+            )
+        scores: FloatArray = self.law.scores[arms, items]
+        return scores

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import positive_number
+from surepick.environments.answers import RecordedAnswers
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, SubGaussian
+from surepick.noise import Bounded, Noise, SubGaussian
 from surepick.tables import Names, ReadOptions, Table, grouped_arms, read_table
 
 
@@ -105,6 +109,27 @@ def table_with_added_noise(
             f"all {recorded.num_arms} arms of {path} have the value {recorded.means[0]:g}; nothing could be chosen."
         )
     return Environment(arms=recorded.arms, means=np.clip(1.0 - recorded.gaps / distance, 0.0, 1.0), noise=noise)
+
+
+def recorded_answers(scores: ArrayLike, ids: Sequence[object] | None = None) -> Environment:
+    """What every arm scored on every one of a set of test items: for `certified-items`, and for any other policy.
+
+    Args:
+        scores: in [0, 1], shape (K, N), a row an arm, a column an item.
+        ids: of the arms; None: "0" .. "K-1".
+
+    Returns:
+        An environment whose means are those over the N items; a pull that is a draw takes a random item.
+
+    Raises:
+        InvalidInput: the scores are no table of such numbers, or the ids are not K.
+    """
+    try:
+        law = RecordedAnswers(np.array(scores, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, InvalidInput) else InvalidInput(f"scores are no numbers: {error}.") from error
+    arms = Arms(np.empty((len(law.scores), 0)), ids)
+    return Environment(arms=arms, means=law.means, noise=Bounded(0.0, 1.0), law=law)
 
 
 def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:

@@ -65,7 +65,7 @@ def forecast(
 
     Raises:
         InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls or max_cost is
-            negative, max_cost is given and nothing has a cost, or rehearsals below 1.
+            negative, max_cost is given and nothing has a cost, rehearsals below 1, or the policy asks for test items.
         ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
 
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
@@ -73,6 +73,11 @@ def forecast(
     if not isinstance(policy, Policy):
         raise InvalidInput(
             f"forecast was given a {type(policy).__name__}; give a policy, from make_policy for instance."
+        )
+    if policy.traits.items is not None:
+        raise InvalidInput(
+            "what answers to test items will cost depends on how they go together, item by item, and means do not say "
+            "that. Play it on scores that you have: simulate(policy, environments.recorded_answers(scores))."
         )
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")

@@ -15,6 +15,7 @@ from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
 from surepick.core.validation import as_number, check_size, positive_number, whole_number
 from surepick.errors import InvalidInput
+from surepick.items import ItemOrder
 from surepick.noise import Noise, largest_scale, scales
 from surepick.text import quoted
 
@@ -167,6 +168,7 @@ class Traits:
         judges_parts: `tell` may get any part of a plan's results, and those of an earlier plan with them.
         uses_costs: its plans weigh what measurements cost.
         batch_cost: what a batch costs beside its measurements, in the currency of `Arms.costs`, as its plans weigh it.
+        items: the test items that its arms answer, in their order; None: its pulls are independent draws.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -186,6 +188,7 @@ class Traits:
     judges_parts: bool = False
     uses_costs: bool = False
     batch_cost: float = 0.0
+    items: ItemOrder | None = None
 
     @property
     def narrows(self) -> bool:
@@ -209,6 +212,7 @@ class Claim:
         reason: in place of the usual words, of an answer that proves nothing; its verdict is heuristic.
         remark: gives a sentence to be added, "" for none; called only when the words are needed.
         epsilon: what is promised, where that is more than what was asked.
+        of_draws: measurements are independent draws, as the noise says; False where `assumptions` say it all.
     """
 
     leader: int
@@ -221,6 +225,7 @@ class Claim:
     reason: str = ""
     remark: Callable[[], str] = field(default=str, compare=False)
     epsilon: float | None = None
+    of_draws: bool = True
 
 
 @runtime_checkable

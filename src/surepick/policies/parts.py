@@ -126,3 +126,15 @@ def stays_biased(embedding: ArmEmbedding | None, dim: int | None, epsilon: float
         return False
     used = dim if isinstance(dim, int) and 1 <= dim <= embedding.max_dim else embedding.max_dim
     return 2.0 * embedding.misspecification(used) > HEURISTIC_BIASED * epsilon
+
+
+def fitting_policy(options: Mapping[str, Any]) -> str:
+    """The certified policy that these options speak of; those that are None were not given."""
+    given = {option for option, value in options.items() if value is not None}
+    if "items" in given:
+        return "certified-items"
+    if "misspecification" in given:
+        return "certified-neural"
+    if given & set(NAMES_OF_A_KERNEL):
+        return "certified-kernel"
+    return "certified-linear" if "norm_bound" in given else "certified-independent"

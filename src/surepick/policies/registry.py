@@ -14,11 +14,12 @@ import numpy as np
 from surepick.core.arms import Arms
 from surepick.core.validation import check_choice, check_size
 from surepick.errors import InvalidInput
+from surepick.items import Items
 from surepick.noise import Noise, failure_probability, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.parts import NAMES_OF_A_KERNEL, NETWORK, OPTIONS_OF, MakeParts, Parts, taken
+from surepick.policies.parts import NETWORK, OPTIONS_OF, MakeParts, Parts, taken
 from surepick.text import quoted
 
 LITERAL_ROUNDS = {
@@ -33,6 +34,7 @@ PUBLISHED_NETWORK = {
 
 CARRIED = "carried.elimination.CarriedElimination"
 EPOCHS = "certified.elimination.CertifiedElimination"
+OF_ITEMS = "certified-items"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,11 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             parts_of.independent,
             "fewest measurements for a certificate without features: the default where none are used",
         ),
+        OF_ITEMS: Entry(
+            "items.elimination.CertifiedItems",
+            parts_of.nothing,
+            "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
+        ),
         "neural-embedding": Entry(
             "neural.neural_elimination.NeuralElimination",
             parts_of.network,
@@ -213,8 +220,8 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
 
 
 def policy_names() -> tuple[str, ...]:
-    """The names that `make_policy` knows, sorted."""
-    return tuple(sorted(ENTRIES))
+    """The names that `make_policy` knows, sorted; and `certified-items`, for a finite set of test items."""
+    return tuple(sorted(ENTRIES.keys() - {OF_ITEMS}))
 
 
 def policy_options(name: str) -> tuple[str, ...]:
@@ -333,7 +340,8 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
     asked = {"epsilon": problem.epsilon, "delta": problem.delta, "noise": problem.noise.spec}
     options: dict[str, Any] = {"gap_bound": problem.gap_bound}
     for one in (policy, *([policy.rule] if entry.rule else [])):
-        options |= {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
+        held = {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
+        options |= {key: value.spec if isinstance(value, Items) else value for key, value in held.items()}
     if entry.parts in (parts_of.linear, parts_of.kernel):
         embedded = parts["embedding"].traits.spec
         if embedded is None:
@@ -343,16 +351,6 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
         options |= {option: getattr(parts["network"], option) for option in NETWORK}
     unsaid = entry.unsaid.items()
     return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in unsaid}}
-
-
-def fitting_policy(options: Mapping[str, Any]) -> str:
-    """The certified policy that these options speak of; those that are None were not given."""
-    given = {option for option, value in options.items() if value is not None}
-    if "misspecification" in given:
-        return "certified-neural"
-    if given & set(NAMES_OF_A_KERNEL):
-        return "certified-kernel"
-    return "certified-linear" if "norm_bound" in given else "certified-independent"
 
 
 def _need_torch(name: str) -> None:
@@ -371,6 +369,10 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.")
+    if name == OF_ITEMS and options.get("items") is None:
+        raise InvalidInput(
+            f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
+        )
     if current_name(name) == "sequential-halving" and options.get("budget") is None:
         raise InvalidInput(
             "sequential-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "

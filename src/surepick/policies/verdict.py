@@ -93,7 +93,7 @@ def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:
         return ()
     if claim.finished == "given":
         return (f"No two arms differ by more than {problem.largest_gap:g} in mean reward.",)
-    return (*claim.assumptions, noise_assumption(problem.noise))
+    return (*claim.assumptions, noise_assumption(problem.noise)) if claim.of_draws else claim.assumptions
 
 
 def noise_assumption(noise: Noise) -> str:

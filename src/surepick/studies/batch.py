@@ -10,6 +10,7 @@ from surepick.core.arrays import IntArray, freeze, record
 from surepick.core.html import html_table
 from surepick.core.plan import Plan
 from surepick.errors import OutOfTurn
+from surepick.studies.logs.item_keys import item_key
 from surepick.studies.logs.leases import Lease, pull_key
 
 
@@ -23,6 +24,8 @@ class Batch(Plan):
         lease: who measures these pulls, if they were leased.
         ordinals: number of each leased pull among all that were ever leased of its arm in the plan, from 0, arm by
             arm, shape (total,); a pull that is leased again has a new one. None if nothing is leased.
+        items: index of the test item of each pull, arm by arm, shape (total,); None where pulls are draws.
+        item_ids: the ids of these items, `total` of them.
         (the others): as in `Plan`; `counts` are the pulls of this part.
     """
 
@@ -30,10 +33,12 @@ class Batch(Plan):
     number: int = 0
     lease: Lease | None = None
     ordinals: IntArray | None = None
+    items: IntArray | None = None
+    item_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         Plan.__post_init__(self)
-        freeze(self, ordinals=np.int64)
+        freeze(self, ordinals=np.int64, items=np.int64)
 
     @staticmethod
     def of(
@@ -44,12 +49,14 @@ class Batch(Plan):
         counts: IntArray | None = None,
         lease: Lease | None = None,
         ordinals: IntArray | None = None,
+        items: IntArray | None = None,
+        item_ids: tuple[str, ...] = (),
     ) -> Batch:
         """The batch of a plan: all of it, or the part with these counts."""
         decided = {field.name: getattr(plan, field.name) for field in fields(Plan)}
         if counts is not None:
             decided["counts"] = counts
-        return Batch(**decided, ids=ids, number=number, lease=lease, ordinals=ordinals)
+        return Batch(**decided, ids=ids, number=number, lease=lease, ordinals=ordinals, items=items, item_ids=item_ids)
 
     def table(self) -> list[tuple[str, int]]:
         """[(id, pulls)] of the arms to be pulled."""
@@ -68,13 +75,17 @@ class Batch(Plan):
         return html_table(("arm", "pulls"), rows, caption, total=len(arms))
 
     def keys(self) -> list[tuple[str, str]]:
-        """[(id, key)], one row a pull, of a leased batch: report each result with its key, and it counts once.
+        """[(id, key)], one row a pull, of a leased batch or of test items: report each result with its key, and it
+        counts once.
 
         Raises:
             OutOfTurn: the batch is not leased.
         """
         if self.total == 0:
             return []
+        if self.items is not None:
+            pulled = zip(self.pulls(), self.items.tolist(), strict=True)
+            return [(name, item_key(item, name)) for name, item in pulled]
         if self.lease is None or self.ordinals is None:
             raise OutOfTurn("only leased pulls have keys; lease(worker=...) gives some.")
         plan, ordinals = self.lease.plan, self.ordinals.tolist()

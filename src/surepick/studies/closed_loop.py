@@ -22,7 +22,7 @@ from surepick.studies.batch import Batch
 from surepick.studies.progress import Progress
 from surepick.text import money, printable
 
-Measure = Callable[[list[str]], ArrayLike]
+Measure = Callable[..., ArrayLike]  # ids -> rewards; of test items (ids, items) -> scores
 EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
 
@@ -94,7 +94,7 @@ def run_study(
     def carry_out(batch: Batch) -> None:
         for part in _parts(batch, study.missing, at_once):
             ids = part.pulls()
-            rewards = np.asarray(measure(ids))
+            rewards = np.asarray(measure(ids) if part.items is None else measure(ids, list(part.item_ids)))
             if rewards.shape != (len(ids),):
                 raise InvalidInput(
                     f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
@@ -170,7 +170,9 @@ def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]
     step, ends = most or max(total, 1), np.cumsum(missing)
     for start in range(0, total, step):
         counts: IntArray = np.diff(np.clip(ends, start, start + step), prepend=start).astype(np.int64)
-        yield Batch.of(batch, batch.ids, batch.number, counts=counts)
+        items = None if batch.items is None else batch.items[start : start + step]
+        names = batch.item_ids[start : start + step]
+        yield Batch.of(batch, batch.ids, batch.number, counts=counts, items=items, item_ids=names)
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def create_study(
             "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
             "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
         )
-    checked_judge(judge, policy)
+    checked_judge(judge, policy, minimize=minimize)
     engine = connect(url, create=True)
     _prepare(engine, url)
     state = policy.init()

@@ -41,12 +41,15 @@ AS_THEY_CAME = (
 )
 
 
-def checked_judge(judge: str, policy: Policy[Any]) -> Judge:
+def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) -> Judge:
     """When results are judged, if the policy can.
 
     Raises:
-        InvalidInput: there is no such rule, or the policy's proof does not hold for parts.
+        InvalidInput: there is no such rule, the policy's proof does not hold for parts, or small scores of test items
+            are to be good.
     """
+    if minimize and policy.traits.items is not None:
+        raise InvalidInput("scores of test items are shares of points, so large ones are good: report 1 - score.")
     if judge not in JUDGES:
         raise InvalidInput(f"judge is {quoted(judge)}; it must be 'closed rounds' or 'as they come'.")
     if judge == AS_THEY_COME and not policy.traits.judges_parts:

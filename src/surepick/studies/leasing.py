@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surepick.core.arrays import IntArray
 from surepick.core.validation import storable_text, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.batch import Batch
@@ -78,12 +79,29 @@ def lease_part(
         if not open_plan.takes_results:
             return None
         if held is None:
+            if most is not None and planned.plan.first_items is not None:
+                most = whole_arms(open_plan.free(now), most)
             leased = open_plan.grant(worker, most, now=now, until=now + seconds)
             if leased is None:
                 return ledger.batch(planned, np.zeros_like(open_plan.asked))
             log.add_lease(leased, now)
             held = LeaseProgress(leased, np.zeros_like(open_plan.asked))
+        if planned.plan.first_items is not None:
+            return ledger.batch(planned, open_plan.wanted_of(held), lease=held.lease)
         return part(log, open_plan, held, ledger.ids)
+
+
+def whole_arms(free: IntArray, most: int) -> int:
+    """The pulls of the first arms that together need at most so many; of one arm at least.
+
+    Whoever answers test items for an arm answers all that the plan asks of it.
+
+    Args:
+        free: pulls that nobody holds, shape (K,).
+    """
+    ends = np.cumsum(free[free > 0])
+    fitting = ends[ends <= most]
+    return int(fitting[-1] if len(fitting) else ends[0]) if len(ends) else most
 
 
 def release(ledger: Ledger, worker: str) -> int:
@@ -107,7 +125,7 @@ def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[st
     Raises:
         InvalidInput: keys are given for pulls that have some.
     """
-    if batch.lease is None:
+    if batch.lease is None and batch.items is None:
         return batch.pulls(), keys
     if keys is not None:
         raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")

@@ -14,8 +14,9 @@ from surepick.noise import Noise
 from surepick.studies import validation as border
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned, Results
+from surepick.studies.logs.item_keys import item_key
 from surepick.studies.logs.keys import canonical_keys
-from surepick.studies.logs.leases import format_time
+from surepick.studies.logs.leases import Lease, format_time
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay
 
@@ -86,9 +87,26 @@ class Ledger:
             "measure that batch, then tell."
         )
 
-    def batch(self, planned: Planned, counts: IntArray | None = None) -> Batch:
-        """The plan with the ids of the arms; with `counts`, that part of it."""
-        return Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+    def batch(self, planned: Planned, counts: IntArray | None = None, *, lease: Lease | None = None) -> Batch:
+        """The plan with the ids of the arms; with `counts`, that part of it.
+
+        Of test items, all that the arms of that part did not answer; a lease of them is one of whole arms.
+        """
+        if planned.plan.places is None:
+            return Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+        return self._items_left(planned, planned.plan.counts if counts is None else counts, lease)
+
+    def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:
+        """The items of the plan that the wanted arms did not answer."""
+        plan, order = planned.plan, self.replay.item_order
+        arms = np.repeat(np.arange(len(plan.counts)), plan.counts)
+        items = order.order[plan.places]
+        keys = [item_key(item, self.ids[arm]) for arm, item in zip(arms.tolist(), items.tolist(), strict=True)]
+        known = self.log.recorded(keys)
+        left = np.array([key not in known for key in keys], bool) & (wanted[arms] > 0)
+        counts: IntArray = np.bincount(arms[left], minlength=len(self.ids)).astype(np.int64)
+        names = tuple(order.items.ids[item] for item in items[left].tolist())
+        return Batch.of(plan, self.ids, planned.number, counts=counts, lease=lease, items=items[left], item_ids=names)
 
     def arms_of(self, ids: Sequence[object]) -> tuple[IntArray, Sequence[str]]:
         """(indices, names) of the arms of these ids.

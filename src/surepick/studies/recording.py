@@ -12,6 +12,7 @@ from surepick.core.arrays import IntArray, record
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
+from surepick.studies.logs.item_keys import check_items
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.open_plan import OpenPlan
@@ -149,6 +150,8 @@ def store(
     current = news.rows(np.flatnonzero(belongs == open_number))
     if len(current.arms) and open_plan is not None:
         check_asked(open_plan.asked, current.arms, ids)
+        if planned is not None and planned.plan.first_items is not None:
+            check_items(planned.plan, replay.item_order.places, current, ids)
         current = with_leases(current, open_plan, worker)
     rest = belongs != open_number
     if in_parts and rest.any() and not _over(log):

@@ -12,9 +12,11 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
+from surepick.items import ItemOrder
 from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
+from surepick.studies.logs.item_keys import answers_of
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.validation import received
 
@@ -78,8 +80,16 @@ def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:
 def closed_plan(log: Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool) -> Closed:
     """The plan that was open, with its results."""
     planned = open_plan.planned
-    seen = received(log.results(planned.number), num_arms, minimize=minimize)
+    seen = seen_of(log, planned.number, planned.plan, num_arms, minimize=minimize)
     return Closed(planned.number, planned.plan, seen, open_plan.deviations)
+
+
+def seen_of(log: Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
+    """What came of the plan of that number, in the policy's sign; of test items with the single answers."""
+    of_items = plan.first_items is not None
+    results = log.results(number, keyed=of_items)
+    seen = received(results, num_arms, minimize=minimize)
+    return replace(seen, answers=answers_of(results, minimize=minimize)) if of_items else seen
 
 
 def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
@@ -151,6 +161,20 @@ class Replay:
     def policy(self) -> Policy[Any]:
         """The algorithm."""
         return self._subject[1]
+
+    @property
+    def item_order(self) -> ItemOrder:
+        """The test items in their order.
+
+        Raises:
+            StorageError: the policy asks for none.
+        """
+        items = self.policy.traits.items
+        if items is None:
+            raise StorageError(
+                "a stored plan asks for test items, and the policy knows none: the database was altered."
+            )
+        return items
 
     @property
     def _subject(self) -> tuple[Arms, Policy[Any]]:

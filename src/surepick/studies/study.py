@@ -40,9 +40,8 @@ class Study:
 
     `run(measure)` does this until the study stops.
 
-    Rewards are in the user's sign and unit; with minimize=True small ones are good. A plan closes when every pull
-    that it asked for has been reported or abandoned. Only then do we judge its results; before that nobody can see
-    anything that depends on them.
+    Rewards are in the user's sign and unit; with minimize=True small ones are good. A plan closes when all its pulls
+    were reported or abandoned. Then we judge its results; nobody sees a sign of them before.
 
     Args:
         arms, policy: what is chosen among, and the algorithm for it; or the algorithm alone, if it knows its arms, as
@@ -68,7 +67,8 @@ class Study:
         judge: Judge = CLOSED_ROUNDS,
     ) -> None:
         arms, policy = subject_of(arms, policy)
-        kept, self.judging = MemoryLog() if log is None else log, deviations.checked_judge(judge, policy)
+        kept = MemoryLog() if log is None else log
+        self.judging = deviations.checked_judge(judge, policy, minimize=minimize)
         terms = partial(Terms.of, policy, arms)
         self._begin(kept, arms.ids, policy.problem.noise, minimize, terms, lambda: (arms, policy))
         self._code = lambda: registration_code(arms, policy, minimize=minimize, judge=judge)
@@ -157,8 +157,7 @@ class Study:
             once the study has stopped.
 
         Raises:
-            InvalidInput: max_pulls is not a positive whole number, the worker's name is empty, or the duration is
-                none.
+            InvalidInput: max_pulls is no positive whole number, or the worker's name or the duration is none.
             OutOfTurn: the clock is behind the latest entry of the study, so we cannot judge leases.
         """
         name, seconds = leasing.terms(max_pulls, worker, duration)
@@ -182,7 +181,7 @@ class Study:
         All that is missing of a plan is measured, also what others have leased; workers share a plan by `lease`.
 
         Args:
-            measure: gets ids, one for each pull, and returns as many rewards in the same order.
+            measure: gets ids, one for each pull (and, as a second list, those of test items); returns as many rewards.
             max_pulls: no batch is begun that would bring the measurements of this call above it; None: no limit.
             max_cost: the same in money, for arms that have costs, batches included; None: no limit.
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.

@@ -1,4 +1,4 @@
-"""LiveCodeBench: language models as arms, a pull is the score on one random question."""
+"""LiveCodeBench: language models as arms, a pull is the score on one question."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from surepick.bench.datasets.files import data_file, refuse_rows
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import check_choice, whole_number
+from surepick.environments.answers import RecordedAnswers
 from surepick.environments.environment import Environment
-from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import thin_svd
 from surepick.noise import Bounded
@@ -45,7 +45,7 @@ def livecodebench(
             other task's scores, 1 to the number of models; scaled so that a model with full scores has norm 1.
 
     Returns:
-        An arm for each model, with its name as id and its mean score as truth.
+        An arm for each model, with its name as id and its mean score as truth. It has the questions as test items.
 
     Raises:
         DatasetMissing: a file is absent; the message holds the recipe.
@@ -101,6 +101,5 @@ def _coordinates(scores: FloatArray, dim: int) -> FloatArray:
 
 
 def _environment(scores: dict[str, FloatArray], arms: Arms) -> Environment:
-    rewards = np.concatenate(list(scores.values()))
-    law = RecordedRewards(rewards, np.repeat(np.arange(arms.num_arms), [len(values) for values in scores.values()]))
+    law = RecordedAnswers(np.array(list(scores.values())))
     return Environment(arms=arms, means=law.means, noise=Bounded(0.0, 1.0), law=law)

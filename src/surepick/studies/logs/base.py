@@ -283,8 +283,12 @@ class Log(Protocol):
         """Those of the keys under which a measurement was reported that gave no result."""
         ...
 
-    def results(self, plan: int) -> list[Results]:
-        """The results of a plan that count, rewards included: for the judgement alone."""
+    def results(self, plan: int, *, keyed: bool = False) -> list[Results]:
+        """The results of a plan that count, rewards included: for the judgement alone.
+
+        Args:
+            keyed: their keys are wanted too; else a log may leave them out.
+        """
         ...
 
     def measured(self, plans: int) -> dict[int, int]:

@@ -130,7 +130,7 @@ class MemoryLog:
     def failed(self, keys: Sequence[str]) -> set[str]:
         return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
 
-    def results(self, plan: int) -> list[Results]:
+    def results(self, plan: int, *, keyed: bool = False) -> list[Results]:  # noqa: ARG002 (they have their keys)
         return list(self._results.get((plan, COUNTED), []))
 
     def measured(self, plans: int) -> dict[int, int]:

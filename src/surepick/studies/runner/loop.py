@@ -71,10 +71,15 @@ class Loop:
         """Measure until the study stops; False if the budget ended it before.
 
         Raises:
-            InvalidInput: an id is nothing that the program can be given.
+            InvalidInput: an id is nothing that the program can be given, or the study is one of test items.
             MeasurementFailed: a candidate failed too often, or a reward is not what the study declares.
         """
         self.command.check(self.study.ids)
+        if self.study.policy.traits.items is not None:
+            raise InvalidInput(
+                "a program of run-study is given candidates and no test items; lease with ask, tell the answers, or "
+                "take Study.run(measure), which gives both."
+            )
         workers = [f"{self.worker}/{slot + 1}" for slot in range(self.slots)]
         calls: dict[Future[Outcome], Call] = {}
         pool = ThreadPoolExecutor(self.slots)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from surepick.core.files import is_file
 from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import AS_THEY_COME
+from surepick.studies.logs.item_keys import ITEM
 from surepick.studies.logs.leases import ANYONE, format_time, format_utc
 from surepick.studies.progress import Progress, times
 from surepick.studies.study import Study
@@ -70,7 +72,8 @@ def ask(
 
 def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
     lease = None if plan is None else plan.lease
-    keyed = () if plan is None or lease is None else plan.keys()
+    keyed = () if plan is None or (lease is None and plan.items is None) else plan.keys()
+    items = () if plan is None else plan.item_ids
     return {
         "table": [] if plan is None else [{"id": name, "pulls": pulls} for name, pulls in plan.table()],
         "stopped": plan is None,
@@ -80,7 +83,10 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
         "out": sum(part.pulls for part in progress.out),
         "worker": None if lease is None else lease.worker,
         "lease_until": None if lease is None else format_utc(lease.until),
-        "measurements": [{"id": name, "key": key} for name, key in keyed],
+        "measurements": [
+            {"id": name, **({ITEM: item} if item is not None else {}), "key": key}
+            for (name, key), item in zip_longest(keyed, items)
+        ],
     }
 
 
@@ -107,12 +113,16 @@ def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Pa
     say(f"Round {progress.round}: {plan.total:,} measurements{paid}{until}")
     rows = [(candidate, f"{pulls:,} times" if pulls > 1 else "once") for candidate, pulls in plan.table()]
     print_table(("candidate", "measure"), rows[:MOST_ROWS], left=("candidate",))
+    if plan.items is not None:
+        names = list(dict.fromkeys(plan.item_ids))
+        say(f"Items: {', '.join(names[:MOST_ROWS])}{', ...' if len(names) > MOST_ROWS else ''}")
     if len(rows) > MOST_ROWS:
         say(f"({MOST_ROWS} of {len(rows):,} candidates shown; --out FILE or --format json has all)")
     whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
     then = command_line("tell", *study, "RESULTS" if out is None else str(out), *whose)
     if out is None:
-        say(f"Then: {then}   (a table with the columns id and reward)")
+        columns = "id and reward" if plan.items is None else "id, item and reward"
+        say(f"Then: {then}   (a table with the columns {columns})")
     else:
         say(f"{out} has one row a measurement. Fill in the column reward, then: {then}")
     for line in leases:
@@ -122,8 +132,9 @@ def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Pa
 def _write_plan(plan: Batch, out: Path) -> None:
     """A table with one row a measurement, whose rewards are to be filled in."""
     ids, keys = zip(*plan.keys(), strict=True)
-    columns = {ID: ids, KEY: keys, REWARD: [None] * len(ids)}
-    write_table(out, columns, kinds={ID: str, KEY: str, REWARD: float})
+    items = {ITEM: plan.item_ids} if plan.items is not None else {}
+    columns = {ID: ids, **items, KEY: keys, REWARD: [None] * len(ids)}
+    write_table(out, columns, kinds={**dict.fromkeys(columns, str), REWARD: float})
 
 
 def _keep_rewards(study: Study, out: Path) -> None:

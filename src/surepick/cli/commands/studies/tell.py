@@ -10,6 +10,7 @@ from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, resumed
 from surepick.cli.output import picked, print_json, say
 from surepick.errors import InvalidInput
+from surepick.studies.logs.item_keys import ITEM, keys_of
 from surepick.studies.recording import Receipt
 from surepick.tables.reading import read_table
 from surepick.tables.result_rows import result_rows, row_keys
@@ -33,7 +34,8 @@ def tell(
     """Report what was measured, in any order and in any part.
 
     A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
-    with the columns pulls and sum (and squares) in place of the reward has totals.
+    with the columns pulls and sum (and squares) in place of the reward has totals. Where test items are answered the
+    column item says which one, in place of a key.
     """
     table = read_table(results, **reading.options)
     study = resumed(url, name)
@@ -42,6 +44,8 @@ def tell(
         needed = ("pulls", "sum") if totals else (reward,)
         table = complete_rows(table, column_names(table, id_column), needed)
     ids, keys = row_ids(table, id_column, known=set(study.ids)), row_keys(table, key)
+    if key is None and ITEM in table.columns and study.policy.traits.items is not None:
+        keys = keys_of(study.policy.traits.items, ids, table.text(ITEM))
     if totals and as_prior:
         raise InvalidInput("--as-prior takes single measurements, not totals.")
     if totals:

@@ -167,22 +167,23 @@ class SqlLog(ChainedRows):
                 found.update(connection.execute(rows).scalars())
         return found
 
-    def results(self, plan: int) -> list[Results]:
+    def results(self, plan: int, *, keyed: bool = False) -> list[Results]:
         columns = tables.observation.c
+        wanted = (columns.arm, columns.pulls, columns.sum, columns.squares, columns.key if keyed else sa.null())
         with self._reading() as connection:
             rows = connection.execute(
-                sa.select(columns.arm, columns.pulls, columns.sum, columns.squares)
+                sa.select(*wanted)
                 .where(columns.study == self._study, columns.plan == plan, columns.standing == COUNTED)
                 .order_by(columns.id)
             ).all()
         if not rows:
             return []
-        arms, pulls, sums, squares = zip(*rows, strict=True)
+        arms, pulls, sums, squares, keys = zip(*rows, strict=True)
         check_arms(arms, self._num_arms)
         if not np.isfinite(np.array(sums, np.float64)).all():
             raise ValueError("a reward is not finite")
         known = None if any(one is None for one in squares) else squares
-        return [Results(arms, pulls, sums, known)]  # type: ignore[arg-type]
+        return [Results(arms, pulls, sums, known, keys if keyed else None)]  # type: ignore[arg-type]
 
     def measured(self, plans: int) -> dict[int, int]:
         columns = tables.observation.c

@@ -1,0 +1,1 @@
+"""Candidates that answer one finite set of test items."""

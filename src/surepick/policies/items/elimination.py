@@ -1,0 +1,229 @@
+"""Certified choice on a finite set of test items: every arm answers the same items, in one order, until it is out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field, replace
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.comparisons import Intervals, against
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.errors import InvalidInput
+from surepick.estimators.item_processes import ItemProcesses, after_items, with_late_answers
+from surepick.items import ItemOrder, Items
+from surepick.policies import options
+from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
+from surepick.policies.items.guesses import first_bets, leader_of, next_bets
+from surepick.policies.items.state import Answered, ItemBatch, ItemsState, Memo, members
+from surepick.policies.options import check_options, option
+
+
+@record
+class CertifiedItems:
+    """Which arm has the best mean score over N test items? Ask few of them, of few arms.
+
+        E_{j,c}(e) = prod (1 + lambda_i (y_i - mu_i(c, e)))          y_i: mean score of others than j, minus that of j
+        j is beaten once E_{j,c}(0) >= 1/delta
+        recommend c once every other j is beaten or E_{j,c}(epsilon) >= 1/delta
+
+    Items are drawn without replacement, so that mu moves with what was seen, and all items used are the exact answer. A
+    wrong recommendation needs the process of one arm, the best one, to reach 1/delta: no union over arms, and none over
+    candidates (docs/items.md, lines 1 to 6, has the proof).
+
+    Each plan asks for the next items of the order, of every arm that is not out against the leader.
+
+    Args:
+        problem: what is asked; the noise must be Bernoulli() or Bounded(0, 1), the range of a score.
+        items: the set, as `Items`, its ids, or their number.
+        seed: of the order of the items, fixed before the first answer.
+        growth: a batch has so many items, as a share of those drawn.
+        first_batch: items in the first batch, and the fewest in any.
+        largest_batch: most items in a batch; None: no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning, or scores may lie outside [0, 1].
+
+    Source: ours, after Waudby-Smith & Ramdas (2020) for betting without replacement, Ville (1939).
+    """
+
+    problem: Problem
+    items: Items
+    seed: int = 0
+    growth: float = option(0.15, options.growth)
+    first_batch: int = option(2, options.whole("a batch has at least one item."))
+    largest_batch: int | None = option(None, options.whole("a batch has at least one item."))
+    _kept: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if not isinstance(self.items, Items):
+            object.__setattr__(self, "items", Items(self.items))
+        ItemOrder(self.items, self.seed)
+        if self.problem.noise.support != (0.0, 1.0):
+            raise InvalidInput(
+                f"the noise is {self.problem.noise.spec}; scores of test items lie between 0 and 1: declare bernoulli "
+                "for right or wrong, bounded:0:1 for shares of points, and divide other scores by the full one."
+            )
+
+    @property
+    def order(self) -> ItemOrder:
+        """The items in their order."""
+        return ItemOrder(self.items, self.seed)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(eliminates=True, certifies="candidate", items=self.order)
+
+    def init(self) -> ItemsState:
+        finished, _ = self.problem.answer_without_pulls()
+        nobody, everybody = np.empty(0, np.int64), np.arange(self.problem.num_arms)
+        none = Answered.none()
+        return ItemsState(1, (), none, none, nobody, everybody, 0, finished, self.problem.num_arms)
+
+    def ask(self, state: ItemsState) -> Plan:
+        left = self.items.num_items - state.drawn
+        counts, first = np.zeros((2, state.num_arms), np.int64)
+        if left:
+            size = max(self.first_batch, math.floor(self.growth * state.drawn))
+            counts[state.open] = min(size, left, self.largest_batch or left)
+            first[state.open] = state.drawn
+        else:  # all items are used: the arms in question answer what they missed
+            for arm, answers in zip(
+                state.open.tolist(), state.full_table(self.items.num_items)[state.open], strict=True
+            ):
+                first[arm], counts[arm] = _first_gap(answers)
+        candidate = state.leader if state.batches else None
+        return Plan(round=state.round, counts=counts, candidate=candidate, first_items=first)
+
+    def tell(self, state: ItemsState, plan: Plan, seen: Observations) -> Step[ItemsState]:
+        at, scores = self._placed(plan, seen)
+        processes = self._processes(state)
+        if state.drawn < self.items.num_items:
+            asked = plan.counts > 0
+            batch = ItemBatch(int(plan.counts.max()), np.flatnonzero(asked))
+            state = replace(state, batches=(*state.batches, batch), answers=state.answers.plus(at, scores))
+            processes = self._after(processes, batch, state.table(self.items.num_items))
+        else:
+            state = replace(state, late=state.late.plus(at, scores))
+            processes = with_late_answers(processes, at // self.items.num_items, scores)
+        after = self._judged(state, processes)
+        self._kept.keep(after, processes)
+        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after))
+        return Step(after, row, lambda _: self._intervals(after))
+
+    def claim(self, state: ItemsState) -> Claim:
+        return Claim(
+            leader=state.leader,
+            finished=state.finished,
+            pulls=state.pulls,
+            gap=self._gap(state),
+            spent=self.problem.delta,
+            assumptions=self._assumptions(),
+            of_draws=False,
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return (
+            f"The mean score of a candidate is that over the {self.items.num_items:,} items of the set "
+            f"{self.items.digest[:16]}; what is claimed is of these items alone.",
+            "What a candidate answers to an item does not depend on the item's place in the order, which was drawn at "
+            f"random (seed {self.seed}) before the first answer.",
+            "Scores lie between 0 and 1.",
+        )
+
+    def _placed(self, plan: Plan, seen: Observations) -> tuple[IntArray, FloatArray]:
+        """(arm * N + place, score) of what came.
+
+        Raises:
+            InvalidInput: it is not known which items were answered, or some were not asked.
+        """
+        num_items = self.items.num_items
+        if seen.answers is None or plan.places is None:
+            if seen.total:
+                raise InvalidInput(
+                    f"{seen.total} results came as totals; of test items each answer is needed, with its item."
+                )
+            return np.empty(0, np.int64), np.empty(0)
+        at = seen.answers.arms * num_items + self.order.places[seen.answers.items]
+        asked = np.repeat(np.arange(len(plan.counts)), plan.counts) * num_items + plan.places
+        wrong = np.flatnonzero(~np.isin(at, asked))
+        if len(wrong) or len(np.unique(at)) < len(at):
+            raise InvalidInput(
+                f"{len(wrong)} answers are to items that were not asked of their candidate, or one was answered twice."
+            )
+        return at, seen.answers.scores
+
+    def _after(self, processes: ItemProcesses, batch: ItemBatch, table: FloatArray) -> ItemProcesses:
+        """The processes after the next batch, of which the table has the answers."""
+        drawn, asked = processes.drawn, members(batch.asked, len(table))
+        bets = first_bets(len(table))
+        if drawn:
+            left = 1.0 - drawn / self.items.num_items
+            bets = next_bets(table[:, :drawn], asked, epsilon=self.problem.epsilon, left=left)
+        return after_items(processes, bets, asked, table[:, drawn : drawn + batch.size])
+
+    def _processes(self, state: ItemsState) -> ItemProcesses:
+        """What the answers say; computed from the first item on where the state is not the one judged last."""
+        kept = self._kept.of(state)
+        if kept is not None:
+            return kept
+        processes, table = ItemProcesses.start(state.num_arms, self.items.num_items), state.table(self.items.num_items)
+        for batch in state.batches:
+            processes = self._after(processes, batch, table)
+        return with_late_answers(processes, state.late.at // self.items.num_items, state.late.scores)
+
+    def _judged(self, state: ItemsState, processes: ItemProcesses) -> ItemsState:
+        """Who is out, who leads, and whether that is enough."""
+        delta, was_open = self.problem.delta, members(state.open, state.num_arms)
+        before, table = members(state.beaten, state.num_arms), state.full_table(self.items.num_items)
+        beaten = before | processes.beaten(delta)
+        if beaten.all():  # has a chance of at most delta
+            beaten[leader_of(table, ~before)] = False
+        leader = leader_of(table, was_open & ~beaten if np.any(was_open & ~beaten) else ~beaten)
+        out = beaten | processes.rejected(leader, self.problem.epsilon, delta)
+        out[leader] = True
+        still = ~out
+        still[leader] = True
+        return replace(
+            state,
+            round=state.round + 1,
+            beaten=np.flatnonzero(beaten),
+            open=np.flatnonzero(still),
+            leader=leader,
+            finished="certified" if out.all() else "",
+        )
+
+    def _bounds(self, state: ItemsState) -> FloatArray:
+        """By how much each arm is better than the leader at most, shape (K,); 0 for those that are beaten."""
+        bounds = self._processes(state).upper_bounds(state.leader, self.problem.delta, epsilon=self.problem.epsilon)
+        bounds[state.beaten] = 0.0
+        return bounds
+
+    def _gap(self, state: ItemsState) -> float | None:
+        """By how much the leader is worse than the best arm at most; None before the first answer."""
+        if not state.batches:
+            return self.problem.answer_without_pulls()[1] if state.finished else None
+        return float(self._bounds(state).max())
+
+    def _intervals(self, state: ItemsState) -> Intervals:
+        """The rivals of the leader."""
+        bounds, rivals = self._bounds(state), np.setdiff1d(np.arange(state.num_arms), [state.leader])
+        counts = np.isfinite(table := state.full_table(self.items.num_items)).sum(axis=1)
+        means = np.nansum(table, axis=1) / np.maximum(counts, 1)
+        leads = (means[state.leader] - means)[rivals]
+        widths = bounds[rivals] + leads
+        return against(state.leader, rivals, leads=leads, widths=widths, allowed=self.problem.epsilon)
+
+
+def _first_gap(answers: FloatArray) -> tuple[int, int]:
+    """(place, number) of the first successive items without an answer; (0, 0) if there is none."""
+    missing = np.flatnonzero(~np.isfinite(answers))
+    if not len(missing):
+        return 0, 0
+    breaks = np.flatnonzero(np.diff(missing) != 1)
+    return int(missing[0]), int(breaks[0] + 1 if len(breaks) else len(missing))

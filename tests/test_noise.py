@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.noise import Noise, largest_scale, scales
+from surepick.noise import Noise, failure_probability, known_scale, largest_scale, scales
 
 positive = st.floats(min_value=1e-300, max_value=1e300)
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -60,13 +60,15 @@ def test_texts():
     assert sp.parse_noise(" bernoulli ") == sp.Bernoulli()
     assert sp.parse_noise("bounded:-1:2.5") == sp.Bounded(-1, 2.5)
     assert sp.parse_noise("subgaussian:1e-3") == sp.SubGaussian(0.001)
+    assert sp.parse_noise("normal") == sp.Normal()
+    assert sp.parse_noise(sp.Normal(0.1).spec) == sp.Normal(0.1)
     assert sp.parse_noise("subgaussian:1,2") == sp.SubGaussian((1, 2))
     assert sp.parse_noise(sp.SubGaussian((1,)).spec) == sp.SubGaussian((1,))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "normal:1", "bernoulli:1", "bounded:1", "bounded:0:1:2", "subgaussian", "subgaussian:", "subgaussian:1,,",
+    ["", "normal:x", "bernoulli:1", "bounded:1", "bounded:0:1:2", "subgaussian", "subgaussian:", "subgaussian:1,,",
      "subgaussian:x", "Bernoulli"],
 )  # fmt: skip
 def test_texts_that_are_not_understood(text):
@@ -90,3 +92,26 @@ def test_texts_of_scales_without_meaning_say_why(text):
 def test_bounds_without_meaning_are_refused(bounds):
     with pytest.raises(sp.InvalidInput, match="low must be below high"):
         sp.Bounded(*bounds)
+
+
+def test_noise_of_unknown_scale_has_no_scale_to_give():
+    assert not known_scale(sp.Normal())
+    with pytest.raises(sp.InvalidInput, match="no standard deviation that is known beforehand"):
+        largest_scale(sp.Normal())
+    with pytest.raises(sp.InvalidInput, match="share is 1"):
+        sp.parse_noise("normal:1")
+    assert failure_probability(sp.Normal(), 0.05) == pytest.approx(0.001)
+
+
+def test_what_rests_on_a_known_scale_refuses_one_that_nobody_knows():
+    arms = sp.Arms([[0.0], [1.0], [2.0]])
+    asked = {"epsilon": 0.1, "delta": 0.05, "noise": "normal"}
+    for name in sp.policy_names():
+        if name in {"certified-independent", "certified-neural", "neural-embedding"}:
+            continue
+        with pytest.raises(sp.InvalidInput, match="rests on a scale that is known beforehand"):
+            sp.make_policy(name, arms, **asked, **({"budget": 10} if name == "sequential-halving" else {}))
+    for option in ({"evidence": "epochs"}, {"max_batches": 3}, {"batch_cost": 2.0}):
+        with pytest.raises(sp.InvalidInput, match="known beforehand"):
+            sp.make_policy("certified-independent", arms, **asked, **option)
+    assert sp.make_policy("certified-independent", arms, **asked).spec["noise"] == "normal:0.02"

@@ -14,7 +14,7 @@ from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
 from .find_best import find_best
 from .forecasts import forecast
 from .items import Items
-from .noise import Bernoulli, Bounded, PilotGaussian, SubGaussian, parse_noise
+from .noise import Bernoulli, Bounded, Normal, PilotGaussian, SubGaussian, parse_noise
 from .policies.base import Claim, Policy, Problem, Traits
 from .policies.registry import make_policy, paper_settings, policy_names
 from .reports.study.page import write_report
@@ -45,6 +45,7 @@ __all__ = [
     "KernelEmbedding",
     "LinearEmbedding",
     "MercerEmbedding",
+    "Normal",
     "Observations",
     "OutOfTurn",
     "PilotGaussian",

@@ -178,8 +178,61 @@ class PilotGaussian:
         )
 
 
-def failure_probability(noise: Noise) -> float:
-    """The probability with which the noise's own scale may be too small: a pilot's failure, 0 for what is declared."""
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """Rewards are normal around their mean; each arm has a standard deviation of its own, which nobody knows.
+
+    The repeats of an arm say how much its rewards vary, at all times. Only the certified policies with carried evidence
+    can do with that; for others declare a scale.
+
+    Args:
+        share: of delta, in (0, 1), that may go wrong with the bounds on the variances. The rest is for the means.
+
+    Raises:
+        InvalidInput: the share is no probability.
+    """
+
+    share: float = 0.02
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", probability("share", self.share, "the part of delta for the variances."))
+
+    @property
+    def sigma(self) -> float:
+        """There is none.
+
+        Raises:
+            InvalidInput: always.
+        """
+        raise InvalidInput(
+            "normal noise of unknown scale has no standard deviation that is known beforehand, and this needs one. "
+            "Declare a bound, subgaussian:SIGMA."
+        )
+
+    @property
+    def support(self) -> None:
+        return None
+
+    @property
+    def spec(self) -> str:
+        return f"normal:{self.share!r}"
+
+
+def known_scale(noise: Noise) -> bool:
+    """Whether a scale of the noise is known before the first measurement."""
+    return not isinstance(noise, Normal)
+
+
+def failure_probability(noise: Noise, delta: float) -> float:
+    """The probability with which the scales that are used may be too small, a part of delta.
+
+    A pilot's failure; the share of `Normal`; 0 for what is declared.
+
+    Args:
+        delta: the error probability that is asked for.
+    """
+    if isinstance(noise, Normal):
+        return noise.share * delta
     return noise.failure if isinstance(noise, PilotGaussian) else 0.0
 
 
@@ -216,7 +269,7 @@ def informative(gap: float | None, noise: Noise, gap_bound: float | None = None)
 
 
 def parse_noise(text: str) -> Noise:
-    """The noise that a text names: "bernoulli", "bounded:0:1", "subgaussian:0.5", "subgaussian:0.5,0.2,0.3".
+    """The noise that a text names: "bernoulli", "bounded:0:1", "subgaussian:0.5", "subgaussian:0.5,0.2,0.3", "normal".
 
     What a pilot found has a text too, "pilot-gaussian:SIGMA:FAILURE:DEGREES"; it is written by `PilotGaussian.spec`.
 
@@ -233,6 +286,8 @@ def parse_noise(text: str) -> Noise:
     try:
         if kind == "bernoulli" and not rest:
             return Bernoulli()
+        if kind == "normal":
+            return Normal(float(rest)) if rest else Normal()
         if kind == "bounded":
             low, high = rest.split(":")
             return Bounded(float(low), float(high))
@@ -249,5 +304,5 @@ def parse_noise(text: str) -> Noise:
         pass
     raise InvalidInput(
         f"noise {quoted(text)} is not understood. Write bernoulli (rewards 0 or 1), bounded:LOW:HIGH (rewards in that "
-        "range), or subgaussian:SIGMA (e.g. a standard deviation of normal noise)."
+        "range), subgaussian:SIGMA (e.g. a standard deviation of normal noise), or normal (normal, scales unknown)."
     )

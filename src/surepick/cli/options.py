@@ -52,8 +52,8 @@ JudgeOption = Annotated[
     Option("--judge", help="When results are judged: a round when it is complete, or what is in, by `surepick judge`."),
 ]
 NOISE = (
-    "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, or subgaussian:SIGMA (the standard "
-    "deviation of normal noise, or half the largest range of repeats)"
+    "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, subgaussian:SIGMA (the standard "
+    "deviation of normal noise, or half the largest range of repeats), or normal (its standard deviation is not known)"
 )
 NoiseOption = Annotated[str, Option("--noise", help=f"{NOISE}.")]
 PILOT = "; or pilot: normal noise whose standard deviation 40 measurements bound (pilot:100: 100 measurements)."

@@ -187,8 +187,8 @@ def declared_noise(text: str, why: str) -> Noise:
     """
     if not text:
         raise InvalidInput(
-            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA "
-            f"(normal noise of standard deviation SIGMA). {why}"
+            "say what is known of a single measurement with --noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA "
+            f"(normal noise of standard deviation SIGMA), or normal (nobody knows SIGMA). {why}"
         )
     return parse_noise(text)
 

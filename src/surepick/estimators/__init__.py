@@ -11,6 +11,7 @@ from surepick.estimators.e_values import Evidence, batch_evidence, bias_ahead, o
 from surepick.estimators.goodness_of_fit import collapsed, lack_of_fit, norm_contradicted
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.noise_mgf import NoiseMgf, noise_mgf_after, with_squares
+from surepick.estimators.normal_mgf import NormalMgf, normal_mgf_after
 from surepick.estimators.ridge import RegularisedEstimate, regularised_least_squares, self_normalised_radius
 from surepick.linalg.whitening import Whitened
 
@@ -20,6 +21,7 @@ __all__ = [
     "Evidence",
     "LeastSquaresEstimate",
     "NoiseMgf",
+    "NormalMgf",
     "RegularisedEstimate",
     "anytime_radius",
     "arm_means",
@@ -33,6 +35,7 @@ __all__ = [
     "noise_mgf_after",
     "noise_multiplier",
     "norm_contradicted",
+    "normal_mgf_after",
     "only",
     "regularised_least_squares",
     "self_normalised_radius",

@@ -7,6 +7,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.estimators.noise_mgf import NoiseMgf
+from surepick.estimators.normal_mgf import NormalMgf
 from surepick.estimators.vector_processes import UNKNOWN, Given, given_to, without
 
 ROUNDING = 1e-9  # of the flows: what their sums may be off by
@@ -62,7 +63,7 @@ class MeanProcesses:
         taken: FloatArray,
         given: dict[int, FloatArray],
         seen: Observations,
-        noise_mgf: NoiseMgf,
+        noise_mgf: NoiseMgf | NormalMgf,
     ) -> MeanProcesses:
         """The processes after a batch: T_j and F_j(c) become what was decided before its first reward.
 
@@ -79,7 +80,7 @@ class MeanProcesses:
         log_values, whole = np.array(self.log_values), np.array(self.taken)
         named = dict.fromkeys([*(one.arm for one in self.given), *given])
         flows = {arm: np.array(self.given_to(arm)) for arm in named}
-        log_values[arms] += _told(taken - whole[arms], -1.0, arms, seen, noise_mgf)
+        log_values[arms] += _told(taken - whole[arms], -1.0, arms, seen, noise_mgf.own)
         whole[arms] = taken
         for arm, flow in given.items():
             log_values[arms] += _told(flow - flows[arm][arms], 1.0, np.full(len(arms), arm), seen, noise_mgf)
@@ -134,7 +135,9 @@ def _largest_sum(gained: FloatArray, lost: FloatArray, span: tuple[float, float]
     return np.asarray(np.maximum(gained * high - lost * low, lost * high - gained * low) + rounding)
 
 
-def _told(change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: NoiseMgf) -> FloatArray:
+def _told(
+    change: FloatArray, sign: float, arms: IntArray, seen: Observations, noise_mgf: NoiseMgf | NormalMgf
+) -> FloatArray:
     """sum w r - sum cost(w) of the pulls of each arm, all with the weight that makes its flow change by that much."""
     counts = seen.counts[arms]
     moved = change != 0.0

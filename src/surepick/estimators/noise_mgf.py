@@ -47,6 +47,24 @@ class NoiseMgf:
     def __post_init__(self) -> None:
         freeze(self, scales=np.float64, centres=np.float64, known=np.bool_, variances=np.float64)
 
+    @property
+    def own(self) -> NoiseMgf:
+        """What holds of the pulls of one arm that is fixed beforehand: the same."""
+        return self
+
+    @property
+    def steepest(self) -> float:
+        """The weight of a pull above which the range of the rewards permits no cheap bet; infinite without one."""
+        return MIDDLING_BET / self.spread if np.isfinite(self.spread) else np.inf
+
+    def usable(self, batch: Observations) -> Observations:
+        """The pulls of a batch that bets may be on: all of them."""
+        return batch
+
+    def typical_scales(self, epsilon: float) -> FloatArray:
+        """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
+        return self.noise_scales(epsilon)
+
     def noise_scales(self, margin: float | FloatArray) -> FloatArray:
         """The scale s of each arm as a bet on a difference `margin`, one or one an arm, sees it, at most sigma; (K,).
 

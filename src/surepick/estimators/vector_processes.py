@@ -23,6 +23,7 @@ from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
+from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
 from surepick.linalg.row_blocks import row_blocks
 
@@ -165,7 +166,7 @@ class VectorProcesses:
         directions: FloatArray,
         seen: Observations,
         noise_scales: FloatArray,
-        noise_mgf: NoiseMgf,
+        noise_mgf: NoiseMgf | NormalMgf,
     ) -> VectorProcesses:
         """The processes after a batch in which arm j weighs a pull of x by w = v_j' z_x / s_x^2.
 

@@ -16,7 +16,7 @@ from surepick.core.step import RoundRecord, Step
 from surepick.core.validation import as_number, check_size, positive_number, whole_number
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
-from surepick.noise import Noise, largest_scale, scales
+from surepick.noise import Noise, known_scale, largest_scale, scales
 from surepick.text import quoted
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class Problem:
             )
         if self.gap_bound is not None:
             positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
-        scales(self.noise, self.num_arms)
+        if known_scale(self.noise):
+            scales(self.noise, self.num_arms)
 
     @property
     def sigma(self) -> float:

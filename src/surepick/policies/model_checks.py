@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import gammainccinv
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Embedding
@@ -16,8 +17,18 @@ from surepick.designs import farthest_pairs
 from surepick.designs.farthest_first import ROWS, farthest_first
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.norm_bound import ESTIMATED_NORM
-from surepick.estimators import Estimate, LeastSquaresEstimate, collapsed, lack_of_fit, norm_contradicted
+from surepick.estimators import (
+    Estimate,
+    LeastSquaresEstimate,
+    NoiseMgf,
+    NormalMgf,
+    collapsed,
+    lack_of_fit,
+    norm_contradicted,
+)
+from surepick.estimators.normal_mgf import rounding_of, squared_deviations
 from surepick.linalg.unique_rows import equal_rows
+from surepick.noise import known_scale
 from surepick.policies.base import Problem
 
 FALSE_ALARM = 1e-3
@@ -36,6 +47,8 @@ FITTED = (
 )
 BOUNDED = "The norm that the results need is within the declared bound."
 APART = "The first embedding keeps enough of the arms to tell them apart."
+SPREAD = "No repeats lie farther apart than normal noise allows, given those before them."
+SPREAD_ALARM = "repeats lie farther apart than normal noise allows"
 LINEAR = "The results are no farther from linear in the features than their noise allows."
 
 
@@ -105,6 +118,35 @@ def misfit(plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem)
     gamma, level = plan.misspecification, check_level(plan.round, plan.looks)
     found = lack_of_fit(fitted, pooled, misspecification=gamma, sigma=problem.sigma, level=level)
     return (found,) if found else ()
+
+
+def spread_of_repeats(problem: Problem, noise_mgf: NoiseMgf | NormalMgf, past: Observations, seen: Observations) -> str:
+    """What the batch says against normal noise of unknown scale, in words; "" where it says nothing.
+
+        SS_after - SS_before > V q,    q the 1 - FALSE_ALARM / (K n^3) quantile of chi-square with n - n_before degrees
+
+    The left-hand side is s^2 times a chi-square variable for any two numbers of an arm's rewards, so that a false alarm
+    has probability at most FALSE_ALARM, and that of a V that is too small.
+
+    Source: docs/certified-elimination.md, line 23.
+    """
+    if known_scale(problem.noise) or not isinstance(noise_mgf, NormalMgf):
+        return ""
+    arms = np.flatnonzero((seen.counts > 0) & np.isfinite(noise_mgf.joint_bounds))
+    if len(arms) == 0:
+        return ""
+    after = past.plus(seen)
+    grown = (squared_deviations(after) - squared_deviations(past))[arms] - rounding_of(after)[arms]
+    number = after.counts[arms].astype(np.float64)
+    limits = 2.0 * gammainccinv(0.5 * seen.counts[arms], FALSE_ALARM / (problem.num_arms * number**3))
+    far = grown > noise_mgf.joint_bounds[arms] * limits
+    if not far.any():
+        return ""
+    worst = arms[int(np.argmax(np.where(far, grown / (noise_mgf.joint_bounds[arms] * limits), 0.0)))]
+    return (
+        f"{SPREAD_ALARM}, given those before them, of {int(far.sum())} candidates, most of all of number {worst}: some "
+        "results are far outside, or a mean or a scale has changed"
+    )
 
 
 def with_failed_checks(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
@@ -255,8 +297,16 @@ def why_heuristic(alarms: Sequence[str], heuristic: str) -> str:
         alarms: what the checks found in any round.
         heuristic: why no theorem backs the embedding's bound, "" if one does.
     """
-    reasons = [f"The data speak against the embedding: {alarm}." for alarm in alarms]
-    if alarms:
+    noise = [alarm for alarm in alarms if alarm.startswith(SPREAD_ALARM)]
+    reasons = [f"The data speak against normal noise: {alarm}." for alarm in noise]
+    if noise:
+        reasons.append(
+            "Look at these measurements. If far results belong to the process, cut rewards to bounds and start anew "
+            "(bounded:LOW:HIGH)."
+        )
+    others = [alarm for alarm in alarms if alarm not in noise]
+    reasons += [f"The data speak against the embedding: {alarm}." for alarm in others]
+    if others:
         reasons.append(
             "Start anew, with fresh measurements, with a larger norm bound or a policy that ignores the features "
             "(certified-independent)."

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
+import numpy as np
+
 from surepick.core import validation
-from surepick.core.validation import as_number, check_choice, check_slack, positive_number, share_of_pulls, whole_number
+from surepick.core.validation import (
+    as_number,
+    check_choice,
+    check_size,
+    check_slack,
+    positive_number,
+    share_of_pulls,
+    whole_number,
+)
 from surepick.errors import InvalidInput
+from surepick.noise import Noise, PilotGaussian, known_scale
 from surepick.text import quoted
 
 T = TypeVar("T")
@@ -81,3 +92,39 @@ batch_size = whole("smaller batches tell a candidate and its rivals apart too sl
 max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)
 batch_cost = not_negative("what each batch costs beside its measurements.")
 regularization = positive("what holds the weights near their start.")
+
+
+def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_scale: bool) -> None:
+    """Refuse a noise that a policy cannot do with.
+
+    Args:
+        name: of the policy.
+        noise: what is assumed of the rewards.
+        given: the options.
+        unknown_scale: the policy can do without a scale that is known beforehand.
+
+    Raises:
+        InvalidInput: the policy, or one of its options, rests on a scale that nobody knows; or it would have to take
+            a pilot's failure from delta, and does not; or a scale is too small or too large for numbers.
+    """
+    if isinstance(noise, PilotGaussian) and not name.startswith("certified-"):
+        raise InvalidInput(
+            f"the noise's pilot may fail with probability {noise.failure:g}, which would have to be taken from delta; "
+            f"{name} does not, only the certified policies do. Declare subgaussian:SIGMA, or take "
+            "certified-independent (--policy certified-independent)."
+        )
+    if known_scale(noise):
+        check_size("a scale of the noise", float(np.min(noise.sigma)), float(np.max(noise.sigma)))
+        return
+    if not unknown_scale:
+        raise InvalidInput(
+            f"noise is normal with unknown scales, and {name} rests on a scale that is known beforehand. Take "
+            "certified-independent (--policy certified-independent), or declare subgaussian:SIGMA."
+        )
+    for option, allowed in (("evidence", (None, "carried")), ("max_batches", (None,)), ("batch_cost", (None, 0.0))):
+        value = given.get(option)
+        if value not in allowed:
+            raise InvalidInput(
+                f"{option} is {quoted(value)}, which rests on a scale of the noise that is known beforehand, and noise "
+                f"is normal with unknown scales. Leave {option} out, or declare subgaussian:SIGMA."
+            )

@@ -9,16 +9,15 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from surepick.core.arms import Arms
-from surepick.core.validation import check_choice, check_size
+from surepick.core.validation import check_choice
 from surepick.errors import InvalidInput
 from surepick.items import Items
-from surepick.noise import Noise, failure_probability, parse_noise
+from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
+from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, OPTIONS_OF, MakeParts, Parts, taken
 from surepick.text import quoted
 
@@ -284,16 +283,10 @@ def make_policy(
     if not isinstance(arms, Arms):
         raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
-    if isinstance(assumed, type) or not isinstance(assumed, Noise):
+    if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
-    check_size("a scale of the noise", float(np.min(assumed.sigma)), float(np.max(assumed.sigma)))
-    if failure_probability(assumed) > 0 and not name.startswith("certified-"):
-        raise InvalidInput(
-            f"the noise's pilot may fail with probability {failure_probability(assumed):g}, which would have to be "
-            f"taken from delta; {name} does not, only the certified policies do. Declare subgaussian:SIGMA, or take "
-            "certified-independent (--policy certified-independent)."
-        )
     given = {**entry.usual, **options}
+    check_noise(name, assumed, given, unknown_scale=bool(entry.kinds) and entry.parts is parts_of.independent)
     kind = given.pop("evidence", None) if entry.kinds else None
     if kind is not None:
         check_choice("evidence", kind, tuple(entry.kinds))
@@ -303,6 +296,7 @@ def make_policy(
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
     free = (
         kind is None
+        and known_scale(assumed)
         and bool(entry.kinds)
         and all(given.get(each, usual) == usual for each, usual in entry.unsaid.items())
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surepick.core.certificate import Certificate
-from surepick.noise import Noise, PilotGaussian, largest_scale
+from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
 
 
@@ -93,16 +93,23 @@ def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:
         return ()
     if claim.finished == "given":
         return (f"No two arms differ by more than {problem.largest_gap:g} in mean reward.",)
-    return (*claim.assumptions, noise_assumption(problem.noise)) if claim.of_draws else claim.assumptions
+    return (*claim.assumptions, noise_assumption(problem)) if claim.of_draws else claim.assumptions
 
 
-def noise_assumption(noise: Noise) -> str:
+def noise_assumption(problem: Problem) -> str:
     """The sentence about the rewards that every certificate rests on."""
+    noise = problem.noise
     if isinstance(noise, PilotGaussian):
         return noise.assumption
     independent = (
         "Given what was measured before, each measurement is an independent draw around the mean of its candidate"
     )
+    if isinstance(noise, Normal):
+        return (
+            f"{independent}, normally distributed with a standard deviation of the candidate's own, which its repeats "
+            f"bound; all bounds that matter hold at all times, except with probability "
+            f"{failure_probability(noise, problem.delta):g}, which is part of delta."
+        )
     if noise.support is not None:
         return f"{independent}, between {noise.support[0]:g} and {noise.support[1]:g}."
     return f"{independent}, with sub-Gaussian noise of scale at most {largest_scale(noise):g}."

@@ -13,7 +13,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.observations import Observations
 from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
-from surepick.noise import Bernoulli, Noise
+from surepick.noise import Bernoulli, Noise, known_scale
 from surepick.studies.logs.base import Results
 from surepick.text import quoted
 
@@ -87,6 +87,14 @@ def check_sums(
         _refuse((totals < low * pulls - slack) | (totals > high * pulls + slack), ids, f"are outside {noise.spec}")
     if isinstance(noise, Bernoulli):
         _refuse(totals != np.floor(totals), ids, "are not whole, which rewards of 0 and 1 cannot give")
+    if energies is None and not known_scale(noise):
+        _refuse(
+            pulls > 1,
+            ids,
+            "come without squares. Where the scale of the noise is unknown, repeats must show it: give the sums of the "
+            "squared rewards too, or each reward by itself",
+        )
+        energies = totals**2
     _refuse((pulls == 0) & (totals != 0), ids, "belong to no pull")
     if energies is not None:
         implied = np.divide(totals**2, pulls, out=np.zeros_like(totals), where=pulls > 0)

@@ -139,7 +139,7 @@ def test_a_small_gap_bound_answers_at_once(table):
 
 
 def test_the_noise_must_be_declared(table):
-    with pytest.raises(sp.InvalidInput, match="--noise: bernoulli, bounded:LOW:HIGH, or subgaussian:SIGMA"):
+    with pytest.raises(sp.InvalidInput, match="--noise: bernoulli, bounded:LOW:HIGH, subgaussian:SIGMA"):
         surepick("run", table, "--reward", "gloss")
 
 

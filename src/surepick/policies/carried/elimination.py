@@ -17,7 +17,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import least_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN
-from surepick.noise import failure_probability
+from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried.batch_sizes import BatchSizes
@@ -102,7 +102,10 @@ class CarriedElimination:
             uses_features=own.family != "independent",
             certifies="candidate",
             assumptions=own.assumptions,
-            checks=model_checks.checks_of(self.embedding),
+            checks=(
+                *model_checks.checks_of(self.embedding),
+                *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
+            ),
             caveats=own.caveats,
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
@@ -147,7 +150,7 @@ class CarriedElimination:
             leader=leader,
             finished="certified" if certified is not None else "budget" if sizes.over(next_round) else "",
             compressed=state.compressed or not isinstance(processes, MeanProcesses),
-            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(plan, seen)),
+            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen)),
         )
         return self._step(after, plan, seen)
 
@@ -157,7 +160,7 @@ class CarriedElimination:
             finished=state.finished,
             pulls=state.pulls,
             gap=self._gap(state),
-            spent=failure_probability(self.problem.noise) + delta_for_test(self.problem),
+            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
             assumptions=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
             why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             remark=lambda: self._obstacle(state),
@@ -193,7 +196,13 @@ class CarriedElimination:
         sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
         return Planner(self._situation, self.dim, self.tolerance, self.reserve, sizes)
 
-    def _failed_checks(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+    def _failed_checks(self, state: CarriedState, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        if known_scale(self.problem.noise):
+            return self._misfits(plan, seen)
+        far = model_checks.spread_of_repeats(self.problem, self._situation.noise_mgf(state.seen), state.seen, seen)
+        return (*([far] if far else []), *self._misfits(plan, seen))
+
+    def _misfits(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
         embedded, white = self.embedded(plan.dim), self._cache.white(self.embedding, plan.dim)
         if isinstance(embedded, IndependentArms) or white is None or seen.total == 0:
             return ()

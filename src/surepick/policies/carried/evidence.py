@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.estimators import NoiseMgf, noise_mgf_after, with_squares
+from surepick.estimators import NoiseMgf, NormalMgf, with_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.policies.carried import means_rule, vectors_rule
 from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
@@ -18,13 +16,12 @@ from surepick.policies.carried.rest import start_weights
 from surepick.policies.carried.situation import begun
 from surepick.policies.carried.state import CarriedState, Processes
 
-MIDDLING_BET = 0.5  # of 1 / R
-
 
 def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
     """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
     situation = planner.situation
-    noise_mgf, batch = noise_mgf_after(situation.problem.noise, state.seen), with_squares(situation.problem.noise, seen)
+    noise_mgf = situation.noise_mgf(state.seen)
+    batch = noise_mgf.usable(with_squares(situation.problem.noise, seen))
     if state.processes is None:
         processes = situation.first_processes(plan.dim)
         if isinstance(processes, MeanProcesses) and seen.total > 0:
@@ -45,13 +42,20 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
     return processes
 
 
-def _opened(processes: MeanProcesses, margins: FloatArray, batch: Observations, noise_mgf: NoiseMgf) -> MeanProcesses:
+def _opened(
+    processes: MeanProcesses, margins: FloatArray, batch: Observations, noise_mgf: NoiseMgf | NormalMgf
+) -> MeanProcesses:
     bets = means_rule.opening_bets(processes, margins, batch.counts, noise_mgf.noise_scales(margins))
     return processes.after(bets.arms, bets.taken, bets.given, batch, noise_mgf)
 
 
 def _tested(
-    planner: Planner, before: CarriedState, plan: Plan, guess: Guess, batch: Observations, noise_mgf: NoiseMgf
+    planner: Planner,
+    before: CarriedState,
+    plan: Plan,
+    guess: Guess,
+    batch: Observations,
+    noise_mgf: NoiseMgf | NormalMgf,
 ) -> Processes:
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
@@ -78,6 +82,6 @@ def _tested(
     elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
         design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
-    largest = MIDDLING_BET / noise_mgf.spread
-    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest or math.inf)
+    largest = noise_mgf.steepest
+    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest)
     return processes.after(vectors, candidate, bets.arms, bets.directions, batch, goal.noise_scales, noise_mgf)

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
-from surepick.estimators import NoiseMgf
+from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.policies.carried.rest import Goal, Rest, start_weights
 
@@ -159,7 +159,7 @@ def placed(
     margins: FloatArray,
     counts: IntArray,
     future: FloatArray,
-    noise_mgf: NoiseMgf,
+    noise_mgf: NoiseMgf | NormalMgf,
     *,
     patient: bool = False,
 ) -> Bets:
@@ -242,7 +242,7 @@ def _matching_cost(
     return np.asarray(cost)
 
 
-def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: NoiseMgf) -> FloatArray:
+def _cost(change: FloatArray, arms: IntArray, counts: IntArray, noise_mgf: NoiseMgf | NormalMgf) -> FloatArray:
     """What changing a flow by that much with the pulls of an arm is expected to cost."""
     pulls = counts[arms]
     each = np.divide(np.abs(change), pulls, out=np.zeros(len(arms)), where=pulls > 0)

@@ -16,6 +16,7 @@ from surepick.designs import round_design
 from surepick.errors import ContractError
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import VectorProcesses
+from surepick.noise import known_scale
 from surepick.policies import model_checks
 from surepick.policies.base import designed
 from surepick.policies.carried import batch_sizes, means_rule, vectors_rule
@@ -39,6 +40,7 @@ HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
 HEURISTIC_LEAST_LEAD = 0.5  # ... and what they are at least: one close rival does not keep the opening going
 HEURISTIC_LEAST_TOLD = 0.5  # standard errors that an opening batch is asked to tell apart, if epsilon is smaller
 HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
+HEURISTIC_REPEATS = 5  # of each arm where scales are unknown: the least that give a useful bound
 HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share
 
 
@@ -83,7 +85,9 @@ class Planner:
         embedded, grid = self.situation.embedded(dim), self._grid(dim, None)
         costs = self.situation.problem.relative_costs
         if isinstance(embedded, IndependentArms):
-            total = self.sizes.first(embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean()))
+            total = self.sizes.first(
+                self._repeats * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
+            )
             counts = batch_sizes.listed(embedded.num_arms, total, 1)
         else:
             weights = self._first_weights(embedded, design)
@@ -105,10 +109,15 @@ class Planner:
         if self.sizes.exact is None or not isinstance(state.processes, MeanProcesses):
             return None
         num_arms, size = len(state.beaten), self.sizes.exact
-        if state.round > batch_sizes.batches_of_a_list(num_arms, size):
+        if state.round > batch_sizes.batches_of_a_list(self._repeats * num_arms, size):
             return None
         counts = batch_sizes.listed(num_arms, size, state.round)
         return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
+
+    @property
+    def _repeats(self) -> int:
+        """Pulls of each arm with which a study begins: several where they must show how much its rewards vary."""
+        return 1 if known_scale(self.situation.problem.noise) else HEURISTIC_REPEATS
 
     def _first_dimension(self) -> tuple[int, Design]:
         """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""

@@ -13,9 +13,10 @@ from surepick.core.observations import Observations
 from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
-from surepick.estimators import noise_mgf_after
+from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.noise import known_scale
 from surepick.policies import model_checks
 from surepick.policies.base import Problem
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
@@ -52,7 +53,7 @@ class Situation:
         if processes is None or isinstance(processes, MeanProcesses):
 
             def of_means() -> Guess:
-                return guess_of_means(seen, sampling_rule.noise_scales(self.problem, seen), self.problem.epsilon)
+                return guess_of_means(seen, self._typical_scales(seen), self.problem.epsilon)
 
             return self.cache.guess(0, seen, of_means)
         held = processes
@@ -63,7 +64,7 @@ class Situation:
 
         The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
         """
-        declared = sampling_rule.noise_scales(self.problem, seen)
+        declared = self._typical_scales(seen)
         share = measured_share(seen, declared)
         if isinstance(processes, MeanProcesses):
             guess = guess_of_means(seen, share * declared, self.problem.epsilon)
@@ -71,6 +72,15 @@ class Situation:
             plug_in = self._plug_in(processes, seen)
             guess = guess_of_vectors(replace(plug_in, noise_scale=share * plug_in.noise_scale))
         return guess.likeliest(self.problem.epsilon)
+
+    def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
+        """What the next batch may assume of the noise."""
+        if known_scale(self.problem.noise):
+            return sampling_rule.mgf_after(self.problem, seen)
+        return self.cache.noise(seen, lambda: sampling_rule.mgf_after(self.problem, seen))
+
+    def _typical_scales(self, seen: Observations) -> FloatArray:
+        return self.noise_mgf(seen).typical_scales(self.problem.epsilon)
 
     def vectors(self, dim: int) -> ArmVectors:
         """Those of psi_d.
@@ -98,7 +108,7 @@ class Situation:
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
-            noise_scales = sampling_rule.noise_scales(self.problem, seen)
+            noise_scales = self._typical_scales(seen)
             white = self.cache.white(self.embedding, processes.dim)
             return sampling_rule.plug_in_means(self.vectors(processes.dim).embedded, seen, noise_scales, white=white)
 
@@ -124,7 +134,7 @@ class Situation:
         if not still_open.any():
             still_open[0 if candidate else 1] = True
         rivals = np.flatnonzero(still_open)
-        least, noise_mgf = float(margins[rivals].min()), noise_mgf_after(self.problem.noise, state.seen)
+        least, noise_mgf = float(margins[rivals].min()), self.noise_mgf(state.seen)
         if isinstance(processes, MeanProcesses):
             seen_at = np.array(margins)
             seen_at[candidate] = least

@@ -10,6 +10,7 @@ from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
+from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.vector_processes import ArmVectors
 from surepick.linalg.whitening import Whitened, whitened
 from surepick.policies.certified.sampling_rule import PlugInMeans
@@ -26,7 +27,7 @@ class Cache:
     read-only. So a policy that holds one is as pure as without it. Copied and pickled as empty.
     """
 
-    __slots__ = ("_bounds", "_guess", "_plug_in", "_posed", "_vectors", "_white")
+    __slots__ = ("_bounds", "_guess", "_noise", "_plug_in", "_posed", "_vectors", "_white")
 
     def __init__(self) -> None:
         self._vectors: dict[int, ArmVectors] = {}
@@ -35,6 +36,7 @@ class Cache:
         self._guess: tuple[int, Observations, Any] | None = None
         self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
         self._posed: tuple[Hashable, PosedArms] | None = None
+        self._noise: tuple[Observations, NoiseMgf | NormalMgf] | None = None
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
         return Cache, ()
@@ -114,4 +116,13 @@ class Cache:
         self._posed = known = None
         found = form()
         self._posed = (key, found)
+        return found
+
+    def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
+        """What may be assumed of the noise after these observations, formed by `form` unless it was the last one."""
+        known = self._noise
+        if known is not None and known[0] is seen:
+            return known[1]
+        found = form()
+        self._noise = (seen, found)
         return found

@@ -70,7 +70,7 @@ def delta_for_test(problem: Problem) -> float:
     Raises:
         InvalidInput: nothing is left.
     """
-    failure = failure_probability(problem.noise)
+    failure = failure_probability(problem.noise, problem.delta)
     if problem.delta <= failure:
         raise InvalidInput(
             f"the noise's pilot may fail with probability {failure:g}, and delta is {problem.delta:g}: nothing is left "
@@ -262,7 +262,7 @@ def claim(
         finished=state.finished,
         pulls=state.pulls,
         gap=certified_gap(problem, state.finished),
-        spent=failure_probability(problem.noise) + delta_for_test(problem) * weights,
+        spent=failure_probability(problem.noise, problem.delta) + delta_for_test(problem) * weights,
         assumptions=needed,
         why_heuristic=why_heuristic,
         remark=remark,

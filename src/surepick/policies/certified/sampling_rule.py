@@ -14,8 +14,9 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import independent_star_design, solve_star_design
-from surepick.estimators import Estimate, estimate, noise_mgf_after
+from surepick.estimators import Estimate, NoiseMgf, NormalMgf, estimate, noise_mgf_after, normal_mgf_after
 from surepick.linalg.whitening import Whitened
+from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.dimension import best_found, embedding_design
 from surepick.policies.round_sizes import whole_pulls
@@ -85,7 +86,14 @@ class PlugInMeans:
 
 def noise_scales(problem: Problem, seen: Observations) -> FloatArray:
     """s of each arm after what was seen, as a bet on a difference of epsilon sees it; shape (K,), in reward units."""
-    return noise_mgf_after(problem.noise, seen).noise_scales(problem.epsilon)
+    return mgf_after(problem, seen).typical_scales(problem.epsilon)
+
+
+def mgf_after(problem: Problem, seen: Observations) -> NoiseMgf | NormalMgf:
+    """What the next batch may assume of the noise, from everything told before it."""
+    if known_scale(problem.noise):
+        return noise_mgf_after(problem.noise, seen)
+    return normal_mgf_after(seen, failure_probability(problem.noise, problem.delta))
 
 
 def plug_in_means(

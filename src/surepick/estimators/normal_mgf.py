@@ -1,0 +1,254 @@
+"""Normal noise whose scale nobody knows: variances bounded at all times, and bets that the batch's repeats pay for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import digamma, gammaln, lambertw, polygamma
+
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.observations import Observations
+from surepick.errors import ContractError
+
+ROUNDED_UP = 1.0 + 1e-9
+LARGEST = 1e100
+STEEPEST = 50.0  # a larger w^2 V is paid for by the bound alone
+SHAPE, RATE = 0.5, 0.01  # of the Gamma distribution that mixes; fixed before any reward
+ROUNDING = 256.0 * float(np.finfo(np.float64).eps)  # of a sum of squares that was added up from some hundred batches
+BISECTIONS = 70
+LEAST_LOG = -700.0
+HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR = 1.0, 200.0  # repeats that what arms have in common counts for
+
+
+@record
+class NormalMgf:
+    """What a batch may assume of normal noise of unknown, unequal scales, fixed before the batch's first reward.
+
+    For n rewards of an arm with mean h, one weight w on each, fixed before them, as long as the variance is at most V,
+    each of
+
+        E exp(w sum (r - h) - n w^2 V / 2)                           <= 1
+        E exp(w sum (r - h) - (e^a - 1)/(2 V) sum (r - rbar)^2)      <= 1,    a = w^2 V n / (n - 1),  n >= 2
+        E exp(w sum (r - h) - (e^a - 1)/(2 V) sum (r - m)^2)         <= 1,    a = w^2 V
+
+    holds, rbar the mean of the n rewards and m any number fixed before them. For small a the second costs w^2 / 2 times
+    the n rewards' own variance: what it would cost if the variance were known. V matters only through a.
+
+    Args:
+        bounds: V of an arm that is fixed beforehand, shape (K,), in squared reward units; infinite where there is none.
+        joint_bounds: V that hold for all arms at once, shape (K,).
+        variances: a guess of the variances, shape (K,): it decides which of the three is used, and where to measure.
+        centres: m, the mean of each arm's earlier rewards, shape (K,).
+        counts: how many these are, shape (K,).
+
+    Source: docs/certified-elimination.md, line 20; ours.
+    """
+
+    bounds: FloatArray
+    joint_bounds: FloatArray
+    variances: FloatArray
+    centres: FloatArray
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, bounds=np.float64, joint_bounds=np.float64, variances=np.float64, centres=np.float64)
+        freeze(self, counts=np.int64)
+
+    @property
+    def own(self) -> NormalMgf:
+        """What holds of the pulls of one arm that is fixed beforehand."""
+        return replace(self, joint_bounds=self.bounds)
+
+    @property
+    def steepest(self) -> float:
+        """Weight of a pull above which bets are dear whatever the rewards: none, the scales say it."""
+        return np.inf
+
+    def typical_scales(self, _epsilon: float) -> FloatArray:
+        """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
+        return np.sqrt(self.variances)
+
+    def noise_scales(self, margin: float | FloatArray) -> FloatArray:
+        """The scale s of each arm as a bet on a difference `margin`, one or one an arm, sees it, shape (K,).
+
+            s^2 = v e^y,    2 y e^(2 y) = 2 margin^2 V / v^2
+
+        so that w = margin / s^2 is the bet whose gain w margin - v (e^(w^2 V) - 1) / (2 V) is largest.
+        """
+        bounds = np.where(np.isfinite(self.joint_bounds), self.joint_bounds, 100.0 * self.variances)
+        ratios: FloatArray = np.sqrt(2.0 * bounds) * margin / self.variances
+        steep = 0.5 * np.real(lambertw(np.minimum(ratios, LARGEST) ** 2))  # type: ignore[call-overload]
+        return np.asarray(np.sqrt(self.variances) * np.exp(0.5 * steep))
+
+    def usable(self, batch: Observations) -> Observations:
+        """The batch without the pulls that no bet may be on: those of arms of whose variance there is no bound yet."""
+        known = np.isfinite(self.joint_bounds) & np.isfinite(self.bounds)
+        if np.all(known | (batch.counts == 0)):
+            return batch
+        squares = None if batch.squares is None else np.where(known, batch.squares, 0.0)
+        return Observations(np.where(known, batch.counts, 0), np.where(known, batch.sums, 0.0), squares)
+
+    def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """The cost of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
+        return np.asarray(np.min(self._expected(np.abs(bets), arms, counts), axis=0))
+
+    def total(self, bets: FloatArray, arms: IntArray, seen: Observations) -> FloatArray:
+        """The cost of all pulls of the given arms, each bet on by |w|.
+
+        Args:
+            bets: |w| of a pull of each arm, shape (..., p), fixed before the rewards.
+            arms: the p arms.
+            seen: the batch; no pull of an arm without a bound has a weight.
+
+        Returns:
+            shape (..., p), rounded up.
+        """
+        counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
+        means, centres = seen.means[arms], self.centres[arms]
+        around = np.maximum(squares - counts * means**2, 0.0) + ROUNDING * squares
+        away = around + counts * (means - centres) ** 2 + ROUNDING * squares
+        options = self._expected(bets, arms, counts)
+        chosen = np.argmin(options, axis=0)
+        bounds = np.where(counts > 0, self.joint_bounds[arms], 1.0)
+        plain = 0.5 * counts * bets**2 * bounds
+        inside = 0.5 * _rate(bets, bounds, counts / np.maximum(counts - 1, 1)) * around
+        outside = 0.5 * _rate(bets, bounds, np.ones_like(bounds)) * away
+        return np.asarray(ROUNDED_UP * np.choose(chosen, [plain, inside, outside]))
+
+    def _expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
+        """What each of the three is expected to cost, shape (3, ..., p)."""
+        bounds, variances = self.joint_bounds[arms], self.variances[arms]
+        bounds = np.where(np.isfinite(bounds), bounds, 100.0 * variances)
+        plain = 0.5 * counts * bets**2 * bounds
+        factor = counts / np.maximum(counts - 1, 1)
+        inside = 0.5 * _rate(bets, bounds, factor) * (counts - 1) * variances
+        outside = (
+            0.5
+            * _rate(bets, bounds, np.ones_like(bounds))
+            * (counts * (1.0 + 1.0 / np.maximum(self.counts[arms], 1)) * variances)
+        )
+        steep = bets**2 * bounds
+        inside = np.where((counts > 1) & (steep * factor < STEEPEST), inside, np.inf)
+        outside = np.where((self.counts[arms] > 0) & (steep < STEEPEST), outside, np.inf)
+        return np.stack(np.broadcast_arrays(plain, inside, outside))
+
+
+def _rate(bets: FloatArray, bounds: FloatArray, factor: FloatArray) -> FloatArray:
+    """(e^a - 1) / V for a = w^2 V factor."""
+    steep = np.minimum(bets**2 * bounds * factor, STEEPEST)
+    return np.asarray(np.expm1(steep) / bounds)
+
+
+def normal_mgf_after(past: Observations, failure: float) -> NormalMgf:
+    """What the next batch may assume, from everything told before it.
+
+    Args:
+        past: with sums of squares.
+        failure: the probability that some bound that counts is too small: half of it for the arm that is fixed
+            beforehand, half for all arms at once.
+
+    Source: docs/certified-elimination.md, lines 19 and 22.
+    """
+    num_arms = len(past.counts)
+    return NormalMgf(
+        variance_bounds(past, 0.5 * failure),
+        variance_bounds(past, 0.5 * failure / num_arms),
+        likely_variances(past),
+        past.means,
+        past.counts,
+    )
+
+
+def squared_deviations(seen: Observations) -> FloatArray:
+    """SS = sum (r - mean)^2 of each arm, rounded up, shape (K,), in squared reward units; 0 of fewer than two pulls.
+
+    Raises:
+        ContractError: the sums of squares were not told.
+    """
+    if seen.squares is None:
+        raise ContractError("without sums of squares nothing is known of a variance.")
+    within = np.maximum(seen.squares - seen.means * seen.sums, 0.0) + rounding_of(seen)
+    return np.asarray(np.where(seen.counts > 1, within, 0.0))
+
+
+def rounding_of(seen: Observations) -> FloatArray:
+    """What rounding may have taken from sums of squared deviations, shape (K,)."""
+    return np.asarray(ROUNDING * np.asarray(seen.squares))
+
+
+def variance_bounds(seen: Observations, failure: float) -> FloatArray:
+    """Upper bounds V on the variances of normal rewards, each valid at all times at once; shape (K,).
+
+        V = SS / g,    g the smaller root of  g/2 - (k + nu/2) log(b + g/2) = log(1/failure) + c,    nu = pulls - 1
+
+    c = -log Gamma(k + nu/2) + log Gamma(k) - k log b. If rewards of an arm are independent and normal with variance
+    s^2, then with probability at least 1 - failure V >= s^2 after each pull, whatever decides how often it is pulled.
+
+    Args:
+        seen: everything told of the arms, with sums of squares.
+        failure: for one arm, in (0, 1).
+
+    Returns:
+        Squared reward units; infinite where repeats are too few for a bound, or equal to within rounding.
+
+    Source: docs/certified-elimination.md, line 19: Ville's inequality for the mixture of
+        t^(nu/2) exp((1 - t) S / (2 s^2)) over t ~ Gamma(k, b), S the squared Helmert residuals (Robbins 1970).
+    """
+    within = squared_deviations(seen)
+    freedom, places = np.unique(np.maximum(seen.counts - 1, 0), return_inverse=True)
+    least = least_chi_squares(freedom, failure)[places]
+    told = (least > 0.0) & (within > 2.0 * rounding_of(seen))
+    return np.asarray(np.divide(within, least, out=np.full(len(within), np.inf), where=told))
+
+
+def least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
+    """g: how small chi-square sums ever are, all degrees of freedom together, but for that probability; 0: no bound."""
+    half, log_failure = 0.5 * freedom, math.log(failure)
+    start = gammaln(SHAPE + half) - gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
+
+    def excess(log_g: FloatArray) -> FloatArray:
+        """log of the mixture x failure: above 0 left of the smaller root."""
+        g = 0.5 * np.exp(log_g)
+        return np.asarray(g - (SHAPE + half) * np.log(RATE + g) + start)
+
+    low, high = np.full(len(half), LEAST_LOG), np.log(2.0 * np.maximum(half + SHAPE - RATE, RATE))  # the minimum
+    known = (freedom > 0) & (excess(low) > 0.0)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        left = excess(middle) > 0.0
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return np.asarray(np.where(known, np.exp(low), 0.0))
+
+
+def likely_variances(seen: Observations) -> FloatArray:
+    """A guess of each arm's variance, shape (K,), in squared reward units: the repeats, drawn towards the common scale.
+
+        (d0 s0^2 + SS) / (d0 + nu),    d0 from how far log(SS / nu) varies beyond what chance makes it vary
+
+    For steering only.
+
+    Source: Smyth (2004), moderated variances (limma): moments of the logarithm of chi-square variables.
+    """
+    within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
+    known = (freedom > 0) & (within > 0.0)
+    if not known.any():
+        return np.ones(len(within))
+    half = 0.5 * freedom[known]
+    logs = np.log(within[known] / freedom[known]) - digamma(half) + np.log(half)
+    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(polygamma(1, half))) if len(logs) > 1 else np.inf
+    prior = _freedom_of(spread)
+    common = math.exp(min(float(logs.mean()) + float(digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
+    return np.asarray((prior * common + within) / (prior + freedom))
+
+
+def _freedom_of(spread: float) -> float:
+    """Degrees of freedom d with trigamma(d / 2) = spread, within limits."""
+    low, high = HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR
+    if spread <= float(polygamma(1, 0.5 * high)):
+        return high
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if float(polygamma(1, 0.5 * middle)) > spread else (low, middle)
+    return low

@@ -1,0 +1,72 @@
+"""Noise of unknown scale on the command line: from the candidates to a certificate that is verified, and a report."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from study_commands import surepick
+
+ARMS = "id\na\nb\nc\nd\n"
+MEANS, SCALES = {"a": 0.0, "b": 2.0, "c": 1.0, "d": -1.0}, {"a": 0.1, "b": 0.5, "c": 0.2, "d": 0.1}
+GOAL = ("--id", "id", "--noise", "normal", "--epsilon", "0.5")
+
+
+def answer(*words, code=0) -> dict:
+    found, output, errors = surepick(*words, "--format", "json")
+    assert found == code, output + errors
+    return json.loads(output)
+
+
+def test_a_study_of_candidates_that_vary_unequally(database_url, write, tmp_path):
+    code, output, _ = surepick("create", database_url, "dough", "--arms", write(ARMS), *GOAL)
+    assert code == 0, output
+    rng, document = np.random.default_rng(7), tmp_path / "c.json"
+    first = answer("ask", database_url, "dough")
+    assert [row["pulls"] for row in first["table"]] == [5] * 4
+    while not answer("ask", database_url, "dough")["stopped"]:
+        plan, told = tmp_path / "plan.csv", tmp_path / "told.jsonl"
+        surepick("ask", database_url, "dough", "--worker", "anna", "--out", plan)
+        rows = list(csv.DictReader(plan.read_text().splitlines()))
+        for row in rows:
+            row["reward"] = rng.normal(MEANS[row["id"]], SCALES[row["id"]])
+        told.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        plan.unlink()
+        code, output, errors = surepick("tell", database_url, "dough", told, "--worker", "anna")
+        assert code == 0, output + errors
+    assert answer("status", database_url, "dough")["verdict"] == "certified"
+    code, output, _ = surepick("certificate", database_url, "dough", "--out", document)
+    assert code == 0
+    assert "normally distributed with a standard deviation of the candidate's own" in " ".join(output.split())
+    stored = json.loads(document.read_text())
+    assert stored["best_arm"] == "b"
+    code, output, errors = surepick("verify", document)
+    assert code == 0, output + errors
+    code, output, errors = surepick("report", database_url, "dough", "--out", tmp_path / "report.html")
+    assert code == 0, output + errors
+    assert "repeats lie farther apart" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--norm-bound", "1"),
+        ("--policy", "lucb"),
+        ("--max-batches", "3"),
+        ("--option", "evidence=epochs"),
+    ],
+)
+def test_what_needs_a_known_scale_says_so(words, sqlite_url, write, refused):
+    table = write("id,x\na,1\nb,2\nc,3\n")
+    assert "known beforehand" in refused("create", sqlite_url, "dough", "--arms", table, *GOAL, *words)
+
+
+def test_a_forecast_says_that_it_needs_a_scale(write, refused):
+    assert "known beforehand" in refused("forecast", write(ARMS), *GOAL)
+
+
+def test_totals_without_squares_are_refused(sqlite_url, write, tmp_path, refused):
+    surepick("create", sqlite_url, "dough", "--arms", write(ARMS), *GOAL)
+    told = tmp_path / "told.csv"
+    told.write_text("id,pulls,sum\n" + "".join(f"{one},5,{5 * mean}\n" for one, mean in MEANS.items()))
+    assert "come without squares" in refused("tell", sqlite_url, "dough", told)

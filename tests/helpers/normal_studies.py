@@ -1,0 +1,59 @@
+"""Normal noise of unknown scale on known truths: how often an arm that is worse than epsilon seems good enough."""
+
+import numpy as np
+
+import surepick as sp
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.policies.base import stopped
+
+GAP = 1.002  # just over epsilon = 1
+CANDIDATE = (10**6, 3.0, 1e-6)  # pulls a batch, mean and variance of a candidate that is hardly in doubt
+
+
+def settled_wrongly(runs: int, *, delta: float, scale: float, repeats: int, looks: int, seed: int = 0) -> int:
+    """Rivals that a study believes not to be better than the candidate by more than epsilon, though all of them are.
+
+    Each rival is a trial of its own: a process that nobody else's rewards enter, but for the candidate's, which are
+    nearly constant.
+
+    Args:
+        scale: standard deviation of a rival's reward; epsilon is 1.
+        repeats: of each rival in each batch.
+        looks: batches.
+    """
+    many, mean, variance = CANDIDATE
+    arms = sp.Arms(ids=range(runs + 1))
+    policy = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=delta, noise=sp.Normal())
+    rng, state = np.random.default_rng([seed, 20_310]), policy.init()
+    counts = np.append(many, np.full(runs, repeats))
+    for look in range(looks):
+        given = {"predicted_pulls": float(counts.sum()), "candidate": 0} if look else {}
+        plan = Plan(round=state.round, counts=counts, dim=len(counts), **given)
+        sums = repeats * (mean + GAP) + scale * np.sqrt(repeats) * rng.standard_normal(runs)
+        squares = sums**2 / repeats + scale**2 * (rng.chisquare(repeats - 1, runs) if repeats > 1 else 0.0)
+        seen = Observations(counts, np.append(many * mean, sums), np.append(many * (mean**2 + variance), squares))
+        state = policy.tell(state, plan, seen).state
+    return int(np.sum(state.bounds_of(0)[1:] <= 1.0))
+
+
+def five_arms(best: str) -> sp.environments.Environment:
+    """The best arm, and four worse by just over epsilon = 1; variances from 1 to 100, the best one's at an end."""
+    scales = 0.2 * 10.0 ** np.linspace(0.0, 1.0, 5)
+    scales = scales[::-1] if best == "noisiest" else scales
+    means = np.append(0.0, np.full(4, -GAP))
+    return sp.environments.Environment(arms=sp.Arms(ids=range(5)), means=means, noise=sp.SubGaussian(scales))
+
+
+def wrong_answers(world: sp.environments.Environment, runs: int, *, delta: float, **options) -> tuple[int, int]:
+    """(studies that stop by themselves with an arm that is worse than epsilon, pulls of all)."""
+    policy = sp.make_policy("certified-independent", world.arms, epsilon=1.0, delta=delta, noise=sp.Normal(), **options)
+    wrong = pulls = 0
+    for seed in range(runs):
+        rng, state = np.random.default_rng([seed, 20_311]), policy.init()
+        while not stopped(policy, state):
+            plan = policy.ask(state)
+            state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
+        wrong += not world.is_epsilon_best(policy.claim(state).leader, 1.0)
+        pulls += state.pulls
+    return wrong, pulls

@@ -104,6 +104,9 @@ def simulate(
             arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
             study.tell(batch, environment.answer(arms, batch.items))
             return
+        if batch.blocks:
+            _pull_blocks(study, environment, batch, seed)
+            return
         seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
         study.tell_totals(batch, seen.counts, seen.sums, seen.squares)
 
@@ -126,6 +129,20 @@ def simulate(
         ended_by=ended.ended_by,
         cost=answer.cost,
     )
+
+
+def _pull_blocks(study: Study, environment: Environment, batch: Batch, seed: int) -> None:
+    """Pull a batch block by block; each is one call of the environment."""
+    rng, arms = stream(seed, "rewards", batch.number - 1), np.repeat(np.arange(len(batch.counts)), batch.counts)
+    names, rows = np.array(batch.blocks), []
+    for name in dict.fromkeys(batch.blocks):
+        seen = environment.pull(np.bincount(arms[names == name], minlength=len(batch.counts)), rng)
+        pulled = np.flatnonzero(seen.counts).tolist()
+        unknown = np.full(len(seen.counts), np.nan) if seen.squares is None else seen.squares
+        rows += [(batch.ids[arm], seen.counts[arm], seen.sums[arm], unknown[arm], name) for arm in pulled]
+    ids, counts, sums, squares, blocks = zip(*rows, strict=True)
+    known = None if np.isnan(squares).any() else squares
+    study.tell_totals(ids, counts, sums, known, plan=batch.number, blocks=blocks)
 
 
 def oracle_pulls(trace: tuple[RoundRecord, ...], environment: Environment, policy: Policy[Any]) -> int | None:

@@ -9,6 +9,7 @@ import json
 
 import certificate_flips as flips
 import pytest
+from block_studies import study_in_blocks
 from certified_files import FIXTURES, POLICIES, resealed, study_of
 from item_studies import study_of_items
 from judged_parts import study_in_parts
@@ -53,6 +54,7 @@ def rewrite() -> None:
     priced = study_of("certified-linear", costs=(1.0, 2.5, 0.1, 4.0, 0.3), norm_bound=2.0, batch_cost=0.5)
     _write(priced, f"v{versions.WITH_COSTS}_costs.json")
     _write(study_of_items(), f"v{versions.OF_ITEMS}_items.json")
+    _write(study_in_blocks(), f"v{versions.IN_BLOCKS}_blocks.json")
 
 
 def _write(study: sp.Study, name: str) -> None:

@@ -1,16 +1,20 @@
-"""Answers to test items in a certificate: to JSON data and back."""
+"""Answers to test items, and what blocks had, in a certificate: to JSON data and back."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from surepick.core.observations import Answers, Observations
+from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.items import ItemOrder
+
+MOST = 2**53
+ROUNDING = 1e-9  # of the sums of absolute values: each block's sum is rounded by itself
 
 
 def items_entry(order: ItemOrder | None) -> dict[str, Any] | None:
@@ -51,4 +55,48 @@ def with_answers(seen: Observations, look: Mapping[str, Any], num_arms: int) -> 
     if not (np.array_equal([len(each) for each in own], seen.counts) and np.array_equal(sums, seen.sums)):
         raise ValueError(f"plan {look['plan']}: the answers do not add up to the totals")
     answers = Answers(np.array(arms, np.int64), np.array(items, np.int64), np.array(scores))
-    return Observations(seen.counts, seen.sums, seen.squares, answers)
+    return replace(seen, answers=answers)
+
+
+def blocks_entry(seen: Observations, *, minimize: bool) -> dict[str, Any]:
+    """What each block had, in the user's sign; nothing where results name no blocks."""
+    if seen.blocks is None:
+        return {}
+    found, sign = seen.blocks, -1.0 if minimize else 1.0
+    columns = {"blocks": found.blocks, "arms": found.arms, "pulls": found.counts, "sums": sign * found.sums}
+    return {"blocks": {name: column.tolist() for name, column in columns.items()}}
+
+
+def with_blocks(seen: Observations, look: Mapping[str, Any], *, wanted: bool, minimize: bool) -> Observations:
+    """What was received, with what each block had.
+
+    Args:
+        seen: the totals, in the policy's sign.
+        wanted: the policy has blocks.
+
+    Raises:
+        ValueError: blocks are missing or not wanted, are none, or do not add up to the totals.
+    """
+    number = look["plan"]
+    if ("blocks" in look) != (wanted and seen.total > 0):
+        raise ValueError(f"plan {number}: results {'do not name their blocks' if wanted else 'name blocks'}")
+    if "blocks" not in look:
+        return seen
+    columns = look["blocks"]
+    blocks, arms, pulls, sums = (columns[name] for name in ("blocks", "arms", "pulls", "sums"))
+    whole = all(type(entry) is int and entry >= 0 for entry in (*blocks, *arms, *pulls))
+    cells = list(zip(blocks, arms, strict=True)) if len(blocks) == len(arms) == len(pulls) == len(sums) else []
+    known = sorted(set(blocks)) == list(range(len(set(blocks)))) if whole else False
+    if not (known and cells and cells == sorted(set(cells)) and max(arms) < len(seen.counts) and min(pulls) > 0):
+        raise ValueError(f"plan {number}: what blocks had is not one block, candidate, number and sum each")
+    if max(pulls) > MOST or not all(isinstance(total, float) and math.isfinite(total) for total in sums):
+        raise ValueError(f"plan {number}: a sum of a block is no number")
+    sign = -1.0 if minimize else 1.0
+    totals = BlockTotals(np.array(blocks), np.array(arms), np.array(pulls), sign * np.array(sums))
+    size = len(seen.counts)
+    counts = np.bincount(totals.arms, totals.counts, minlength=size)
+    added = np.bincount(totals.arms, totals.sums, minlength=size)
+    scale = np.bincount(totals.arms, np.abs(totals.sums), minlength=size)
+    if not (np.array_equal(counts, seen.counts) and np.all(np.abs(added - seen.sums) <= ROUNDING * scale)):
+        raise ValueError(f"plan {number}: the blocks do not add up to the totals")
+    return replace(seen, blocks=totals)

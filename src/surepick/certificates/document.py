@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import answers_entry, items_entry
+from surepick.certificates.answers import answers_entry, blocks_entry, items_entry
 from surepick.certificates.columns import (
     LastIntervals,
     measured_in,
@@ -260,7 +260,9 @@ def document_of(
         judge=facts.judge,
         measured=lambda: measured_in(look.seen for look in facts.looks),
     )
-    candidates, number = _arms_entry(arms), version_for(judge=facts.judge, cost=answer.cost, items=policy.traits.items)
+    items, in_blocks = policy.traits.items, policy.traits.blocks is not None
+    number = version_for(judge=facts.judge, cost=answer.cost, items=items, in_blocks=in_blocks)
+    candidates = _arms_entry(arms)
     document = {
         "format": FORMAT,
         "made_by": facts.made_by,
@@ -326,6 +328,7 @@ def _look_entry(
         "allocation": None if plan.allocation is None else sparse(plan.allocation),
         "told": totals_of(look.seen, minimize=facts.minimize),
         **answers_entry(plan, look.seen),
+        **blocks_entry(look.seen, minimize=facts.minimize),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),

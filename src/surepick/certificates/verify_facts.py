@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import with_answers
+from surepick.certificates.answers import with_answers, with_blocks
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.core.arms import Arms
@@ -169,6 +169,7 @@ def _looks(
             _check_look(look)
             number = look["plan"]
             seen = with_answers(_seen(look["told"], arms, policy, minimize), look, arms.num_arms)
+            seen = with_blocks(seen, look, wanted=policy.traits.blocks is not None, minimize=minimize)
             counts = dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
             if missing and not look["abandoned"] and not in_parts:

@@ -8,24 +8,28 @@ from surepick.certificates.seal import without
 from surepick.items import ItemOrder
 from surepick.studies.logs.base import CLOSED_ROUNDS
 
-VERSION = 5  # the newest
-OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS = 2, 3, 4, 5
+VERSION = 6  # the newest
+OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS, IN_BLOCKS = 2, 3, 4, 5, 6
 ADDED = {  # version -> its new fields
     2: ("registration", "signature"),
     IN_PARTS: ("judge",),
     WITH_COSTS: ("cost",),
     OF_ITEMS: ("items",),
+    IN_BLOCKS: (),
 }
 
 
-def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = None) -> int:
+def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = None, in_blocks: bool = False) -> int:
     """The earliest version that says all of a study.
 
     Args:
         judge: when results are judged.
         cost: money spent; None where nothing has a cost.
         items: the test items in their order; None where measurements are draws.
+        in_blocks: results name their blocks.
     """
+    if in_blocks:
+        return IN_BLOCKS
     if items is not None:
         return OF_ITEMS
     if cost is not None:
@@ -36,7 +40,7 @@ def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = Non
 def of_version(document: dict[str, Any], version: int) -> dict[str, Any]:
     """The certificate as that version of the format has it."""
     later = [name for since, names in ADDED.items() if since > version for name in names]
-    later += ["cost"] if document.get("cost") is None else []  # nothing has one, in any version
+    later += [name for name in ("cost", "items") if document.get(name) is None]  # absent where a study has none
     kept = without(document, "version", *later)
     first = {"format": kept.pop("format")} if "format" in kept else {}
     return {**first, "version": version, **kept}

@@ -15,7 +15,7 @@ from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
-from surepick.policies.parts import NAMES_OF_A_KERNEL, fitting_policy
+from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_names, policy_options
 from surepick.studies.logs.item_keys import ITEM
 from surepick.tables.reading import read_table
@@ -31,6 +31,7 @@ WHO_KNOWS = {
     "max_batches": WITHOUT_FEATURES,
     "batch_cost": WITHOUT_FEATURES,
     "items": "certified-items",
+    **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
 }
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
@@ -78,6 +79,17 @@ class PolicyOptions:
         str | None,
         Option(metavar="TABLE", help="Test items that all candidates answer, or their number; for certified-items."),
     ] = None
+    blocks: Annotated[
+        str | None,
+        Option(metavar="NAME", help='Measurements of the same one share an effect, e.g. "day": a column of results.'),
+    ] = None
+    block_size: Annotated[str | None, Option(metavar="PULLS", help="Most measurements in a block; with --blocks.")] = (
+        None
+    )
+    control: Annotated[str | None, Option(metavar="ID", help="A candidate for every block; with --blocks.")] = None
+    once_a_block: Annotated[
+        bool, Option("--once-a-block", help="A candidate is measured at most once in a block; with --blocks.")
+    ] = False
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
     def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
@@ -156,6 +168,10 @@ class PolicyOptions:
             "max_batches": _wholes("--max-batches", self.max_batches),
             "batch_cost": _numbers("--batch-cost", self.batch_cost),
             "items": [] if self.items is None else [_items(self.items)],
+            "blocks": [] if self.blocks is None else [self.blocks],
+            "block_size": _wholes("--block-size", self.block_size),
+            "control": [] if self.control is None else [self.control],
+            "once_a_block": [True] if self.once_a_block else [],
         }
         return {option: several for option, several in values.items() if several} | _more_options(self.option or [])
 

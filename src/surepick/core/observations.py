@@ -28,6 +28,42 @@ class Answers:
 
 
 @record
+class BlockTotals:
+    """What was measured in each block, one entry for each arm that a block has.
+
+    Args:
+        blocks: number of the entry's block, shape (m,); the record numbers those that it has 0, 1, ... in their order.
+        arms: index of its arm, shape (m,); no two entries have the same block and arm.
+        counts: pulls received, at least 1, shape (m,).
+        sums: their total reward, shape (m,), in reward units.
+    """
+
+    blocks: IntArray
+    arms: IntArray
+    counts: IntArray
+    sums: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", np.unique(self.blocks, return_inverse=True)[1].reshape(-1))
+        freeze(self, blocks=np.int64, arms=np.int64, counts=np.int64, sums=np.float64)
+
+    @property
+    def number(self) -> int:
+        """How many blocks there are."""
+        return int(self.blocks.max(initial=-1)) + 1
+
+    @staticmethod
+    def one(counts: IntArray, sums: FloatArray) -> BlockTotals:
+        """A single block with these pulls and total rewards, both of shape (K,)."""
+        arms = np.flatnonzero(counts)
+        return BlockTotals(np.zeros_like(arms), arms, counts[arms], sums[arms])
+
+    def per_block(self, values: FloatArray) -> FloatArray:
+        """Sums of the entries' values over each block, shape (number,)."""
+        return np.asarray(np.bincount(self.blocks, values, minlength=self.number), np.float64)
+
+
+@record
 class Observations:
     """Sufficient statistics of what was measured.
 
@@ -36,12 +72,14 @@ class Observations:
         sums: sum of the rewards of each arm, shape (K,), in reward units.
         squares: sum of the squared rewards, shape (K,); None when only totals were reported.
         answers: the single scores, where test items are answered; None where pulls are draws.
+        blocks: the counts and sums of each block, where measurements have blocks; None: nothing is said of blocks.
     """
 
     counts: IntArray
     sums: FloatArray
     squares: FloatArray | None = None
     answers: Answers | None = field(default=None, metadata=LATER)
+    blocks: BlockTotals | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
@@ -62,7 +100,7 @@ class Observations:
         return Observations(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
 
     def plus(self, other: Observations) -> Observations:
-        """Both together, without the single answers."""
+        """Both together, without the single answers and without what each block had."""
         both = self.squares is not None and other.squares is not None
         return Observations(
             self.counts + other.counts,

@@ -13,6 +13,36 @@ FORMER_FIELDS = ("ids", "lease", "ordinals")  # the study's, and never set in a 
 
 
 @record
+class Blocking:
+    """What a study says of its blocks.
+
+    Args:
+        name: what a block is called ("plate", "day"), and the column of results that names each row's block.
+        size: most measurements in a block; None: not known.
+        control: index of an arm that every block is to measure; None: no arm is.
+        once: an arm is measured at most once in a block.
+    """
+
+    name: str
+    size: int | None = None
+    control: int | None = None
+    once: bool = False
+
+    def number_for(self, counts: IntArray) -> int:
+        """How many blocks a plan with these counts fills, shape (K,)."""
+        number = 1 if self.size is None else -(-int(counts.sum()) // self.size)
+        return max(number, int(counts.max(initial=0)) if self.once else 1, 1)
+
+    def dealt(self, counts: IntArray) -> IntArray:
+        """The block of each pull, arm by arm, shape (total,): pulls are dealt like cards.
+
+        So blocks differ by at most one pull in size, and by at most one pull of any arm.
+        """
+        dealt: IntArray = np.arange(int(counts.sum())) % self.number_for(counts)
+        return dealt
+
+
+@record
 class Plan:
     """What to measure next, as the policy decided it.
 

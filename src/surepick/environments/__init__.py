@@ -1,5 +1,6 @@
 """The hidden truth: synthetic instances and data sets that can be pulled. No policy sees them."""
 
+from surepick.environments.block_effects import with_block_effects
 from surepick.environments.digits import digits
 from surepick.environments.environment import Environment
 from surepick.environments.line_chain import observation_mean, throughput
@@ -34,4 +35,5 @@ __all__ = [
     "table_with_added_noise",
     "throughput",
     "two_clusters",
+    "with_block_effects",
 ]

@@ -88,6 +88,26 @@ class MeanProcesses:
         left = tuple(Given(arm, flow) for arm, flow in flows.items() if flow.any())
         return MeanProcesses(log_values, self.starts, whole, left)
 
+    def with_flows(
+        self, arms: IntArray, taken: FloatArray, given: dict[int, FloatArray], gained: FloatArray
+    ) -> MeanProcesses:
+        """The processes after a batch whose weights were placed elsewhere, in blocks.
+
+        Args:
+            arms: the m arms whose processes bet, shape (m,).
+            taken: their T after the batch, shape (m,).
+            given: candidate -> their flow on its pulls after the batch, shape (m,).
+            gained: sum w r - sum cost of the batch, shape (m,).
+        """
+        log_values, whole = np.array(self.log_values), np.array(self.taken)
+        log_values[arms] += gained
+        whole[arms] = taken
+        flows = {arm: np.array(self.given_to(arm)) for arm in dict.fromkeys([*(one.arm for one in self.given), *given])}
+        for arm, flow in given.items():
+            flows[arm][arms] = flow
+        left = tuple(Given(arm, flow) for arm, flow in flows.items() if flow.any())
+        return MeanProcesses(log_values, self.starts, whole, left)
+
     def upper_bounds(self, candidate: int, threshold: float, span: tuple[float, float] | None = None) -> FloatArray:
         """U_j = min over T of (threshold - log value + B(T)) / T, and its limit for large T; shape (K,).
 

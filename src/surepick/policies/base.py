@@ -11,7 +11,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.comparisons import Deciding, Intervals, against
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plan import Blocking, Plan
 from surepick.core.step import RoundRecord, Step
 from surepick.core.validation import as_number, check_size, positive_number, whole_number
 from surepick.errors import InvalidInput
@@ -170,6 +170,7 @@ class Traits:
         uses_costs: its plans weigh what measurements cost.
         batch_cost: what a batch costs beside its measurements, in the currency of `Arms.costs`, as its plans weigh it.
         items: the test items that its arms answer, in their order; None: its pulls are independent draws.
+        blocks: measurements that belong together share an effect, and each result names its block; None: none do.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -190,6 +191,7 @@ class Traits:
     uses_costs: bool = False
     batch_cost: float = 0.0
     items: ItemOrder | None = None
+    blocks: Blocking | None = None
 
     @property
     def narrows(self) -> bool:

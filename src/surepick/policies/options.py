@@ -25,6 +25,7 @@ from surepick.text import quoted
 T = TypeVar("T")
 Check = Callable[[str, object], object]  # (name of the option, its value); raises InvalidInput
 MOST_GROWTH = 1000.0
+RESERVED = ("id", "key", "reward", "pulls", "sum", "squares")
 GROWTH = f"by what share a batch adds pulls; at most {MOST_GROWTH:g}."
 
 
@@ -92,6 +93,7 @@ batch_size = whole("smaller batches tell a candidate and its rivals apart too sl
 max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)
 batch_cost = not_negative("what each batch costs beside its measurements.")
 regularization = positive("what holds the weights near their start.")
+block_size = whole("a block has room for a candidate and a rival.", least=2)
 
 
 def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_scale: bool) -> None:
@@ -121,10 +123,36 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
             f"noise is normal with unknown scales, and {name} rests on a scale that is known beforehand. Take "
             "certified-independent (--policy certified-independent), or declare subgaussian:SIGMA."
         )
-    for option, allowed in (("evidence", (None, "carried")), ("max_batches", (None,)), ("batch_cost", (None, 0.0))):
+    for option, allowed in (
+        ("evidence", (None, "carried")),
+        ("max_batches", (None,)),
+        ("batch_cost", (None, 0.0)),
+        ("blocks", (None,)),
+    ):
         value = given.get(option)
         if value not in allowed:
             raise InvalidInput(
                 f"{option} is {quoted(value)}, which rests on a scale of the noise that is known beforehand, and noise "
                 f"is normal with unknown scales. Leave {option} out, or declare subgaussian:SIGMA."
             )
+
+
+def block_name(name: str, value: object) -> None:
+    """Refuse what cannot be the name of a column of results."""
+    if not isinstance(value, str) or not value.strip() or value in RESERVED:
+        raise InvalidInput(
+            f"{name} is {quoted(value)}; say what measurements that belong together are called, e.g. 'plate' or 'day': "
+            f"the column of results that names each row's block. {', '.join(RESERVED)} are other columns."
+        )
+
+
+def arm_id(name: str, value: object) -> None:
+    """Refuse what is no id."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is {quoted(value)}; give the id of a candidate.")
+
+
+def yes(name: str, value: object) -> None:
+    """Refuse all but True: what is not wanted is left out."""
+    if value is not True:
+        raise InvalidInput(f"{name} is {quoted(value)}; it is True, or left out.")

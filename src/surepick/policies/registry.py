@@ -98,7 +98,7 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 def _certified(parts: MakeParts, summary: str) -> Entry:
     kinds = {"carried": CARRIED, "epochs": EPOCHS}
-    unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0}
+    unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0, **dict.fromkeys(parts_of.OF_BLOCKS)}
     return Entry(CARRIED, parts, summary, unsaid=unsaid, earlier={"evidence": "epochs"}, kinds=kinds)
 
 

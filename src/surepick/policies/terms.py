@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import record
+from surepick.core.plan import Blocking
 from surepick.policies.base import Policy
 from surepick.policies.prices import Prices
 
@@ -22,6 +24,7 @@ class Terms:
         eliminates: arms that leave its `active` set are not the best.
         gap_bound: the declared bound on the gap of two arms, in reward units; None without one.
         prices: what measurements cost; None where nothing has a cost.
+        blocks: what is said of blocks; None where measurements are independent. The control is not known here.
     """
 
     delta: float
@@ -30,6 +33,7 @@ class Terms:
     eliminates: bool
     gap_bound: float | None = None
     prices: Prices | None = None
+    blocks: Blocking | None = None
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
@@ -39,12 +43,15 @@ class Terms:
         backed = traits.embedding is None or not traits.embedding.traits.heuristic
         proves = traits.certifies != "nothing" and within and backed
         gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
-        return Terms(delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices)
+        blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
+        return Terms(delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices, blocks)
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
         """Those of a stored study. Earlier ones do not say whether arms that left are not the best."""
         asked = configuration["policy"]
+        named = asked.get("blocks")
+        once = bool(asked.get("once_a_block"))
         return Terms(
             delta=asked["delta"],
             most_rounds=configuration["most_rounds"],
@@ -52,6 +59,7 @@ class Terms:
             eliminates=configuration.get("eliminates", False),
             gap_bound=asked.get("gap_bound"),
             prices=Prices.stored_in(configuration),
+            blocks=None if named is None else Blocking(named, asked.get("block_size"), None, once),
         )
 
     def stored(self) -> dict[str, Any]:

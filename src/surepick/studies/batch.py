@@ -26,6 +26,8 @@ class Batch(Plan):
             arm, shape (total,); a pull that is leased again has a new one. None if nothing is leased.
         items: index of the test item of each pull, arm by arm, shape (total,); None where pulls are draws.
         item_ids: the ids of these items, `total` of them.
+        blocks: the name of the block of each pull, arm by arm, `total` of them; () where measurements have no blocks.
+        block_name: what a block is called there.
         (the others): as in `Plan`; `counts` are the pulls of this part.
     """
 
@@ -35,6 +37,8 @@ class Batch(Plan):
     ordinals: IntArray | None = None
     items: IntArray | None = None
     item_ids: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    block_name: str = ""
 
     def __post_init__(self) -> None:
         Plan.__post_init__(self)

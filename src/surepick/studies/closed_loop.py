@@ -92,7 +92,7 @@ def run_study(
             whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
 
     def carry_out(batch: Batch) -> None:
-        for part in _parts(batch, study.missing, at_once):
+        for part in _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once):
             ids = part.pulls()
             rewards = np.asarray(measure(ids) if part.items is None else measure(ids, list(part.item_ids)))
             if rewards.shape != (len(ids),):
@@ -162,6 +162,19 @@ def until_stopped(
     elif answer.verdict == "budget-exhausted":
         ended_by = "batches"
     return Result(answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
+
+
+def _blocks_of(batch: Batch, missing: IntArray) -> Iterator[Batch]:
+    """What is missing of a batch block by block, one call of `measure` each; where some came before, in new blocks."""
+    ends = np.cumsum(batch.counts)
+    arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
+    left = ends[arms] - np.arange(batch.total) <= missing[arms]
+    again = "" if left.all() else f"+{batch.total - int(left.sum())}"
+    arms, names = arms[left], np.array([name + again for name in batch.blocks])[left]
+    for name in dict.fromkeys(names.tolist()):
+        counts: IntArray = np.bincount(arms[names == name], minlength=len(batch.counts)).astype(np.int64)
+        part = Batch.of(batch, batch.ids, batch.number, counts=counts)
+        yield replace(part, blocks=(name,) * part.total)
 
 
 def _parts(batch: Batch, missing: IntArray, most: int | None) -> Iterator[Batch]:

@@ -196,7 +196,7 @@ def _listed(engine: Engine, row: Any) -> Listed:
     with reading(str(row.name)):
         configuration = json.loads(row.configuration)
         policy = configuration["policy"]
-        log = _log(engine, row)
+        log = _log(engine, row, configuration)
         last, ended = log.last_decision(), log.ended()
         return Listed(
             name=str(row.name),
@@ -299,8 +299,9 @@ def _check_row(row: Row[Any]) -> None:
         )
 
 
-def _log(engine: Engine, row: Row[Any]) -> SqlLog:
-    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash)
+def _log(engine: Engine, row: Row[Any], configuration: dict[str, Any]) -> SqlLog:
+    blocks = configuration["policy"].get("blocks") is not None
+    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash, blocks=blocks)
 
 
 def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
@@ -308,7 +309,7 @@ def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Polic
         configuration = json.loads(row.configuration)
         terms = Terms.stored_in(configuration)
         return Study.over(
-            _log(engine, row),
+            _log(engine, row, configuration),
             ids=tuple(json.loads(row.ids)),
             noise=parse_noise(configuration["policy"]["noise"]),
             minimize=configuration["minimize"],

@@ -27,7 +27,8 @@ def export_results(study: Study, path: str | Path) -> int:
     """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
 
     Columns: plan (0 for prior results), standing ("counted", "late" or "prior"), id, pulls, sum and squares in the
-    user's sign and unit, key, source, told_at (UTC); and cost, of the row's measurements, where they have one.
+    user's sign and unit, key, source, told_at (UTC); and cost, of the row's measurements, where they have one; and
+    the block, under the name that the study has for it.
 
     Returns:
         The number of rows.
@@ -36,6 +37,7 @@ def export_results(study: Study, path: str | Path) -> int:
         InvalidInput: the file cannot be written.
     """
     columns: dict[str, list[Any]] = {name: [] for name in KINDS}
+    blocks: list[str | None] = []
     for stored in study.log.history(study.progress().judged):
         results = stored.results
         number = len(results.arms)
@@ -46,6 +48,7 @@ def export_results(study: Study, path: str | Path) -> int:
         columns["sum"] += results.sums.tolist()
         columns["squares"] += [None] * number if results.squares is None else results.squares.tolist()
         columns["key"] += results.keys or [None] * number
+        blocks += results.blocks or [None] * number
         columns["source"] += [results.source] * number
         columns["told_at"] += [format_utc(stored.at)] * number
     kinds = KINDS
@@ -53,5 +56,8 @@ def export_results(study: Study, path: str | Path) -> int:
         kinds, each = {**KINDS, "cost": float}, dict(zip(study.ids, study.prices.each(len(study.ids)), strict=True))
         rows = zip(columns["id"], columns["pulls"], strict=True)
         columns["cost"] = [product(each[name], pulls) for name, pulls in rows]
+    if study.blocking is not None:
+        name = study.blocking.name if study.blocking.name not in kinds else f"block {study.blocking.name}"
+        kinds, columns[name] = {**kinds, name: str}, blocks
     write_table(path, columns, kinds=kinds)
     return len(columns["plan"])

@@ -81,14 +81,14 @@ def lease_part(
         if held is None:
             if most is not None and planned.plan.first_items is not None:
                 most = whole_arms(open_plan.free(now), most)
-            leased = open_plan.grant(worker, most, now=now, until=now + seconds)
+            leased = open_plan.grant(worker, most, now=now, until=now + seconds, alike=ledger.blocking is not None)
             if leased is None:
                 return ledger.batch(planned, np.zeros_like(open_plan.asked))
             log.add_lease(leased, now)
             held = LeaseProgress(leased, np.zeros_like(open_plan.asked))
         if planned.plan.first_items is not None:
             return ledger.batch(planned, open_plan.wanted_of(held), lease=held.lease)
-        return part(log, open_plan, held, ledger.ids)
+        return ledger.in_blocks(part(log, open_plan, held, ledger.ids), int(held.done.sum()))
 
 
 def whole_arms(free: IntArray, most: int) -> int:

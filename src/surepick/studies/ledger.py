@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import IntArray
+from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
 from surepick.studies import validation as border
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned, Results
+from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import item_key
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.leases import Lease, format_time
@@ -29,14 +32,28 @@ class Ledger:
         ids: ids of the arms, K of them.
         noise: what is assumed of a reward.
         judge: when results are judged, as in `Study`.
+        blocks: gives what the study says of blocks.
     """
 
-    def __init__(self, replay: Replay, ids: tuple[str, ...], noise: Noise, judge: Judge = CLOSED_ROUNDS) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        ids: tuple[str, ...],
+        noise: Noise,
+        judge: Judge = CLOSED_ROUNDS,
+        blocks: Callable[[], Blocking | None] = lambda: None,
+    ) -> None:
         self.replay = replay
         self.ids = ids
         self.noise = noise
         self.in_parts = judge == AS_THEY_COME
+        self._blocks = blocks
         self._index = {name: arm for arm, name in enumerate(ids)}
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What the study says of blocks; None where measurements are independent."""
+        return self._blocks()
 
     @property
     def log(self) -> Log:
@@ -93,8 +110,22 @@ class Ledger:
         Of test items, all that the arms of that part did not answer; a lease of them is one of whole arms.
         """
         if planned.plan.places is None:
-            return Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+            batch = Batch.of(planned.plan, self.ids, planned.number, counts=counts)
+            return self.in_blocks(batch, 0 if counts is None else int(self.replay.look(planned).recorded.sum()))
         return self._items_left(planned, planned.plan.counts if counts is None else counts, lease)
+
+    def in_blocks(self, batch: Batch, before: int) -> Batch:
+        """The batch with a block for each of its pulls, where the study has blocks.
+
+        Args:
+            before: pulls of the plan, or of the lease, that came earlier: their blocks are other ones.
+        """
+        blocking = self.blocking
+        if blocking is None:
+            return batch
+        whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
+        names = [f"{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
+        return replace(batch, blocks=tuple(names), block_name=blocking.name)
 
     def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:
         """The items of the plan that the wanted arms did not answer."""
@@ -123,9 +154,16 @@ class Ledger:
         return np.array([self._index[name] for name in names], np.int64), names
 
     def singles(
-        self, ids: Sequence[object], rewards: ArrayLike, keys: Sequence[object] | None, worker: str | None
+        self,
+        ids: Sequence[object],
+        rewards: ArrayLike,
+        keys: Sequence[object] | None,
+        worker: str | None,
+        blocks: Sequence[object] | None = None,
+        *,
+        prior: bool = False,
     ) -> Results:
-        """Results of one pull each.
+        """Results of one pull each; those that are kept apart name no block.
 
         Raises:
             InvalidInput: as in `Study.tell`.
@@ -133,7 +171,9 @@ class Ledger:
         arms, names = self.arms_of(ids)
         values = border.check_rewards(rewards, self.noise, len(arms), names)
         labels = canonical_keys(keys, names)
-        return Results(arms, np.ones(len(arms), np.int64), values, values**2, labels, source=border.source(worker))
+        named = None if prior else canonical_blocks(self.blocking, blocks, len(arms))
+        ones, who = np.ones(len(arms), np.int64), border.source(worker)
+        return Results(arms, ones, values, values**2, labels, source=who, blocks=named)
 
     def totals(
         self,
@@ -143,6 +183,7 @@ class Ledger:
         squares: ArrayLike | None,
         keys: Sequence[object] | None,
         worker: str | None,
+        blocks: Sequence[object] | None = None,
     ) -> Results:
         """Results that add up several pulls; rows without pulls are left out.
 
@@ -152,7 +193,8 @@ class Ledger:
         arms, names = self.arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
         labels = canonical_keys(keys, names)
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, labels, source=border.source(worker))
+        named = canonical_blocks(self.blocking, blocks, len(arms))
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, labels, source=border.source(worker), blocks=named)
         return rows.rows(np.flatnonzero(seen.counts))
 
     def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:

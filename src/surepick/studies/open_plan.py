@@ -175,10 +175,18 @@ class OpenPlan:
         """The worker's running lease, None without one."""
         return next((held for held in self.running(now) if held.lease.worker == worker), None)
 
-    def grant(self, worker: str, most: int | None, *, now: float, until: float) -> Leased | None:
-        """A lease on free pulls, in the order of the arms; None when nothing is free."""
+    def grant(self, worker: str, most: int | None, *, now: float, until: float, alike: bool = False) -> Leased | None:
+        """A lease on free pulls, in the order of the arms; None when nothing is free.
+
+        Args:
+            alike: not in their order, but some of each arm in proportion, as blocks ask for.
+        """
         free = self.free(now)
-        if most is not None:
+        if most is not None and alike and free.any():
+            parts = -(-int(free.sum()) // most)
+            ends = np.cumsum(free)
+            free = -(-ends // parts) - -(-(ends - free) // parts)
+        elif most is not None:
             free = np.diff(np.minimum(np.cumsum(free), min(most, int(free.sum()))), prepend=0)
         if not free.any():
             return None

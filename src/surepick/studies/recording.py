@@ -12,6 +12,7 @@ from surepick.core.arrays import IntArray, record
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
+from surepick.studies.logs.block_names import check_once
 from surepick.studies.logs.item_keys import check_items
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
@@ -86,7 +87,15 @@ def _told(
         gone = _fail(ledger, failed, worker) if failed else Receipt()
         if len(results.arms) == 0:
             return gone, Receipt()
-        receipt = store(ledger.replay, results, ledger.ids, worker, plan, in_parts=ledger.in_parts)
+        receipt = store(
+            ledger.replay,
+            results,
+            ledger.ids,
+            worker,
+            plan,
+            in_parts=ledger.in_parts,
+            once=ledger.blocking is not None and ledger.blocking.once,
+        )
         if receipt is None:
             raise _NoPlan
     return gone, receipt
@@ -124,12 +133,14 @@ def store(
     plan: int | None,
     *,
     in_parts: bool = False,
+    once: bool = False,
 ) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
     Args:
         worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
         in_parts: results of closed plans count in the open one.
+        once: an arm has at most one pull in a block.
 
     Raises:
         InvalidInput: a row is refused.
@@ -139,6 +150,8 @@ def store(
     news, repeated = fresh(log, results, ids)
     if len(news.arms) == 0:
         return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
+    if once:
+        check_once(log, news, ids)
     planned = log.last_plan()
     open_plan = None if planned is None else replay.look(planned)
     latest = 0 if planned is None else planned.number
@@ -245,16 +258,18 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
     check_spellings(spellings, {*keys, *seen})
     seen = {key: stored for key, stored in seen.items() if key in keys}
     kept = []
-    rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True)
-    for row, (key, (arm, pulls, total)) in enumerate(zip(results.keys, rows, strict=True)):
-        stored = Recorded(arm, pulls, total)
+    blocks = results.blocks or (None,) * len(results.keys)
+    rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), blocks, strict=True)
+    for row, (key, values) in enumerate(zip(results.keys, rows, strict=True)):
+        stored = Recorded(*values)
         if key is None:
             kept.append(row)
         elif key not in seen:
             seen[key] = stored
             kept.append(row)
         elif seen[key] != stored:
-            other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != arm else "with another value"
+            other = f"of arm {ids[seen[key].arm]!r}" if seen[key].arm != stored.arm else "with another value"
+            other = other if seen[key].block in (None, stored.block) else f"of the block {seen[key].block!r}"
             raise InvalidInput(
                 f"key {key!r} was reported before {other}; a key names one result. Nothing of this call was stored. If "
                 "it is another measurement, give it a key of its own. A reported result cannot be corrected: under a "

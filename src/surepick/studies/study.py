@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.certificate import Certificate
+from surepick.core.plan import Blocking
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
@@ -102,7 +103,7 @@ class Study:
         self.log = log
         self._terms = cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
-        self._ledger = Ledger(self.replay, ids, noise, self.judging)
+        self._ledger = Ledger(self.replay, ids, noise, self.judging, lambda: self.blocking)
 
     @property
     def arms(self) -> Arms:
@@ -126,6 +127,11 @@ class Study:
     def prices(self) -> Prices | None:
         """What measurements cost; None where nothing has a cost."""
         return self._terms().prices
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What results say of blocks; None where measurements are independent."""
+        return self._terms().blocks
 
     # ask
 
@@ -176,9 +182,7 @@ class Study:
         at_once: int | None = None,
         progress: bool | None = None,
     ) -> Result:
-        """Ask, measure and tell until the study stops.
-
-        All that is missing of a plan is measured, also what others have leased; workers share a plan by `lease`.
+        """Ask, measure and tell until the study stops; also what others have leased (workers share a plan by `lease`).
 
         Args:
             measure: gets ids, one for each pull (and, as a second list, those of test items); returns as many rewards.
@@ -187,8 +191,7 @@ class Study:
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
             progress: show a bar on standard error; None: if that is a terminal.
 
-        Returns:
-            The answer. A study that was interrupted goes on where it was: call `run` again.
+        Returns: the answer. A study that was interrupted goes on where it was: call `run` again.
 
         Raises:
             InvalidInput: `measure` returned another number of rewards, or some that are refused.
@@ -212,6 +215,7 @@ class Study:
         *,
         worker: str | None = None,
         plan: int | None = None,
+        blocks: Sequence[object] | None = None,
         failed: Sequence[tuple[object, object]] = (),
     ) -> Receipt:
         """Report single pulls: one row a pull, in any order, any part of the open plan.
@@ -221,13 +225,12 @@ class Study:
                 of `ask` or `lease`: the rewards are then those of `batch.pulls()`, in that order.
             rewards: n finite rewards in the user's sign and unit.
             keys: n names of the results; a key that was reported before is not counted again.
-            worker: who measured; results without a key of a lease belong to the plan of the worker's latest lease, if
-                results of that lease are still to come.
+            worker: who measured; results without a leased key are of the worker's latest lease, if it lacks some.
             plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
+            blocks: n names of their blocks, in a study with blocks; None: of a batch, those that it proposes.
             failed: (id, key or None) of pulls that gave no result, as in `fail`; stored together with the results.
 
-        Returns:
-            What became of them. Results of a plan that is closed are kept, and never used.
+        Returns: what became of them. Results of a plan that is closed are kept, and never used.
 
         Raises:
             OutOfTurn: no plan is open.
@@ -236,8 +239,10 @@ class Study:
         """
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
+            blocks = ids.blocks or None if blocks is None else blocks
             ids, keys = leasing.pulls_and_keys(ids, keys)
-        return recording.tell(self._ledger, self._ledger.singles(ids, rewards, keys, worker), worker, plan, failed)
+        rows = self._ledger.singles(ids, rewards, keys, worker, blocks)
+        return recording.tell(self._ledger, rows, worker, plan, failed)
 
     def tell_totals(
         self,
@@ -249,16 +254,16 @@ class Study:
         *,
         worker: str | None = None,
         plan: int | None = None,
+        blocks: Sequence[object] | None = None,
     ) -> Receipt:
         """Report totals of several pulls, one row each: `tell` for instruments that add up.
 
         Args:
-            ids: n arm ids, each asked by the open plan, if its row has pulls; an id may occur more than once. Or a
-                batch: the rows are then those of all arms of the study, n = K.
+            ids: n arm ids, each asked by the open plan; or a batch: the rows are those of all arms, n = K.
             pulls: measurements that each row adds up, shape (n,), whole numbers.
             sums: their total rewards, shape (n,), in the user's sign and unit.
             squares: totals of the squared rewards, shape (n,); None when unknown.
-            keys, worker, plan: as in `tell`.
+            keys, worker, plan, blocks: as in `tell`; a row is of one block.
 
         Raises:
             OutOfTurn, InvalidInput: as in `tell`.
@@ -266,7 +271,7 @@ class Study:
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
             ids = self.ids
-        rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker)
+        rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks)
         return recording.tell(self._ledger, rows, worker, plan)
 
     def tell_prior(
@@ -282,7 +287,7 @@ class Study:
         Raises:
             InvalidInput: as in `tell`, but for arms that were not asked.
         """
-        return recording.keep_apart(self._ledger, self._ledger.singles(ids, rewards, keys, worker))
+        return recording.keep_apart(self._ledger, self._ledger.singles(ids, rewards, keys, worker, prior=True))
 
     def fail(
         self, ids: Sequence[object], keys: Sequence[object] | None = None, *, worker: str | None = None
@@ -306,8 +311,7 @@ class Study:
         Args:
             worker: the name; "lab" stands for "lab/1", "lab/2", ... too.
 
-        Returns:
-            The number of pulls.
+        Returns: the number of pulls.
         """
         return leasing.release(self._ledger, worker)
 
@@ -333,11 +337,9 @@ class Study:
 
         Valid only if which results are in, and the moment, do not depend on values that were not judged before.
 
-        Returns:
-            Whether anything was in; if not, nothing changes.
+        Returns: whether anything was in; if not, nothing changes.
 
-        Raises:
-            InvalidInput: the study judges closed rounds.
+        Raises InvalidInput where the study judges closed rounds.
         """
         return deviations.judge_part(self._ledger)
 

@@ -15,6 +15,7 @@ from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale
 from surepick.studies.logs.base import Results
+from surepick.studies.logs.block_names import block_totals
 from surepick.text import quoted
 
 ROUNDING = 1e-9
@@ -118,7 +119,8 @@ def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
 def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
     """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
     sign = -1.0 if minimize else 1.0
-    if len(results) == 1 and len(np.unique(results[0].arms)) == len(results[0].arms):
+    blocks = block_totals(results, sign=sign)
+    if blocks is None and len(results) == 1 and len(np.unique(results[0].arms)) == len(results[0].arms):
         return _single(results[0], sign, num_arms)
     counts = np.zeros(num_arms, np.int64)
     sums: dict[int, list[float]] = defaultdict(list)
@@ -134,7 +136,7 @@ def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Ob
         totals[arm] = sign * math.fsum(parts)
         energies_of[arm] = math.fsum(squares[arm])
     known = all(part.squares is not None for part in results)
-    return Observations(counts, totals, energies_of if known else None)
+    return Observations(counts, totals, energies_of if known else None, blocks=blocks)
 
 
 def _single(results: Results, sign: float, num_arms: int) -> Observations:

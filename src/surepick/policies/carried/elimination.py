@@ -10,7 +10,7 @@ from surepick.core.arrays import record
 from surepick.core.comparisons import Intervals
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plan import Blocking, Plan
 from surepick.core.step import Step
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
@@ -21,6 +21,7 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried.batch_sizes import BatchSizes
+from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried.evidence import processes_after
 from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
@@ -60,6 +61,11 @@ class CarriedElimination:
         batch_cost: what each batch costs beside its measurements, in the currency of the arms' costs, a measurement
             costing 1 where they have none: the more, the fewer and the larger the batches. `batch_size` overrules it.
         max_batches: after so many batches with results the study ends, certified or not; None: no limit.
+        blocks: what measurements that share an unknown effect are called ("plate", "day"): weights sum to 0 within each
+            block, so that the effect drops out; only without features. None: measurements are independent.
+        block_size: most measurements in a block, so that plans can give every block the candidate; None: not known.
+        control: id of an arm that every block is to measure; None: no arm is.
+        once_a_block: an arm is measured at most once in a block; None: as often as one likes.
 
     Raises:
         InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
@@ -77,6 +83,10 @@ class CarriedElimination:
     batch_size: int | None = option(None, options.batch_size)
     max_batches: int | None = option(None, options.max_batches)
     batch_cost: float = option(0.0, options.batch_cost)
+    blocks: str | None = option(None, options.block_name)
+    block_size: int | None = option(None, options.block_size)
+    control: str | None = option(None, options.arm_id)
+    once_a_block: bool | None = option(None, options.yes)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -93,6 +103,7 @@ class CarriedElimination:
                 "norm_bound, or IndependentEmbedding."
             )
         delta_for_test(self.problem)
+        self._check_blocks()
 
     @property
     def traits(self) -> Traits:
@@ -101,18 +112,24 @@ class CarriedElimination:
             eliminates=True,
             uses_features=own.family != "independent",
             certifies="candidate",
-            assumptions=own.assumptions,
+            assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
             checks=(
                 *model_checks.checks_of(self.embedding),
                 *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
             ),
-            caveats=own.caveats,
+            caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
             judges_parts=True,
             uses_costs=True,
             batch_cost=self.batch_cost,
+            blocks=self.blocking,
         )
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What is said of blocks; None where measurements are independent."""
+        return blocking_of(self.problem, self.blocks, self.block_size, self.control, bool(self.once_a_block))
 
     def init(self) -> CarriedState:
         finished, _ = self.problem.answer_without_pulls()
@@ -121,10 +138,15 @@ class CarriedElimination:
         return CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished)
 
     def ask(self, state: CarriedState) -> Plan:
-        return self._planner.next_batch(state)
+        plan, blocking = self._planner.next_batch(state), self.blocking
+        if blocking is None:
+            return plan
+        usual = state.leader if blocking.control is None else blocking.control
+        centre = usual if plan.candidate is None else plan.candidate
+        return replace(plan, counts=filled(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
     def tell(self, state: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
-        pooled = state.seen.plus(seen)
+        pooled = state.seen.plus(self._situation.without_effects(seen, state.seen))
         if pooled.total == 0:
             return self._step(state, plan, seen)
         processes = processes_after(self._planner, state, plan, seen)
@@ -161,7 +183,10 @@ class CarriedElimination:
             pulls=state.pulls,
             gap=self._gap(state),
             spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
-            assumptions=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+            assumptions=(
+                *model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+                *([] if self.blocks is None else [shared_effect(self.blocks)]),
+            ),
             why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             remark=lambda: self._obstacle(state),
         )
@@ -188,13 +213,33 @@ class CarriedElimination:
 
     @property
     def _situation(self) -> Situation:
-        return Situation(self.problem, self.embedding, self._cache)
+        return Situation(self.problem, self.embedding, self._cache, self.blocking)
 
     @property
     def _planner(self) -> Planner:
         fixed = self.batch_cost / self.problem.cheapest_cost
         sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
         return Planner(self._situation, self.dim, self.tolerance, self.reserve, sizes)
+
+    def _check_blocks(self) -> None:
+        """Refuse options of blocks where there are none, and blocks where features are used.
+
+        Raises:
+            InvalidInput: there are some.
+        """
+        idle = [each for each in ("block_size", "control", "once_a_block") if getattr(self, each) is not None]
+        if self.blocks is None and idle:
+            raise InvalidInput(
+                f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
+            )
+        if self.blocks is not None and self.embedding.traits.family != "independent":
+            raise InvalidInput(
+                "blocks need a policy that ignores features, certified-independent: with features a weight on one arm "
+                "speaks of all others, and we have no rule yet for weights that sum to 0 within each block."
+            )
+        blocking = self.blocking
+        if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
+            raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
 
     def _failed_checks(self, state: CarriedState, plan: Plan, seen: Observations) -> tuple[str, ...]:
         if known_scale(self.problem.noise):

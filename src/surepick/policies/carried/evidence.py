@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.observations import BlockTotals, Observations
+from surepick.core.plan import Blocking, Plan
+from surepick.errors import ContractError
 from surepick.estimators import NoiseMgf, NormalMgf, with_squares
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.policies.carried import means_rule, vectors_rule
+from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
 from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.rest import start_weights
+from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, Rest, start_weights
 from surepick.policies.carried.situation import begun
 from surepick.policies.carried.state import CarriedState, Processes
 
@@ -20,6 +23,8 @@ from surepick.policies.carried.state import CarriedState, Processes
 def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
     """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
     situation = planner.situation
+    if situation.blocks is not None:
+        return _in_blocks(planner, state, plan, seen, situation.blocks)
     noise_mgf = situation.noise_mgf(state.seen)
     batch = noise_mgf.usable(with_squares(situation.problem.noise, seen))
     if state.processes is None:
@@ -34,12 +39,42 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
         return processes
     guess = situation.guess(processes, state.seen)
     if plan.candidate is not None:
-        return _tested(planner, before, plan, guess, batch, noise_mgf)
-    if isinstance(processes, MeanProcesses):
+        processes = _tested(planner, before, plan, guess, batch, noise_mgf)
+    elif isinstance(processes, MeanProcesses):
         leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
         margins = np.maximum(guess.margins(leader, epsilon), 2.0 * epsilon)
-        return _opened(processes, margins, batch, noise_mgf)
+        processes = _opened(processes, margins, batch, noise_mgf)
     return processes
+
+
+def _in_blocks(
+    planner: Planner, state: CarriedState, plan: Plan, seen: Observations, blocking: Blocking
+) -> MeanProcesses:
+    """The processes after a batch in blocks, without structure (lines 24 and 25); in the opening none bets."""
+    situation = planner.situation
+    if state.means is None:
+        return MeanProcesses.started(situation.problem.num_arms, math.log(HEURISTIC_FIRST_START))
+    if seen.total == 0 or plan.candidate is None:
+        return state.means
+    goal, margins, processes, rest = _aimed(planner, state, plan.candidate, situation.guess(state.means, state.seen))
+    asked, outstanding = plan.total, float(np.maximum(plan.counts - seen.counts, 0).sum())
+    later = 0.0 if planner.sizes.is_last(state.round) else max(rest.num_pulls - asked, 0.0) + outstanding
+    totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    return blocks_rule.told(processes, goal, margins, totals, seen.total / (seen.total + later), blocking.control)
+
+
+def _aimed(
+    planner: Planner, before: CarriedState, candidate: int, guess: Guess
+) -> tuple[Goal, FloatArray, MeanProcesses, Rest]:
+    """(what a batch for a candidate is to reach, guesses of the margins, the processes with new starts, the rest)."""
+    epsilon, processes = planner.situation.problem.epsilon, before.means
+    if processes is None:
+        raise ContractError("nothing was told yet.")
+    planning = guess.margins(candidate, epsilon, caution=HEURISTIC_CAUTION)
+    goal = planner.situation.goal(before, candidate, guess, planning)
+    rest = means_rule.planned(processes, goal)
+    processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
+    return goal, guess.margins(candidate, epsilon)[goal.rivals], processes, rest
 
 
 def _opened(

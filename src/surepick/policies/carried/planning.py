@@ -155,7 +155,7 @@ class Planner:
         errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
         likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
-        means = isinstance(processes, MeanProcesses)
+        means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
         enough = share * self.rest_of(state, self.situation.goal(state, leader, guess, margins)).total
         spent = self._spent(state)

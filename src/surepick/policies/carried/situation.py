@@ -10,6 +10,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
+from surepick.core.plan import Blocking
 from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError
@@ -19,6 +20,7 @@ from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies import model_checks
 from surepick.policies.base import Problem
+from surepick.policies.carried.block_equations import without_effects
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
 from surepick.policies.carried.state import CarriedState, Processes
@@ -36,11 +38,22 @@ class Situation:
         problem: what is asked.
         embedding: the family psi_d.
         cache: of whitened coordinates and plug-in means.
+        blocks: what is said of blocks; None: measurements are independent.
     """
 
     problem: Problem
     embedding: ArmEmbedding
     cache: Cache
+    blocks: Blocking | None = None
+
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """The range in which means are, if there is one; block effects move them out of that of the rewards."""
+        return self.problem.noise.support if self.blocks is None else None
+
+    def without_effects(self, seen: Observations, past: Observations) -> Observations:
+        """What guesses are made of: where measurements have blocks, without the effects of these."""
+        return seen if self.blocks is None else without_effects(seen, past, self.problem.scales)
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
@@ -74,7 +87,10 @@ class Situation:
         return guess.likeliest(self.problem.epsilon)
 
     def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
-        """What the next batch may assume of the noise."""
+        """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
+        if self.blocks is not None:
+            scales = self.problem.scales
+            return NoiseMgf(scales, np.inf, seen.means, seen.counts > 0, scales**2)
         if known_scale(self.problem.noise):
             return sampling_rule.mgf_after(self.problem, seen)
         return self.cache.noise(seen, lambda: sampling_rule.mgf_after(self.problem, seen))
@@ -120,7 +136,7 @@ class Situation:
 
         def form() -> FloatArray:
             if isinstance(processes, MeanProcesses):
-                return processes.upper_bounds(candidate, threshold, self.problem.noise.support)
+                return processes.upper_bounds(candidate, threshold, self.support)
             return processes.upper_bounds(self.vectors(processes.dim), candidate, threshold)
 
         return self.cache.bounds(processes, candidate, form)

@@ -65,6 +65,7 @@ class Results:
         keys: n names that make each row count once, None for a row without; None when no row has one.
         leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
         source: who reported them.
+        blocks: n names of the rows' blocks; None in a study without blocks.
     """
 
     arms: IntArray
@@ -74,6 +75,7 @@ class Results:
     keys: tuple[str | None, ...] | None = None
     leases: IntArray | None = None
     source: str = ""
+    blocks: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
@@ -89,6 +91,7 @@ class Results:
             keys=None if self.keys is None else tuple(self.keys[row] for row in kept.tolist()),
             leases=None if self.leases is None else self.leases[kept],
             source=self.source,
+            blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
         )
 
 
@@ -99,6 +102,7 @@ class Recorded:
     arm: int
     pulls: int
     total: float
+    block: str | None = None
 
 
 @record

@@ -86,11 +86,11 @@ class MemoryLog:
         self._stored.append(Stored(plan, status, at, results))
         self._latest = at
         if results.keys is not None:
-            for key, arm, pulls, total in zip(
-                results.keys, results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), strict=True
-            ):
-                if key is not None:
-                    self._recorded[key] = Recorded(arm, pulls, total)
+            blocks = results.blocks or (None,) * len(results.arms)
+            rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), blocks, strict=True)
+            self._recorded |= {
+                key: Recorded(*row) for key, row in zip(results.keys, rows, strict=True) if key is not None
+            }
 
     def add_event(self, event: Event) -> None:
         self._events.append(event)

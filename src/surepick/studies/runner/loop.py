@@ -75,6 +75,11 @@ class Loop:
             MeasurementFailed: a candidate failed too often, or a reward is not what the study declares.
         """
         self.command.check(self.study.ids)
+        if self.study.policy.traits.blocks is not None:
+            raise InvalidInput(
+                "a program of run-study measures candidates one by one and knows no blocks; lease with ask and tell "
+                "results with their blocks, or take Study.run(measure), where one call is one block."
+            )
         if self.study.policy.traits.items is not None:
             raise InvalidInput(
                 "a program of run-study is given candidates and no test items; lease with ask, tell the answers, or "

@@ -74,6 +74,7 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
     lease = None if plan is None else plan.lease
     keyed = () if plan is None or (lease is None and plan.items is None) else plan.keys()
     items = () if plan is None else plan.item_ids
+    blocks = () if plan is None else plan.blocks
     return {
         "table": [] if plan is None else [{"id": name, "pulls": pulls} for name, pulls in plan.table()],
         "stopped": plan is None,
@@ -84,8 +85,13 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
         "worker": None if lease is None else lease.worker,
         "lease_until": None if lease is None else format_utc(lease.until),
         "measurements": [
-            {"id": name, **({ITEM: item} if item is not None else {}), "key": key}
-            for (name, key), item in zip_longest(keyed, items)
+            {
+                "id": name,
+                **({ITEM: item} if item is not None else {}),
+                **({"block": block} if block is not None else {}),
+                "key": key,
+            }
+            for (name, key), item, block in zip_longest(keyed, items, blocks if keyed else ())
         ],
     }
 
@@ -121,9 +127,12 @@ def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Pa
     whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
     then = command_line("tell", *study, "RESULTS" if out is None else str(out), *whose)
     if out is None:
-        columns = "id and reward" if plan.items is None else "id, item and reward"
+        beside = f", {plan.block_name}" if plan.blocks else ", item" if plan.items is not None else ""
+        columns = f"id{beside} and reward"
         say(f"Then: {then}   (a table with the columns {columns})")
     else:
+        if plan.blocks:
+            say(f"The column {plan.block_name} deals them evenly; where yours are others, write what they are.")
         say(f"{out} has one row a measurement. Fill in the column reward, then: {then}")
     for line in leases:
         say(line)
@@ -133,7 +142,8 @@ def _write_plan(plan: Batch, out: Path) -> None:
     """A table with one row a measurement, whose rewards are to be filled in."""
     ids, keys = zip(*plan.keys(), strict=True)
     items = {ITEM: plan.item_ids} if plan.items is not None else {}
-    columns = {ID: ids, **items, KEY: keys, REWARD: [None] * len(ids)}
+    blocks = {plan.block_name: plan.blocks} if plan.blocks else {}
+    columns = {ID: ids, **items, **blocks, KEY: keys, REWARD: [None] * len(ids)}
     write_table(out, columns, kinds={**dict.fromkeys(columns, str), REWARD: float})
 
 

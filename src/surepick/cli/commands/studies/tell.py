@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from typer import Argument, Option
@@ -12,9 +13,11 @@ from surepick.cli.output import picked, print_json, say
 from surepick.errors import InvalidInput
 from surepick.studies.logs.item_keys import ITEM, keys_of
 from surepick.studies.recording import Receipt
+from surepick.studies.study import Study
 from surepick.tables.reading import read_table
 from surepick.tables.result_rows import result_rows, row_keys
 from surepick.tables.selection import column_names, complete_rows, row_ids
+from surepick.tables.table import Table
 
 
 def tell(
@@ -25,6 +28,7 @@ def tell(
     id_column: Annotated[str, Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
     reward: Annotated[str, Option(help="The column of the measurements.")] = "reward",
     key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
+    block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
     as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
@@ -35,7 +39,8 @@ def tell(
 
     A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
     with the columns pulls and sum (and squares) in place of the reward has totals. Where test items are answered the
-    column item says which one, in place of a key.
+    column item says which one, in place of a key. Where measurements have blocks a column says which one, named as in
+    create --blocks.
     """
     table = read_table(results, **reading.options)
     study = resumed(url, name)
@@ -46,12 +51,14 @@ def tell(
     ids, keys = row_ids(table, id_column, known=set(study.ids)), row_keys(table, key)
     if key is None and ITEM in table.columns and study.policy.traits.items is not None:
         keys = keys_of(study.policy.traits.items, ids, table.text(ITEM))
+    blocks = _blocks(study, table, block)
     if totals and as_prior:
         raise InvalidInput("--as-prior takes single measurements, not totals.")
     if totals:
         pulls, sums = table.numbers("pulls"), table.numbers("sum")
         squares = table.numbers("squares") if "squares" in table.columns else None
-        receipt, empty = study.tell_totals(ids, pulls, sums, squares, keys, worker=worker, plan=plan), 0
+        receipt = study.tell_totals(ids, pulls, sums, squares, keys, worker=worker, plan=plan, blocks=blocks)
+        empty = 0
     else:
         rows = result_rows(table, reward)
         empty = rows.empty
@@ -61,7 +68,8 @@ def tell(
             receipt = study.tell_prior(measured, rows.rewards, labels, worker=worker)
         else:
             failed = [(ids[row], None if keys is None else keys[row]) for row in rows.failed]
-            receipt = study.tell(measured, rows.rewards, labels, worker=worker, plan=plan, failed=failed)
+            named = None if blocks is None else [blocks[row] for row in rows.measured]
+            receipt = study.tell(measured, rows.rewards, labels, worker=worker, plan=plan, blocks=named, failed=failed)
     if receipt.closed or study.progress().complete:  # complete: the process that completed it was killed before
         study.ask()  # the next plan, so that asking for it is quick
     if output is options.Format.json:
@@ -70,6 +78,14 @@ def tell(
         return
     _print_receipt(receipt, empty)
     say(f"{name}: {study.progress()}")
+
+
+def _blocks(study: Study, table: Table, column: str | None) -> Sequence[str] | None:
+    """The block of each row; None where the table has no column of them, which a study with blocks refuses."""
+    blocking = study.blocking
+    if column is None and (blocking is None or blocking.name not in table.columns):
+        return None
+    return table.text(column or ("" if blocking is None else blocking.name))
 
 
 def _print_receipt(receipt: Receipt, empty: int) -> None:

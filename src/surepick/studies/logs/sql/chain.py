@@ -45,7 +45,9 @@ class ChainedRows:
     The arguments are those of `SqlLog`.
     """
 
-    def __init__(self, engine: Engine, *, study: int, name: str, num_arms: int, start: str) -> None:
+    def __init__(
+        self, engine: Engine, *, study: int, name: str, num_arms: int, start: str, blocks: bool = False
+    ) -> None:
         self._engine = engine
         snapshot = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
         self._readers = engine.execution_options(**snapshot)  # what is read together belongs together
@@ -53,6 +55,7 @@ class ChainedRows:
         self._name = name
         self._num_arms = num_arms
         self._start = start
+        self._blocks = blocks
         weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
         self._open: Connection | None = None
         self._owner = 0

@@ -22,6 +22,7 @@ from surepick.studies.logs.base import (
     Results,
     Stored,
 )
+from surepick.studies.logs.block_names import source_and_block, with_block
 from surepick.studies.logs.damaged_rows import legible
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
@@ -58,6 +59,7 @@ class SqlLog(ChainedRows):
         name: its name, for messages.
         num_arms: K.
         start: hash of the study's row, where the chain of plans and decisions begins.
+        blocks: results name their blocks; then the column `source` holds [who, block] as JSON.
     """
 
     # leases and results
@@ -92,16 +94,17 @@ class SqlLog(ChainedRows):
                 "sum": total,
                 "squares": squares,
                 "lease": lease,
-                "source": results.source,
+                "source": with_block(results.source, block) if self._blocks else results.source,
                 "told_at": at,
             }
-            for key, arm, pulls, total, squares, lease in zip(
+            for key, arm, pulls, total, squares, lease, block in zip(
                 results.keys or (None,) * number,
                 results.arms.tolist(),
                 results.pulls.tolist(),
                 results.sums.tolist(),
                 [None] * number if results.squares is None else results.squares.tolist(),
                 [0] * number if results.leases is None else results.leases.tolist(),
+                results.blocks or ("",) * number,
                 strict=True,
             )
         ]
@@ -150,11 +153,14 @@ class SqlLog(ChainedRows):
         )
 
     def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
-        found = {}
+        found: dict[str, Recorded] = {}
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
                 rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
-                found.update({key: Recorded(int(arm), int(pulls), float(total)) for key, arm, pulls, total in rows})
+                found |= {
+                    key: Recorded(int(arm), int(pulls), float(total), self._who(source)[1])
+                    for key, arm, pulls, total, source in rows
+                }
         return found
 
     def failed(self, keys: Sequence[str]) -> set[str]:
@@ -169,7 +175,11 @@ class SqlLog(ChainedRows):
 
     def results(self, plan: int, *, keyed: bool = False) -> list[Results]:
         columns = tables.observation.c
-        wanted = (columns.arm, columns.pulls, columns.sum, columns.squares, columns.key if keyed else sa.null())
+        wanted = (
+            *(columns.arm, columns.pulls, columns.sum, columns.squares),
+            columns.key if keyed else sa.null(),
+            columns.source if self._blocks else sa.null(),
+        )
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(*wanted)
@@ -178,12 +188,13 @@ class SqlLog(ChainedRows):
             ).all()
         if not rows:
             return []
-        arms, pulls, sums, squares, keys = zip(*rows, strict=True)
+        arms, pulls, sums, squares, keys, sources = zip(*rows, strict=True)
         check_arms(arms, self._num_arms)
         if not np.isfinite(np.array(sums, np.float64)).all():
             raise ValueError("a reward is not finite")
         known = None if any(one is None for one in squares) else squares
-        return [Results(arms, pulls, sums, known, keys if keyed else None)]  # type: ignore[arg-type]
+        blocks = tuple(source_and_block(source)[1] for source in sources) if self._blocks else None
+        return [Results(arms, pulls, sums, known, keys if keyed else None, blocks=blocks)]  # type: ignore[arg-type]
 
     def measured(self, plans: int) -> dict[int, int]:
         columns = tables.observation.c
@@ -234,6 +245,7 @@ class SqlLog(ChainedRows):
             ).all()
         for row in rows:
             squares = None if row.squares is None else np.array([row.squares])
+            who, block = self._who(row.source)
             results = Results(
                 arms=np.array([row.arm]),
                 pulls=np.array([row.pulls]),
@@ -241,9 +253,15 @@ class SqlLog(ChainedRows):
                 squares=squares,
                 keys=(row.key,),
                 leases=np.array([row.lease]),
-                source=row.source,
+                source=who,
+                blocks=None if block is None else (block,),
             )
             yield Stored(int(row.plan), row.standing, float(row.told_at), results)
+
+    def _who(self, source: str) -> tuple[str, str | None]:
+        """(who reported a row, its block) from its column; prior results name none."""
+        who, block = source_and_block(source) if self._blocks else (source, "")
+        return who, block or None
 
     def latest_time(self) -> float:
         newest = [

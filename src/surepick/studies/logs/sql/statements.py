@@ -28,9 +28,9 @@ NEW_EVENTS = (
     .where(event.c.id > bindparam(AFTER))
     .order_by(event.c.id)
 )
-RECORDED = sa.select(observation.c.key, observation.c.arm, observation.c.pulls, observation.c.sum).where(
-    observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True))
-)
+RECORDED = sa.select(
+    observation.c.key, observation.c.arm, observation.c.pulls, observation.c.sum, observation.c.source
+).where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
 LATEST_LEASE = (
     sa.select(lease.c.plan)
     .where(lease.c.study == bindparam(STUDY), lease.c.worker == bindparam(WORKER))

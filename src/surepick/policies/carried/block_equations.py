@@ -1,0 +1,133 @@
+"""Differences of arms as blocks see them, and rewards without what their blocks share.
+
+In block B an entry for arm x has n pulls with the mean y and the weight w = n / s_x^2. What all of a block's rewards
+share drops out of y - ybar, ybar the mean of the block's arms with their weights.
+
+Source: the intra-block analysis of incomplete blocks (Yates 1936; Rao 1947).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.observations import BlockTotals, Observations
+
+ROUNDED_UP = 1.0 + 1e-9
+HEURISTIC_RIDGE = 1e-6  # of an effect's own information: blocks with no arm in common with others count as average
+
+
+@record
+class BlockEquations:
+    """What the blocks of a batch say of some arms apart from a centre, for each of m processes.
+
+        L = sum_B diag(w) - w w' / sum(w),     Q_x = sum_B w_x (y_x - ybar)        over the process's arms in B
+
+    Weights u_x(B) = w_x (l_x - lbar_B) on the arms' pulls, for numbers l with l = 0 at the centre, have the sum 0 in
+    each block. They make the flows L l, cost l' L l / 2, and their sum over the rewards is l' Q.
+
+    Args:
+        matrix: L without the centre, shape (m, p, p): the process's own arm first, then its other arms.
+        totals: Q, shape (m, p).
+    """
+
+    matrix: FloatArray
+    totals: FloatArray
+
+    def cost(self, levels: FloatArray) -> FloatArray:
+        """l' L l / 2, shape (m,), rounded up."""
+        return np.asarray(0.5 * ROUNDED_UP * np.einsum("mp,mpq,mq->m", levels, self.matrix, levels))
+
+    def flows(self, levels: FloatArray) -> FloatArray:
+        """L l, shape (m, p)."""
+        return np.asarray(np.einsum("mpq,mq->mp", self.matrix, levels))
+
+
+def centred_means(seen: BlockTotals) -> FloatArray:
+    """The mean of each entry less that of its block, shape (m,): what rewards share is gone before it is weighted."""
+    return np.asarray(seen.sums / seen.counts - _block_means(seen)[seen.blocks])
+
+
+def _block_means(seen: BlockTotals) -> FloatArray:
+    return np.asarray(seen.per_block(seen.sums) / seen.per_block(seen.counts.astype(np.float64)))
+
+
+def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray, others: list[int]) -> BlockEquations:
+    """The equations of processes that weigh their own arm, the centre and the same other arms.
+
+    Args:
+        seen: the batch.
+        scales: s, sub-Gaussian, shape (K,), in reward units.
+        centre: an arm.
+        arms: of the processes, shape (m,); neither the centre nor among the others.
+        others: arms, none of them the centre.
+
+    Cost: O(entries p^2).
+    """
+    num_arms, number, size = len(scales), seen.number, 1 + len(others)
+    weights, means = seen.counts / scales[seen.arms] ** 2, centred_means(seen)
+    shared, said = np.zeros((number, 1 + len(others))), np.zeros((number, 1 + len(others)))
+    for place, arm in enumerate((centre, *others)):
+        at = seen.arms == arm
+        shared[seen.blocks[at], place], said[seen.blocks[at], place] = weights[at], means[at]
+    whole = shared.sum(axis=1)
+    usual = np.divide((shared * said).sum(axis=1), whole, out=np.zeros(number), where=whole > 0.0)
+    hubs, hub_means = shared[:, 1:], said[:, 1:]
+    inverse = np.divide(1.0, whole, out=np.zeros(number), where=whole > 0.0)
+    base = np.diag(hubs.sum(axis=0)) - (hubs * inverse[:, None]).T @ hubs
+    matrix = np.zeros((len(arms), size, size))
+    totals = np.zeros((len(arms), size))
+    matrix[:, 1:, 1:], totals[:, 1:] = base, (hubs * (hub_means - usual[:, None])).sum(axis=0)
+    place_of = np.full(num_arms, -1)
+    place_of[arms] = np.arange(len(arms))
+    own = np.flatnonzero((place_of[seen.arms] >= 0) & (whole[seen.blocks] > 0.0))
+    row, block, weight = place_of[seen.arms[own]], seen.blocks[own], weights[own]
+    joint, beside = weight / (whole[block] + weight), hubs[block]
+    apart = means[own] - usual[block]
+    np.add.at(matrix[:, 0, 0], row, joint * whole[block])
+    np.add.at(totals[:, 0], row, joint * whole[block] * apart)
+    np.add.at(matrix[:, 0, 1:], row, -joint[:, None] * beside)
+    np.add.at(totals[:, 1:], row, -(joint * apart)[:, None] * beside)
+    more = (joint * inverse[block])[:, None, None] * beside[:, :, None] * beside[:, None, :]
+    np.add.at(matrix[:, 1:, 1:], row, more)
+    matrix[:, 1:, 0] = matrix[:, 0, 1:]
+    return BlockEquations(matrix, totals)
+
+
+def without_effects(seen: Observations, past: Observations, scales: FloatArray) -> Observations:
+    """A batch as it would have been if no block had an effect, as far as this can be told. For steering only.
+
+    The effects are those of the least squares of the batch, in which each arm's earlier mean counts as a measurement.
+
+    Args:
+        seen: the batch; without blocks it is a single one.
+        past: everything told before, without effects.
+        scales: s, shape (K,), in reward units.
+
+    Returns:
+        The batch, less the effects; the same whatever number is added to all rewards of a block, up to rounding.
+
+    Cost: O(entries B + B^3) for B blocks.
+    """
+    blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    if len(blocks.arms) == 0:
+        return Observations(seen.counts, seen.sums, seen.squares)
+    names, place = np.unique(blocks.arms, return_inverse=True)
+    number, weights, means = blocks.number, blocks.counts / scales[blocks.arms] ** 2, centred_means(blocks)
+    known = past.counts[names] / scales[names] ** 2
+    whole = np.bincount(place, weights) + known
+    centre = (np.bincount(place, weights * means) + known * past.means[names]) / whole
+    table = np.zeros((number, len(names)))
+    table[blocks.blocks, place] = weights
+    information = blocks.per_block(weights)
+    system = np.diag((1.0 + HEURISTIC_RIDGE) * information) - (table / whole) @ table.T
+    rest = np.linalg.solve(system, blocks.per_block(weights * (means - centre[place])))
+    effects = (_block_means(blocks) + rest)[blocks.blocks]
+    num_arms = len(seen.counts)
+    adjusted = blocks.counts * (means - rest[blocks.blocks])
+    sums: FloatArray = np.asarray(np.bincount(blocks.arms, adjusted, minlength=num_arms), np.float64)
+    if seen.squares is None:
+        return Observations(seen.counts, sums)
+    moved = np.bincount(blocks.arms, effects * (blocks.counts * effects - 2.0 * blocks.sums), minlength=num_arms)
+    least = np.divide(sums**2, seen.counts, out=np.zeros(num_arms), where=seen.counts > 0)
+    return Observations(seen.counts, sums, np.maximum(seen.squares + moved, least))

@@ -1,0 +1,125 @@
+"""Names of blocks: texts with one canonical form, and what results say of each block."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from surepick.core.observations import BlockTotals
+from surepick.core.plan import Blocking
+from surepick.core.validation import storable_text, text_of
+from surepick.errors import InvalidInput
+from surepick.studies.logs.base import COUNTED, Log, Results
+from surepick.studies.logs.keys import normal_form
+from surepick.text import quoted
+
+
+def canonical_blocks(blocking: Blocking | None, blocks: Sequence[object] | None, number: int) -> tuple[str, ...] | None:
+    """The names of the blocks of results; None in a study without blocks.
+
+    Args:
+        blocking: what the study says of blocks.
+        blocks: as they were given.
+        number: of the results.
+
+    Raises:
+        InvalidInput: blocks are given and the study has none, are missing where it has some, or are no names.
+    """
+    if blocking is None:
+        if blocks is None:
+            return None
+        raise InvalidInput(
+            "this study has no blocks: it takes measurements for independent, and cannot use that some share an "
+            "effect. Leave the blocks out, or start a study with blocks (surepick create --blocks day)."
+        )
+    name = blocking.name
+    if blocks is None:
+        raise InvalidInput(
+            f"each result of this study names its {name}: measurements of the same {name} share an effect, which "
+            f"cancels only if we know which these are. Give blocks=, or a column {name!r}. Nothing of this call was "
+            "stored."
+        )
+    if isinstance(blocks, str | bytes) or not hasattr(blocks, "__iter__"):
+        raise InvalidInput(f"blocks is {quoted(blocks)}; give a sequence with the {name} of each result.")
+    given = list(blocks)
+    if len(given) != number:
+        raise InvalidInput(f"there are {len(given)} blocks for {number} results; give the {name} of each.")
+    found = tuple(
+        "" if one is None else normal_form(storable_text(f"a {name}", text_of(f"a {name}", one))) for one in given
+    )
+    if "" in found:
+        raise InvalidInput(
+            f"result {found.index('') + 1} has no {name}; each result names its own. Nothing was stored."
+        )
+    return found
+
+
+def block_totals(results: Sequence[Results], *, sign: float) -> BlockTotals | None:
+    """What was measured in each block, each sum formed exactly, so that the order of arrival changes no bit.
+
+    Args:
+        results: of a plan.
+        sign: 1, or -1 where small rewards are good.
+
+    Returns:
+        None where results name no blocks.
+    """
+    if not any(part.blocks is not None for part in results):
+        return None
+    sums: dict[tuple[str, int], list[float]] = defaultdict(list)
+    pulls: Counter[tuple[str, int]] = Counter()
+    for part in results:
+        rows = zip(part.blocks or (), part.arms.tolist(), part.pulls.tolist(), part.sums.tolist(), strict=True)
+        for block, arm, number, total in rows:
+            sums[block, arm].append(total)
+            pulls[block, arm] += number
+    cells = sorted(sums)
+    number_of = {name: number for number, name in enumerate(dict.fromkeys(block for block, _ in cells))}
+    return BlockTotals(
+        np.array([number_of[block] for block, _ in cells], np.int64),
+        np.array([arm for _, arm in cells], np.int64),
+        np.array([pulls[cell] for cell in cells], np.int64),
+        sign * np.array([math.fsum(sums[cell]) for cell in cells]),
+    )
+
+
+def check_once(log: Log, news: Results, ids: Sequence[str]) -> None:
+    """Refuse a second measurement of an arm in a block, where a study has one each.
+
+    Raises:
+        InvalidInput: there is one.
+    """
+    pairs = list(zip(news.blocks or (), news.arms.tolist(), strict=True))
+    known = Counter(pairs)
+    last = log.last_plan()
+    for stored in log.history(0 if last is None else last.number):
+        if stored.status == COUNTED:
+            known.update(zip(stored.results.blocks or (), stored.results.arms.tolist(), strict=True))
+    twice = [pair for pair, pulls in zip(pairs, news.pulls.tolist(), strict=True) if known[pair] > 1 or pulls > 1]
+    if twice:
+        block, arm = twice[0]
+        raise InvalidInput(
+            f"{ids[arm]!r} is measured twice in {block!r}, and this study has each candidate at most once in a block "
+            "(once_a_block). Nothing of this call was stored."
+        )
+
+
+def with_block(source: str, block: str) -> str:
+    """Who reported a result, and its block, as one text of a table."""
+    return json.dumps([source, block], ensure_ascii=False)
+
+
+def source_and_block(text: str) -> tuple[str, str]:
+    """(who, block) of such a text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    who, block = json.loads(text)
+    if not (isinstance(who, str) and isinstance(block, str)):
+        raise ValueError("a result does not say its block")
+    return who, block

@@ -136,6 +136,12 @@ def test_a_guess_that_is_none_is_refused(guess):
         forecast(policy, max_pulls=-1)
 
 
+def test_noise_of_unknown_scale_is_refused():
+    policy = sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.1, delta=0.05, noise=sp.Normal())
+    with pytest.raises(sp.InvalidInput, match="forecast with subgaussian:SIGMA, and run the study with normal"):
+        forecast(policy)
+
+
 def test_nothing_to_measure_costs_nothing():
     policy = sp.make_policy("action-elimination", sp.Arms(np.eye(1)), epsilon=0.3, delta=DELTA, noise="bernoulli")
     for found in (forecast(policy), forecast(policy, [0.5])):

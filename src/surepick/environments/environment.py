@@ -11,7 +11,7 @@ from surepick.core.observations import Observations
 from surepick.environments.answers import RecordedAnswers
 from surepick.environments.rewards import RewardLaw, law_of
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, scales
+from surepick.noise import Noise, known_scale, scales
 
 
 @record
@@ -22,13 +22,14 @@ class Environment:
         arms: the K arms.
         means: the true mean reward of each arm, shape (K,), in the user's sign and unit.
         noise: what is assumed of a reward, and what is drawn unless `law` says otherwise: SubGaussian normal with
-            standard deviation sigma, Bounded low or high, Bernoulli 0 or 1.
+            standard deviation sigma, Bounded low or high, Bernoulli 0 or 1. Normal names no scale to draw with, and
+            needs a law.
         minimize: small rewards are good.
         law: how rewards are drawn; None: as the noise says.
 
     Raises:
         InvalidInput: the means are not K finite numbers, or lie outside the range of the noise, or the noise has
-            scales for another number of arms.
+            scales for another number of arms, or none and there is no law.
     """
 
     arms: Arms
@@ -52,7 +53,8 @@ class Environment:
                 f"{bad.size} of {arms.num_arms} means are not finite (the first is that of arm {arms.ids[bad[0]]!r}); "
                 "no arm could be called best."
             )
-        scales(noise, arms.num_arms)
+        if known_scale(noise):
+            scales(noise, arms.num_arms)
         fields = {"arms": arms, "means": truth, "noise": noise, "minimize": bool(minimize)}
         for name, value in (fields | {"law": law_of(truth, noise) if law is None else law}).items():
             object.__setattr__(self, name, value)

@@ -6,8 +6,9 @@ import numpy as np
 
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
-from surepick.noise import PilotGaussian, scales
+from surepick.noise import PilotGaussian, known_scale, scales
 
+ENOUGH_RECORDS = 20  # of a candidate; draws from fewer values are far from normal
 QUIET = 0.7  # of the declared standard deviation; a study of rewards that vary less ends clearly earlier
 
 
@@ -22,6 +23,8 @@ def doubts_of_noise(recorded: Environment) -> list[str]:
         return []
     if isinstance(noise, PilotGaussian):
         return _doubts_of_pilot(recorded, law, noise)
+    if not known_scale(noise):
+        return _doubts_of_unknown(recorded, law)
     half, declared = law.half_ranges, scales(noise, recorded.num_arms)
     if not half.any():
         return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
@@ -46,6 +49,23 @@ def _doubts_of_pilot(recorded: Environment, law: RecordedRewards, noise: PilotGa
         f"the pilot's bound is {noise.sigma:.4g}, which {larger:,} of {recorded.num_arms:,} candidates exceed. A "
         "rehearsal draws from these records. They share no such standard deviation, so its certificate may be "
         "worthless."
+    ]
+
+
+def _doubts_of_unknown(recorded: Environment, law: RecordedRewards) -> list[str]:
+    """That draws from a few records are not normal, and that equal ones show no scale."""
+    equal, few = np.flatnonzero(law.half_ranges == 0.0), int(law.repeats.min())
+    if len(equal) > 0:
+        return [
+            f"{len(equal):,} of {recorded.num_arms:,} candidates have no two measured values that differ (the first is "
+            f"{recorded.arms.ids[equal[0]]}). Repeats that are all equal show no scale, so that this rehearsal may not "
+            "end. Leave these candidates out, or declare subgaussian:SIGMA."
+        ]
+    if few >= ENOUGH_RECORDS:
+        return []
+    return [
+        f"a rehearsal draws from the recorded measurements, and of some candidates there are only {few}. Draws from so "
+        "few values are not normal, so its certificate shows what a study says and costs, not that the answer is right."
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, scales
+from surepick.noise import Noise, known_scale, scales
 
 
 class RewardLaw(Protocol):
@@ -163,8 +163,14 @@ def law_of(means: FloatArray, noise: Noise) -> RewardLaw:
     """The law that an assumed noise is simulated by: normal for sub-Gaussian, two-point for bounded rewards.
 
     Raises:
-        InvalidInput: a mean lies outside the noise's range, or the noise has scales for another number of arms.
+        InvalidInput: a mean lies outside the noise's range, or the noise has scales for another number of arms, or
+            nobody knows them.
     """
+    if not known_scale(noise):
+        raise InvalidInput(
+            "normal noise of unknown scale does not say how much to scatter the rewards that are simulated. Give the "
+            "environment a known scale, SubGaussian(SIGMA), and the policy noise='normal'."
+        )
     if noise.support is None:
         return NormalRewards(means, scales(noise, len(means)))
     low, high = noise.support

@@ -16,7 +16,7 @@ from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
 from surepick.forecasts.simulated_studies import MOST_STUDIES, Limit, SimulatedStudy, simulate_studies, worst_case
 from surepick.forecasts.warnings import Doubts, guess_in_embedding
-from surepick.noise import Noise, largest_scale
+from surepick.noise import Noise, known_scale, largest_scale
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias, uniform_pulls
 from surepick.policies.prices import Prices, checked_budget
@@ -65,7 +65,8 @@ def forecast(
 
     Raises:
         InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls or max_cost is
-            negative, max_cost is given and nothing has a cost, rehearsals below 1, or the policy asks for test items.
+            negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test items, or
+            nobody knows the scale of the noise.
         ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
 
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
@@ -79,6 +80,7 @@ def forecast(
             "what answers to test items will cost depends on how they go together, item by item, and means do not say "
             "that. Play it on scores that you have: simulate(policy, environments.recorded_answers(scores))."
         )
+    check_scale_known(policy.problem.noise)
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
     whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
@@ -162,6 +164,21 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
     if "norm_bound" in best.name:
         sentence += " A norm bound is a claim about the world: give the smallest that you are sure of."
     return sentence
+
+
+def check_scale_known(noise: Noise) -> None:
+    """Refuse noise of unknown scale: nobody can make up measurements without knowing how much they vary.
+
+    Raises:
+        InvalidInput: the noise is such.
+    """
+    if not known_scale(noise):
+        raise InvalidInput(
+            "a forecast makes measurements up, and with noise normal nobody knows how much they vary. Guess: forecast "
+            "with subgaussian:SIGMA, and run the study with normal. It takes about as many measurements as with the "
+            "right SIGMA where candidates are measured a hundred times, and up to three times as many where a handful "
+            "would do."
+        )
 
 
 def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:

@@ -30,6 +30,7 @@ from surepick.estimators.normal_mgf import rounding_of, squared_deviations
 from surepick.linalg.unique_rows import equal_rows
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
+from surepick.text import quoted
 
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
@@ -142,17 +143,23 @@ def spread_of_repeats(problem: Problem, noise_mgf: NoiseMgf | NormalMgf, past: O
     far = grown > noise_mgf.joint_bounds[arms] * limits
     if not far.any():
         return ""
-    worst = arms[int(np.argmax(np.where(far, grown / (noise_mgf.joint_bounds[arms] * limits), 0.0)))]
+    worst = int(arms[int(np.argmax(np.where(far, grown / (noise_mgf.joint_bounds[arms] * limits), 0.0)))])
+    name = f"number {worst}" if problem.arms is None else quoted(problem.arms.ids[worst])
+    who = name if far.sum() == 1 else f"{int(far.sum())} candidates, most of all of {name}"
     return (
-        f"{SPREAD_ALARM}, given those before them, of {int(far.sum())} candidates, most of all of number {worst}: some "
-        "results are far outside, or a mean or a scale has changed"
+        f"{SPREAD_ALARM}, given those before them, of {who}: some results are far outside, or a mean or a scale has "
+        "changed"
     )
 
 
 def with_failed_checks(known: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    """The checks that failed so far and those that fail now, but for what says the same with other numbers."""
-    kinds = {_NUMBERS.sub("", alarm) for alarm in known}
-    return (*known, *(alarm for alarm in found if _NUMBERS.sub("", alarm) not in kinds))
+    """The checks that failed so far and those that fail now, but for what says the same of other numbers or arms."""
+    kinds = {_kind(alarm) for alarm in known}
+    return (*known, *(alarm for alarm in found if _kind(alarm) not in kinds))
+
+
+def _kind(alarm: str) -> str:
+    return SPREAD_ALARM if alarm.startswith(SPREAD_ALARM) else _NUMBERS.sub("", alarm)
 
 
 def largest_gap_under_norm(embedding: ArmEmbedding, *, enough: float = np.inf) -> float:

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from command_line import ANSWER, ROUND, surepick
 
@@ -261,3 +262,36 @@ def test_ids_that_look_like_markup_are_printed_as_they_are(tmp_path):
     assert "Recommended: [bold]x[/bold]" in output
     path.write_text("id,size\n[bold]x[/bold],1\n[/red],0\n")
     assert "[bold]x[/bold]" in surepick("design", path, "--id", "id")[1]
+
+
+# noise of unknown scale
+
+
+def repeats_of(path, number, *, alike=False):
+    """Three candidates whose measurements scatter by .1, .1 and 1."""
+    rng = np.random.default_rng(6)
+    rows = [f"{one},{rng.normal(mean, scale):.5f}" for one, mean, scale in SCATTERED for _ in range(number)]
+    path.write_text("\n".join(["bread,y", *rows, *(["d,1", "d,1"] if alike else [])]) + "\n")
+    return str(path)
+
+
+UNKNOWN = ("--id", "bread", "--reward", "y", "--noise", "normal", "--epsilon", 0.3)
+SCATTERED = (("a", 4.0, 0.1), ("b", 5.2, 0.1), ("c", 3.0, 1.0))
+
+
+def test_scales_that_nobody_knows_are_rehearsed_too(tmp_path):
+    records = repeats_of(tmp_path / "t.csv", 40)
+    code, output, errors = surepick("run", records, *UNKNOWN)
+    assert (code, errors) == (0, "")
+    assert re.search(r"^Recommended: b   certified$", output, re.MULTILINE)
+    assert "with a standard deviation of the candidate's own" in " ".join(output.split())
+
+
+@pytest.mark.parametrize(
+    ("number", "alike", "words"),
+    [(6, False, "there are only 6"), (40, True, "no two measured values that differ (the first is d)")],
+)
+def test_records_that_say_little_about_unknown_scales_are_noted(tmp_path, number, alike, words):
+    records = repeats_of(tmp_path / "t.csv", number, alike=alike)
+    _, _, errors = surepick("run", records, *UNKNOWN, "--max-pulls", 200)
+    assert words in " ".join(errors.split())

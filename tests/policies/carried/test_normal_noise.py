@@ -5,7 +5,9 @@ import pytest
 
 import surepick as sp
 from surepick.core.json import from_json, to_json
-from surepick.policies.base import stopped
+from surepick.estimators import normal_mgf_after
+from surepick.policies.base import Problem, stopped
+from surepick.policies.model_checks import spread_of_repeats, with_failed_checks
 
 ARMS = sp.Arms(ids=range(6))
 SCALES = np.array([1.0, 0.1, 0.3, 0.2, 0.6, 0.4])
@@ -88,6 +90,23 @@ def test_results_that_are_far_outside_are_an_alarm(tails):
         assert not state.alarms or said.verdict in {"heuristic", "not-yet"}
         assert ("speak against normal noise" in said.reason) == bool(state.alarms and said.verdict == "heuristic")
     assert noticed == 0 if tails == "normal" else noticed >= 5
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_alarm_names_the_candidate_once(known):
+    """By its id, or by its number where nobody knows the ids."""
+    arms = sp.Arms(ids=["left", "middle", "right"])
+    problem = Problem(3, 0.1, 0.05, sp.Normal(), arms=arms if known else None)
+    past = sp.Observations([50] * 3, [0.0] * 3, [50.0] * 3)
+    mgf, alarms = normal_mgf_after(past, 1e-3), ()
+    for arm, name in ((1, "'middle'" if known else "number 1"), (2, "'right'" if known else "number 2")):
+        sums = np.where(np.arange(3) == arm, 50.0, 0.0)
+        said = spread_of_repeats(problem, mgf, past, sp.Observations([1] * 3, sums, sums**2))
+        assert f"given those before them, of {name}:" in said
+        alarms = with_failed_checks(alarms, (said,))
+    assert len(alarms) == 1
+    everybody = spread_of_repeats(problem, mgf, past, sp.Observations([1] * 3, [50.0] * 3, [2500.0] * 3))
+    assert "of 3 candidates, most of all of " in everybody
 
 
 def test_totals_without_squares_are_refused():

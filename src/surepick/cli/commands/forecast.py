@@ -18,7 +18,7 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.environments.noise_checks import quieter_records
 from surepick.errors import ContractError, NotConverged
-from surepick.forecasts import Forecast, ForecastRow, advice, compare
+from surepick.forecasts import Forecast, ForecastRow, advice, check_scale_known, compare
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies.base import Spec, spec_of
@@ -61,6 +61,8 @@ def forecast(
     --policy, --norm-bound, --norm-estimate, --gamma, --kernel and --expansion take lists with commas, e.g. "0.1,1", and
     every combination is compared. Nothing is measured and nothing is stored.
     """
+    if noise:
+        check_scale_known(parse_noise(noise))
     example = example_named(source, table, reward, minimize=minimize)
     if example is not None:
         world = example.make(seed)

@@ -58,7 +58,8 @@ def run(
         UNKNOWN
         if wanted is not None
         else declared_noise(
-            noise, "Every certificate rests on it. If the noise is normal and you do not know SIGMA, use --noise pilot."
+            noise,
+            "Every certificate rests on it. If SIGMA is the same for all candidates, --noise pilot measures it first.",
         )
     )
     if report is not None:

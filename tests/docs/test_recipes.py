@@ -12,6 +12,7 @@ import surepick as sp
 from surepick import environments
 from surepick.bench import datasets
 from surepick.environments import RecordedRewards
+from surepick.environments.answers import RecordedAnswers
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "environments.md"
 RECIPE = re.compile(r"^### ([^\n]+)\n\n(.*?)\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -75,10 +76,11 @@ def test_a_recipe_gives_what_it_promises(recipe):
 def test_the_noise_scale_of_a_recipe_is_valid(recipe):
     env, policy = recipe.run
     assert policy.problem.noise == env.noise
-    if isinstance(env.law, RecordedRewards):
-        assert np.all(env.law.half_ranges <= env.noise.sigma)
+    law = env.law.as_draws if isinstance(env.law, RecordedAnswers) else env.law
+    if isinstance(law, RecordedRewards):
+        assert np.all(law.half_ranges <= env.noise.sigma)
     else:
-        np.testing.assert_array_equal(env.law.scales, env.noise.sigma)
+        np.testing.assert_array_equal(law.scales, env.noise.sigma)
 
 
 @pytest.mark.parametrize(("name", "share"), [("photo_wf3", ".078"), ("fullerenes", ".062")])

@@ -162,17 +162,21 @@ def test_a_pilot_needs_measurements(text):
 
 
 def test_only_a_pilot_may_fail():
-    assert failure_probability(sp.PilotGaussian(17.3, 0.005, 20)) == 0.005
-    assert {failure_probability(noise) for noise in (sp.SubGaussian(1), sp.Bounded(0, 1), sp.Bernoulli())} == {0.0}
+    assert failure_probability(sp.PilotGaussian(17.3, 0.005, 20), 0.05) == 0.005
+    declared = (sp.SubGaussian(1), sp.Bounded(0, 1), sp.Bernoulli())
+    assert {failure_probability(noise, 0.05) for noise in declared} == {0.0}
 
 
 def test_the_certificate_says_what_is_assumed():
-    assert noise_assumption(sp.PilotGaussian(17.3, 0.005, 20)) == (
+    def said(freedom):
+        return noise_assumption(sp.Problem(2, 0.1, 0.05, sp.PilotGaussian(17.3, 0.005, freedom)))
+
+    assert said(20) == (
         "Every measurement is an independent draw, normally distributed around the mean of its candidate with the same "
         "standard deviation for all; from 20 degrees of freedom of a pilot it is at most 17.3, except with probability "
         "0.005, which is part of delta."
     )
-    assert "from 1 degree of freedom" in noise_assumption(sp.PilotGaussian(17.3, 0.005, 1))
+    assert "from 1 degree of freedom" in said(1)
 
 
 def options_of(name):

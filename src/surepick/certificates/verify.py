@@ -255,6 +255,8 @@ def _recompute(
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
+    if document["version"] > again["version"]:
+        found.add("the format", f"it states version {document['version']}, and {again['version']} says all of it", "")
     again = of_version({"judge": CLOSED_ROUNDS, "cost": None, **again}, document["version"])
     compared = {what: tuple(name for name in names if name in again) for what, names in COMPARED.items()}
     again["algorithm"] = known_as(str(again["algorithm"]), str(document.get("algorithm")))

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import digamma, gammaln, lambertw, polygamma
 
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
@@ -77,6 +76,8 @@ class NormalMgf:
 
         so that w = margin / s^2 is the bet whose gain w margin - v (e^(w^2 V) - 1) / (2 V) is largest.
         """
+        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
+
         bounds = np.where(np.isfinite(self.joint_bounds), self.joint_bounds, 100.0 * self.variances)
         ratios: FloatArray = np.sqrt(2.0 * bounds) * margin / self.variances
         steep = 0.5 * np.real(lambertw(np.minimum(ratios, LARGEST) ** 2))  # type: ignore[call-overload]
@@ -205,6 +206,8 @@ def variance_bounds(seen: Observations, failure: float) -> FloatArray:
 
 def least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
     """g: how small chi-square sums ever are, all degrees of freedom together, but for that probability; 0: no bound."""
+    from scipy.special import gammaln  # noqa: PLC0415 - loaded on first use
+
     half, log_failure = 0.5 * freedom, math.log(failure)
     start = gammaln(SHAPE + half) - gammaln(SHAPE) + SHAPE * math.log(RATE) + log_failure
 
@@ -231,6 +234,8 @@ def likely_variances(seen: Observations) -> FloatArray:
 
     Source: Smyth (2004), moderated variances (limma): moments of the logarithm of chi-square variables.
     """
+    from scipy.special import digamma, polygamma  # noqa: PLC0415 - loaded on first use
+
     within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
     known = (freedom > 0) & (within > 0.0)
     if not known.any():
@@ -245,6 +250,8 @@ def likely_variances(seen: Observations) -> FloatArray:
 
 def _freedom_of(spread: float) -> float:
     """Degrees of freedom d with trigamma(d / 2) = spread, within limits."""
+    from scipy.special import polygamma  # noqa: PLC0415 - loaded on first use
+
     low, high = HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR
     if spread <= float(polygamma(1, 0.5 * high)):
         return high

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import gammainccinv
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Embedding
@@ -131,6 +130,8 @@ def spread_of_repeats(problem: Problem, noise_mgf: NoiseMgf | NormalMgf, past: O
 
     Source: docs/certified-elimination.md, line 23.
     """
+    from scipy.special import gammainccinv  # noqa: PLC0415 - loaded on first use
+
     if known_scale(problem.noise) or not isinstance(noise_mgf, NormalMgf):
         return ""
     arms = np.flatnonzero((seen.counts > 0) & np.isfinite(noise_mgf.joint_bounds))

@@ -85,7 +85,7 @@ def test_the_size_of_the_means_is_bounded_by_the_range_or_a_million_scales(noise
     assert policy._norm_bound(Embedding(np.eye(40), 0.25)) == pytest.approx(bound + 0.25, rel=2e-6)
     assert policy._norm_bound(Embedding(np.eye(40), 0.25)) > bound + 0.25
     assert policy.traits.assumptions[1].startswith(f"No candidate's mean reward is farther than {bound:g} from ")
-    assert failure_probability(policy.problem.noise) == 0.0
+    assert failure_probability(policy.problem.noise, policy.problem.delta) == 0.0
 
 
 def test_settings_of_the_certified_network_without_meaning_are_refused():

@@ -81,18 +81,22 @@ def steered(scores: np.ndarray, *, bold: float = 1.0) -> ItemProcesses:
     return processes
 
 
-def fooled(make: Table, runs: int, delta: float, *, spoil: Callable[[np.ndarray], np.ndarray] | None = None) -> int:
-    """Runs in which the best arm could at some time have been rejected against some bad one.
+def fooled(
+    make: Table, runs: int, *deltas: float, spoil: Callable[[np.ndarray], np.ndarray] | None = None
+) -> dict[float, int]:
+    """Runs in which the best arm could at some time have been rejected against some bad one, by delta.
 
     Args:
+        deltas: the same runs count for each; nothing in them depends on delta.
         spoil: what is done to the table before, against the rules.
     """
-    wrong = 0
+    wrong = dict.fromkeys(deltas, 0)
     for scores in tables(make, runs, 32):
         gaps = scores[0].mean() - scores.mean(axis=1)
         processes = steered(scores if spoil is None else spoil(scores))
-        against = [reaches(processes, 0, c, gaps[c] - 1e-9, delta) for c in range(1, len(gaps))]
-        wrong += bool(processes.highest[0] >= -np.log(delta)) or any(against)
+        for delta in deltas:
+            against = [reaches(processes, 0, c, gaps[c] - 1e-9, delta) for c in range(1, len(gaps))]
+            wrong[delta] += bool(processes.highest[0] >= -np.log(delta)) or any(against)
     return wrong
 
 

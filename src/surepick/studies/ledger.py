@@ -17,7 +17,7 @@ from surepick.studies import validation as border
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned, Results
 from surepick.studies.logs.block_names import canonical_blocks
-from surepick.studies.logs.item_keys import item_key
+from surepick.studies.logs.item_keys import item_key, keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.leases import Lease, format_time
 from surepick.studies.open_plan import OpenPlan
@@ -152,6 +152,18 @@ class Ledger:
         if unknown:
             raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
         return np.array([self._index[name] for name in names], np.int64), names
+
+    def keys_by_item(
+        self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
+    ) -> list[str]:
+        """The keys of answers of these arms to these items.
+
+        Raises:
+            InvalidInput: keys are given too, or a batch, which knows its items; or as `keys_of`.
+        """
+        if keys is not None or isinstance(ids, Batch):
+            raise InvalidInput("an answer is known by its arm and its item: give ids and items, without keys or batch.")
+        return keys_of(self.replay.policy.traits.items, ids, items)
 
     def singles(
         self,

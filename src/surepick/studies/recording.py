@@ -13,7 +13,7 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
 from surepick.studies.logs.block_names import check_once
-from surepick.studies.logs.item_keys import check_items
+from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.open_plan import OpenPlan
@@ -101,10 +101,21 @@ def _told(
     return gone, receipt
 
 
+def recorded(ledger: Ledger, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
+    """As `Study.recorded`, which has the arguments."""
+    given = canonical_keys(keys, ledger.arms_of(ids)[1]) or ()
+    wanted = [key for key in given if key is not None]
+    known = {*ledger.log.recorded(wanted), *ledger.log.failed(wanted)}
+    return [key in known for key in given]
+
+
 def keep_apart(ledger: Ledger, results: Results) -> Receipt:
     """Record results that the study did not ask for; they never enter an estimate."""
     with ledger.turn():
         news, repeated = fresh(ledger.log, results, ledger.ids)
+        if any(read_item_key(key) >= 0 for key in news.keys or ()) and ledger.replay.policy.traits.items is not None:
+            news, again = fresh(ledger.log, set_aside(news), ledger.ids)
+            repeated += again
         if len(news.arms):
             ledger.log.add_results(0, news, status=PRIOR, at=ledger.log.clock())
     return Receipt(prior=len(news.arms), repeated=repeated)
@@ -173,8 +184,8 @@ def store(
         check_earlier(log, news.rows(np.flatnonzero(rest)), belongs[rest], open_plan, ids)
         log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=COUNTED, at=now)
         rest[:] = False
-    for number in np.unique(belongs[rest]).tolist():
-        log.add_results(number, news.rows(np.flatnonzero(belongs == number)), status=LATE, at=now)
+    of_items = planned is not None and planned.plan.first_items is not None
+    again = _keep_late(log, news.rows(np.flatnonzero(rest)), belongs[rest], ids, of_items=of_items)
     closed = False
     if len(current.arms):
         log.add_results(open_number, current, status=COUNTED, at=now)
@@ -183,7 +194,20 @@ def store(
         closed = open_plan.completed_by(news.arms[~rest], news.pulls[~rest])
         if closed:
             log.add_event(Event(CLOSED, open_number, at=now))
-    return Receipt(open_number, counted, repeated, late=len(news.arms) - counted, closed=closed)
+    return Receipt(open_number, counted, repeated + again, late=len(news.arms) - counted - again, closed=closed)
+
+
+def _keep_late(log: Log, results: Results, belongs: IntArray, ids: Sequence[str], *, of_items: bool) -> int:
+    """Keep results of closed plans; how many of them were kept before."""
+    again = 0
+    for number in np.unique(belongs).tolist():
+        late = results.rows(np.flatnonzero(belongs == number))
+        if of_items:
+            late, told = fresh(log, set_aside(late), ids)
+            again += told
+        if len(late.arms):
+            log.add_results(number, late, status=LATE, at=log.clock())
+    return again
 
 
 def store_failures(

@@ -24,7 +24,6 @@ from surepick.studies.closed_loop import Measure, Result, run_study
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Log
-from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
@@ -216,6 +215,7 @@ class Study:
         worker: str | None = None,
         plan: int | None = None,
         blocks: Sequence[object] | None = None,
+        items: Sequence[object] | None = None,
         failed: Sequence[tuple[object, object]] = (),
     ) -> Receipt:
         """Report single pulls: one row a pull, in any order, any part of the open plan.
@@ -228,6 +228,7 @@ class Study:
             worker: who measured; results without a leased key are of the worker's latest lease, if it lacks some.
             plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
             blocks: n names of their blocks, in a study with blocks; None: of a batch, those that it proposes.
+            items: n ids of the test items that were answered, in place of keys; a batch has its own.
             failed: (id, key or None) of pulls that gave no result, as in `fail`; stored together with the results.
 
         Returns: what became of them. Results of a plan that is closed are kept, and never used.
@@ -237,6 +238,8 @@ class Study:
             InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
                 differ, a key reported before with another value; nothing is recorded then.
         """
+        if items is not None:
+            keys = self._ledger.keys_by_item(ids, keys, items)
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
             blocks = ids.blocks or None if blocks is None else blocks
@@ -362,10 +365,7 @@ class Study:
         Raises:
             InvalidInput: as in `tell`.
         """
-        given = canonical_keys(keys, self._ledger.arms_of(ids)[1]) or ()
-        wanted = [key for key in given if key is not None]
-        known = {*self.log.recorded(wanted), *self.log.failed(wanted)}
-        return [key in known for key in given]
+        return recording.recorded(self._ledger, ids, keys)
 
     @property
     def missing(self) -> IntArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +35,14 @@ def items_of(results: Results) -> IntArray:
     """The index of the item of each row, shape (n,); -1 where the key names none."""
     keys = results.keys or (None,) * len(results.arms)
     return np.array([read_item_key(key) for key in keys], np.int64)
+
+
+def set_aside(results: Results) -> Results:
+    """The rows under other keys where these are of items: an answer that does not count leaves its item to be asked."""
+    if results.keys is None:
+        return results
+    keys = tuple(key if read_item_key(key) < 0 else f"unused {key}" for key in results.keys)
+    return replace(results, keys=keys)
 
 
 def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[str]) -> None:

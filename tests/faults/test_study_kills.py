@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from study_storms import Storm, run_storm
@@ -14,8 +15,13 @@ from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, su
 
 from surepick.core.json import to_json
 from surepick.studies.database import create_study, list_studies, open_study
+from surepick.studies.logs.base import Planned
+from surepick.studies.logs.item_keys import item_key
+from surepick.studies.logs.leases import pull_key
 from surepick.studies.logs.sql import schema as tables
+from surepick.studies.study import Study
 
+ALL = tuple(SUBJECTS)
 MOST_STUDIES = 12  # a study may be over before enough workers were killed; then another one is begun
 
 
@@ -75,24 +81,31 @@ def check_results(order: Order) -> None:
                     columns.study == study.log._study
                 )
             ).all()
-        asked = {
-            f"p{planned.number}.{ordinal}@{study.ids[arm]}"
-            for planned in study.log.plans()
-            for arm, count in enumerate(planned.plan.counts.tolist())
-            for ordinal in range(count)
-        }
+        asked = {key: planned.number for planned in study.log.plans() for key in keys_asked(study, planned)}
     finally:
         study.log._engine.dispose()
     keys = [row.key for row in rows]
     acknowledged = set().union(*(read_journal(Path(order.folder) / f"{name}.journal")[0] for name in WORKERS))
-    there, wanted = Counter(keys), Counter(asked)
+    there, wanted = Counter(keys), Counter(asked.keys())
     assert there == wanted, f"lost: {sorted(wanted - there)[:5]}; stored twice: {(there - wanted).most_common(5)}"
-    assert acknowledged == asked, f"acknowledged and never asked, or not: {sorted(asked ^ acknowledged)[:5]}"
+    differ = asked.keys() ^ acknowledged
+    assert not differ, f"acknowledged and never asked, or not: {sorted(differ)[:5]}"
     reward = rewards_of(order.subject, order.seed)
     for row in rows:
         assert (row.standing, row.pulls, row.sum) == ("counted", 1, reward(study.ids[row.arm], row.key)), row
-        assert row.key.startswith(f"p{row.plan}.")
+        assert asked[row.key] == row.plan
         assert row.key.endswith(f"@{study.ids[row.arm]}")
+
+
+def keys_asked(study: Study, planned: Planned) -> list[str]:
+    """The keys of all pulls of a plan: an arm and an item, or an arm and a number."""
+    plan = planned.plan
+    arms = np.repeat(np.arange(len(plan.counts)), plan.counts).tolist()
+    if plan.places is not None:
+        items = study.policy.order.order[plan.places].tolist()
+        return [item_key(item, study.ids[arm]) for arm, item in zip(arms, items, strict=True)]
+    ordinals = [ordinal for count in plan.counts.tolist() for ordinal in range(count)]
+    return [pull_key(planned.number, ordinal, study.ids[arm]) for arm, ordinal in zip(arms, ordinals, strict=True)]
 
 
 def check(order: Order, report: dict, undisturbed) -> None:
@@ -101,14 +114,16 @@ def check(order: Order, report: dict, undisturbed) -> None:
     assert left_behind(order) == undisturbed(order.subject, order.seed)[1], order
 
 
-def kill_workers(url: str, folder: Path, undisturbed, *, kills: int, studies: int, first_seed: int) -> Counter[str]:
+def kill_workers(
+    url: str, folder: Path, undisturbed, *, kills: int, studies: int, first_seed: int, subjects: tuple[str, ...] = ALL
+) -> Counter[str]:
     """Kill so many workers, spread over some studies, and check each study; where the workers were when they died."""
     phases: Counter[str] = Counter()
     for row in range(MOST_STUDIES * studies):
         left = kills - phases.total()
         if left <= 0:
             break
-        name, seed = list(SUBJECTS)[row % len(SUBJECTS)], first_seed + row // len(SUBJECTS)
+        name, seed = subjects[row % len(subjects)], first_seed + row // len(subjects)
         seconds, _ = undisturbed(name, seed)
         order = Order(
             url, f"{name} {seed}", name, seed, str(folder / f"{row}"), min(left, -(-kills // studies)), seconds
@@ -124,6 +139,12 @@ def kill_workers(url: str, folder: Path, undisturbed, *, kills: int, studies: in
 def test_ten_kills(database_url, tmp_path, undisturbed):
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=10, studies=1, first_seed=1)
     assert phases.total() >= 10
+
+
+def test_kills_among_test_items(database_url, tmp_path, undisturbed):
+    items = ("certified-items",)
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=items)
+    assert phases.total() >= 6
 
 
 @pytest.mark.slow

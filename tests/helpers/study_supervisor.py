@@ -52,7 +52,8 @@ class Supervisor:
         state = policy.init()
         plan = policy.ask(state)  # what is imported at the first use is there before the fork
         ones = np.ones(policy.problem.num_arms)
-        policy.tell(state, plan, sp.Observations(plan.counts, 0.0 * ones, ones * plan.counts))
+        if plan.places is None:
+            policy.tell(state, plan, sp.Observations(plan.counts, 0.0 * ones, ones * plan.counts))
         rewards_of(order.subject, order.seed)
         sa.create_engine(order.url).dispose()
         watch((type(policy),))

@@ -27,10 +27,11 @@ from surepick.studies.database import open_study, resume_study
 from surepick.studies.logs.sql.log import SqlLog
 
 WORKERS = ("ann", "bob")
-SUBJECTS = {  # policy, options, arms, features, epsilon, sigma
+SUBJECTS = {  # policy, options, arms, features, epsilon, sigma (None: test items)
     "certified-linear": ({"norm_bound": 1.0, "largest_batch": 30}, 100, 5, 0.1, 0.8),
     "linear-embedding": ({"norm_bound": 1.0}, 60, 4, 0.15, 0.5),
     "action-elimination": ({}, 60, 2, 0.5, 0.3),
+    "certified-items": ({"items": 120, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
 }
 POINTS = (  # what a worker comes by, and may be killed at; the second number: how often, most of all, before it is
     ("opening", 1),
@@ -91,7 +92,8 @@ def subject(name: str, seed: int) -> tuple[sp.Arms, Any]:
     points = stream(seed, "arms").normal(size=(number, features))
     points /= np.linalg.norm(points, axis=1).max()
     arms = sp.Arms(points, [f"sku-{arm}" for arm in range(number)])
-    policy = sp.make_policy(name, arms, epsilon=epsilon, delta=0.05, noise=sp.SubGaussian(sigma), **options)
+    noise = sp.Bernoulli() if sigma is None else sp.SubGaussian(sigma)
+    policy = sp.make_policy(name, arms, epsilon=epsilon, delta=0.05, noise=noise, **options)
     return arms, policy
 
 
@@ -104,6 +106,8 @@ def rewards_of(name: str, seed: int) -> Callable[[str, str], float]:
     means = dict(
         zip(arms.ids, (features @ np.full(features.shape[1], features.shape[1] ** -0.5)).tolist(), strict=True)
     )
+    if sigma is None:  # right or wrong
+        return lambda arm, key: float(stream(seed, "noise", key).random() < 0.5 + 0.4 * means[arm])
     return lambda arm, key: means[arm] + sigma * float(stream(seed, "noise", key).normal())
 
 

@@ -64,6 +64,9 @@ INSTEAD = {
             ),
         )
     ),
+    "surepick tell sqlite:///lab.db growth plates.csv": Instead(
+        "the results are filled in first", ("python fill_plates.py", "surepick tell sqlite:///lab.db growth plates.csv")
+    ),
     "createdb studies": Instead("needs a server: test_the_lines_for_a_server"),
     ON_A_SERVER: Instead("needs a server: test_the_lines_for_a_server"),
     "pg_dump --format=custom studies > studies.dump": Instead("needs a server: test_the_lines_for_a_server"),
@@ -92,6 +95,13 @@ MEDIA = "medium,sugar,salt,yeast\n" + "".join(
 FILES = {  # what a page supposes that the reader has
     "docs/tuning.md": {"paint.csv": PAINT},
     "docs/plates.md": {"media.csv": MEDIA},
+    "docs/blocks.md": {
+        "media.csv": MEDIA,
+        "fill_plates.py": "import csv\nrows = list(csv.DictReader(open('plates.csv')))\n"
+        "with open('plates.csv', 'w', newline='') as file:\n"
+        "    out = csv.DictWriter(file, list(rows[0]))\n    out.writeheader()\n"
+        "    out.writerows({**row, 'reward': number % 7 / 10} for number, row in enumerate(rows))\n",
+    },
     "docs/reproduction.md": {"page.md": (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")},
     "docs/studies.md": {
         "measure.py": test_study_documents.CLICK,

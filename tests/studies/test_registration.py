@@ -22,6 +22,7 @@ from surepick.studies.registration import read_code, registration_code
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], [*"abc"], columns=["x", "y"])
 CODES = {  # of the fixtures: a code that was written down once must be that of all later versions
     "action-elimination": "sp1-2f7u-cv2q-ryje-shhc-53dg-s22h-n4pp",
+    "blocks": "sp1-jr3q-sqqs-jteb-7nrt-mkwg-adpl-425f",
     "certified-independent": "sp1-szfl-qu6z-ocob-6g6k-cghb-rit7-fxrk",
     "certified-linear": "sp1-vp23-6eei-qzm3-pk6g-jsyk-dk65-qas3",
     "costs": "sp1-x23o-5gwk-t2ug-kav3-ad6l-ukd2-kpti",

@@ -62,7 +62,7 @@ def test_what_needs_a_known_scale_says_so(words, sqlite_url, write, refused):
 
 
 def test_a_forecast_says_that_it_needs_a_scale(write, refused):
-    assert "known beforehand" in refused("forecast", write(ARMS), *GOAL)
+    assert "nobody knows how much they vary" in refused("forecast", write(ARMS), *GOAL)
 
 
 def test_totals_without_squares_are_refused(sqlite_url, write, tmp_path, refused):

@@ -16,7 +16,9 @@ from surepick.environments.line_chain import throughput
 
 NAME = "ranking-and-selection"
 EPSILON, DELTA = 0.1, 0.05
-NOISES: Mapping[int, tuple[str, ...]] = MappingProxyType({20: ("bounded:0:15", "normal"), 50: ("bounded:0:45",)})
+NOISES: Mapping[int, tuple[str, ...]] = MappingProxyType(
+    {20: ("bounded:0:15", "normal"), 50: ("bounded:0:45", "normal")}
+)
 BEST_THROUGHPUT: Mapping[str, float] = MappingProxyType(  # of the exact chain, which the tests solve
     {"line L=20": 5.776121751463529, "line L=50": 15.697584822793669}
 )

@@ -129,3 +129,67 @@ def unbalanced(seen: BlockTotals, *others) -> BlockEquations:
     counts = np.bincount(seen.arms, seen.counts).astype(np.int64)
     sums = np.bincount(seen.arms, seen.sums)
     return equations(BlockTotals.one(counts, sums), *others)
+
+
+# --- with features
+
+
+LINE = np.column_stack([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, -1.0, -0.5, 0.2, 0.6, 1.0]])
+IN_PLANE = np.array([[1.0, 0.0], [0.6, 0.8], [0.6, -0.8]])  # a rival, and two arms that tell of it
+
+
+def of_features(features: np.ndarray, **options) -> sp.Policy:
+    """Certified-linear on arms with these vectors, in blocks."""
+    return sp.make_policy("certified-linear", sp.Arms(features, ids=range(len(features))), blocks="day", **options)
+
+
+def wrong_answers_on_features(runs: int, delta: float) -> int:
+    """As `wrong_answers`, where the means are linear: five arms that differ in what does not count are all bad."""
+    noise, means = sp.SubGaussian(0.5), LINE @ [GAP, 0.0]
+    policy, wrong = of_features(LINE, epsilon=1.0, delta=delta, noise=noise, norm_bound=4.0), 0
+    for seed in range(runs):
+        _, states = played(policy, means, 0.5, seed=seed, effects=against_the_best, size=4)
+        wrong += policy.claim(states[-1]).leader != 0
+    return wrong
+
+
+def settled_wrongly_on_features(
+    trials: int, delta: float, *, groups: int = 50, looks: int = 40, in_a_block: int = 25, told: float = 2.0
+) -> int:
+    """As `settled_wrongly`, each trial in a plane of its own, in which two other arms tell of the rival too."""
+    assert trials % groups == 0
+    features, at = np.zeros((1 + 3 * groups, 2 * groups)), np.arange(groups)
+    for arm, vector in enumerate(IN_PLANE):
+        features[1 + 3 * at + arm, 2 * at], features[1 + 3 * at + arm, 2 * at + 1] = vector
+    theta = np.tile([GAP, 0.0], groups)
+    noise = sp.SubGaussian((1e-4, *[told] * (3 * groups)))
+    asked = {"epsilon": 1.0, "delta": delta, "noise": noise, "norm_bound": 1.1 * float(np.linalg.norm(theta))}
+    policy, rivals, wrong = of_features(features, **asked), 1 + 3 * at, 0
+    for trial in range(trials // groups):
+        states = _looks(policy, features @ theta, rivals, looks, in_a_block, np.random.default_rng([trial, 4]))
+        wrong += int(np.sum(states[-1].bounds_of(0)[rivals] <= 1.0))
+    return wrong
+
+
+def _looks(policy, means: np.ndarray, rivals: np.ndarray, looks: int, in_a_block: int, rng: np.random.Generator):
+    """States of a study whose effects are large and positive in blocks with rivals that look good so far."""
+    states, num_arms = [policy.init()], len(means)
+    number, looked = -(-(num_arms - 1) // in_a_block), np.zeros(num_arms)
+    for look in range(looks):
+        order, counts = rng.permutation(num_arms - 1), np.zeros((number, num_arms), np.int64)
+        counts[np.arange(num_arms - 1) // in_a_block, 1 + order] = 1
+        counts[:, 0] = 1000 + np.arange(number)
+        sums = drawn(rng, counts, means, 2.0)
+        sums[:, 0] = 0.0
+        standing = np.array([looked[rivals][row[rivals] > 0].sum() for row in counts])
+        effects = 10.0 * np.sign(standing) + 3.0 * np.arange(number) % 7
+        looked += (sums - counts * means).sum(axis=0)
+        given = {"predicted_pulls": float(counts.sum()), "candidate": 0} if look else {}
+        plan = Plan(round=states[-1].round, counts=counts.sum(axis=0), dim=policy.traits.embedding.max_dim, **given)
+        states.append(policy.tell(states[-1], plan, seen_of(counts, sums + counts * effects[:, None])).state)
+    return states
+
+
+def as_one_block(seen: Observations) -> BlockTotals:
+    """The saboteur: the batch as if it were one block."""
+    return BlockTotals.one(seen.counts, seen.sums)

@@ -158,6 +158,34 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
     assert verify_certificate(target).holds
 
 
+POINTS = np.array([[0.0, 0.1], [1.0, 0.0], [0.3, 0.4], [0.1, -0.3], [0.6, 0.2], [-0.2, 0.5]])
+
+
+@pytest.mark.parametrize("minimize", [False, True])
+def test_a_study_on_features_is_replayed_and_its_certificate_verified(database_url, minimize, tmp_path):
+    from surepick.studies.database import open_study
+
+    arms, rng = sp.Arms(POINTS, ids=list("abcdef")), np.random.default_rng(8)
+    asked = {"epsilon": 0.4, "delta": 0.1, "noise": "subgaussian:0.5", "norm_bound": 1.2, "blocks": "day"}
+    study = stored(
+        database_url, sp.make_policy("certified-linear", arms, **asked, block_size=4, control="d"), minimize=minimize
+    )
+    while (batch := study.ask()) is not None:
+        off = {name: rng.normal(0.0, 50.0) for name in dict.fromkeys(batch.blocks)}
+        rows = zip(batch.pulls(), batch.blocks, strict=True)
+        rewards = [POINTS["abcdef".index(name)] @ [1.0, 0.0] + off[block] for name, block in rows]
+        rewards += 0.5 * rng.standard_normal(len(rewards))
+        study.tell(batch, -rewards if minimize else rewards)
+    again = open_study(database_url, "lab")
+    assert again.certificate() == study.certificate()
+    assert (again.certificate().verdict, again.recommend()) == ("certified", "b")
+    assert any("same day" in sentence for sentence in again.certificate().assumptions)
+    target = sp.write_certificate(again, tmp_path / "lab.json")
+    assert certificate_document(again, "lab")["version"] == 6
+    assert verify_certificate(target).holds
+    assert sp.write_report(again, tmp_path / "lab.html").stat().st_size > 0
+
+
 def test_two_workers_lease_blocks_of_their_own(database_url):
     study = stored(database_url, policy_of(block_size=2, batch_size=8))
     first, second = (study.lease(4, worker=name) for name in ("anna", "ben"))

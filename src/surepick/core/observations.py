@@ -62,6 +62,21 @@ class BlockTotals:
         """Sums of the entries' values over each block, shape (number,)."""
         return np.asarray(np.bincount(self.blocks, values, minlength=self.number), np.float64)
 
+    def centred(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+        """The entries' rows, shape (m, r), each less the weighted mean of its block's; weights of shape (m,)."""
+        found = rows
+        for _ in range(2):  # the second time takes what rounding of the first has left
+            totals = np.zeros((self.number, rows.shape[1]))
+            np.add.at(totals, self.blocks, weights[:, None] * found)
+            found = found - (totals / self.per_block(weights)[:, None])[self.blocks]
+        return found
+
+    @property
+    def centred_means(self) -> FloatArray:
+        """The mean reward of each entry less that of its block, shape (m,): what rewards share is gone."""
+        centres = self.per_block(self.sums) / self.per_block(self.counts.astype(np.float64))
+        return np.asarray(self.sums / self.counts - centres[self.blocks])
+
 
 @record
 class Observations:

@@ -8,7 +8,13 @@ from surepick.estimators.arm_means import ArmMeansEstimate, arm_means
 from surepick.estimators.base import Estimate
 from surepick.estimators.confidence_radii import anytime_radius, mixture_radius, noise_multiplier
 from surepick.estimators.e_values import Evidence, batch_evidence, bias_ahead, only
-from surepick.estimators.goodness_of_fit import collapsed, lack_of_fit, norm_contradicted
+from surepick.estimators.goodness_of_fit import (
+    collapsed,
+    lack_of_fit,
+    lack_of_fit_in_blocks,
+    norm_contradicted,
+    norm_contradicted_in_blocks,
+)
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.noise_mgf import NoiseMgf, noise_mgf_after, with_squares
 from surepick.estimators.normal_mgf import NormalMgf, normal_mgf_after
@@ -30,11 +36,13 @@ __all__ = [
     "collapsed",
     "estimate",
     "lack_of_fit",
+    "lack_of_fit_in_blocks",
     "least_squares",
     "mixture_radius",
     "noise_mgf_after",
     "noise_multiplier",
     "norm_contradicted",
+    "norm_contradicted_in_blocks",
     "normal_mgf_after",
     "only",
     "regularised_least_squares",

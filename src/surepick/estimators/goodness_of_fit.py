@@ -11,8 +11,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.design import Embedding
-from surepick.core.observations import Observations
-from surepick.estimators.least_squares import LeastSquaresEstimate
+from surepick.core.observations import BlockTotals, Observations
+from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 
 MOST_PAIRED = 400
 NEGLIGIBLE = 1e-9  # of epsilon
@@ -64,6 +64,32 @@ def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: fl
     )
 
 
+def norm_contradicted_in_blocks(
+    embedded: Embedding, seen: BlockTotals, *, norm_bound: float, sigma: float, level: float
+) -> str:
+    """The same of rewards whose blocks share effects: only averages within a block are compared, a/3 for all of them.
+
+    Args:
+        seen: the batch.
+
+    Cost: O(p^2 d) for the p arms of a block, in blocks of MOST_PAIRED arms together: those with the most pulls.
+    """
+    sizes, pulls = np.bincount(seen.blocks), seen.per_block(seen.counts.astype(np.float64))
+    counts, means, left = seen.counts.astype(np.float64), seen.centred_means, MOST_PAIRED
+    for block in np.argsort(-pulls, kind="stable").tolist():
+        if left <= 0:
+            break
+        left -= int(sizes[block])
+        there = np.flatnonzero(seen.blocks == block)[:MOST_PAIRED]
+        vectors = embedded.features[seen.arms[there]]
+        found = _differences_contradict(
+            vectors, means[there], counts[there], len(means), norm_bound, embedded.misspecification, sigma, level
+        )
+        if found:
+            return found
+    return ""
+
+
 def _differences_contradict(
     vectors: FloatArray,
     means: FloatArray,
@@ -94,7 +120,13 @@ def _too_small(what: str, found: float, limit: float, norm_bound: float) -> str:
 
 
 def lack_of_fit(
-    fitted: LeastSquaresEstimate, seen: Observations, *, misspecification: float, sigma: float, level: float
+    fitted: LeastSquaresEstimate,
+    seen: Observations,
+    *,
+    misspecification: float,
+    sigma: float,
+    level: float,
+    effects: int = 0,
 ) -> str:
     """Whether the means of the pulled arms lie farther from the fit than noise and misspecification allow.
 
@@ -111,6 +143,7 @@ def lack_of_fit(
         misspecification: gamma of the embedding, in reward units.
         sigma: sub-Gaussian scale of a reward.
         level: a, the probability of a false alarm.
+        effects: numbers that were fitted before, and taken out of the means: nu is smaller by them.
 
     Returns:
         What was found, in words; "" when nothing speaks against the fit, or no arm was pulled beyond the rank.
@@ -119,7 +152,7 @@ def lack_of_fit(
     Cost: O(K).
     """
     pulled = np.flatnonzero(seen.counts)
-    spare = len(pulled) - fitted.coordinates.shape[1]
+    spare = len(pulled) - fitted.coordinates.shape[1] - effects
     if spare <= 0:
         return ""
     counts = seen.counts[pulled]
@@ -130,10 +163,28 @@ def lack_of_fit(
     allowed += misspecification * math.sqrt(float(counts.sum())) / sigma
     if length <= allowed:
         return ""
+    whose = f"{len(pulled)} arms{' in their blocks' if effects else ''}"
     return (
-        f"the averages of {len(pulled)} arms lie {length:.3g} noise scales from what the embedding can fit, and at "
+        f"the averages of {whose} lie {length:.3g} noise scales from what the embedding can fit, and at "
         f"most {allowed:.3g} could be chance: the embedding does not describe these rewards"
     )
+
+
+def lack_of_fit_in_blocks(
+    embedded: Embedding, seen: BlockTotals, *, misspecification: float, sigma: float, level: float
+) -> str:
+    """The same of the means of arms in blocks, after an effect was fitted to each block: nu = means - blocks - rank.
+
+    Cost: O(m r^2) for m means.
+    """
+    if len(seen.arms) <= seen.number:
+        return ""
+    counts = seen.counts.astype(np.float64)
+    rows = seen.centred(embedded.features[seen.arms], counts)
+    within = Observations(seen.counts, counts * seen.centred_means)
+    fitted = least_squares(Embedding(rows, misspecification), within)
+    bound = {"misspecification": misspecification, "sigma": sigma, "level": level}
+    return lack_of_fit(fitted, within, **bound, effects=seen.number)
 
 
 def collapsed(

@@ -13,6 +13,7 @@ is a non-negative supermartingale, and if h_j - h_c > m then, for every c and ev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.linalg import norm
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
-from surepick.core.observations import Observations
+from surepick.core.observations import BlockTotals, Observations
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
@@ -182,21 +183,76 @@ class VectorProcesses:
         pulled = np.flatnonzero(seen.counts)
         if len(pulled) == 0 or len(arms) == 0:
             return self
-        counts, white = seen.counts[pulled], vectors.white[pulled]
-        towards = white.T / noise_scales[pulled] ** 2
+        counts, towards = seen.counts[pulled], vectors.white[pulled].T / noise_scales[pulled] ** 2
+
+        def told(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+            cost = np.sum(noise_mgf.total(np.abs(weights), pulled, seen), axis=1)
+            return weights * counts, weights @ seen.sums[pulled] - cost
+
+        return self._with(vectors, candidate, arms, directions, towards, pulled, told)
+
+    def after_blocks(
+        self,
+        vectors: ArmVectors,
+        candidate: int,
+        arms: IntArray,
+        directions: FloatArray,
+        seen: BlockTotals,
+        scales: FloatArray,
+    ) -> VectorProcesses:
+        """The processes after a batch in blocks: a pull of x in B has the weight w = v_j' (z_x - zbar_B) / s_x^2, whose
+        sum over B is 0 with zbar_B the mean of the pulls in B with the weights 1 / s^2.
+
+        Args:
+            seen: the batch.
+            scales: s, sub-Gaussian, shape (K,), in reward units; the other arguments are those of `after`.
+
+        Source: docs/certified-elimination.md, lines 24 and 26.
+        """
+        order = np.argsort(seen.arms, kind="stable")
+        entries, counts = seen.arms[order], seen.counts[order]
+        if len(entries) == 0 or len(arms) == 0:
+            return self
+        precisions = 1.0 / scales[seen.arms] ** 2
+        towards = (seen.centred(vectors.white[seen.arms], seen.counts * precisions) * precisions[:, None])[order].T
+        sums, spent = counts * seen.centred_means[order], 0.5 * ROUNDED_UP * counts * scales[entries] ** 2
+        starts = np.flatnonzero(np.diff(entries, prepend=-1))
+
+        def told(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+            flows = np.asarray(np.add.reduceat(weights * counts, starts, axis=1))
+            return flows, weights @ sums - weights**2 @ spent
+
+        return self._with(vectors, candidate, arms, directions, towards, entries[starts], told)
+
+    def _with(
+        self,
+        vectors: ArmVectors,
+        candidate: int,
+        arms: IntArray,
+        directions: FloatArray,
+        towards: FloatArray,
+        pulled: IntArray,
+        told: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    ) -> VectorProcesses:
+        """The processes of m arms after a batch.
+
+        Args:
+            towards: v' times it are the weights of a pull of each of the n entries of the batch, shape (r, n).
+            pulled: the p arms that it measured, ascending, shape (p,).
+            told: weights, shape (some, n) -> (the flows on the p arms, shape (some, p); sum w r - sum cost, (some,)).
+        """
+        white = vectors.white[pulled]
         log_values, flows, lengths, own = (
             np.array(column) for column in (self.log_values, self.flows, self.lengths, self.own)
         )
         named = dict.fromkeys([*(one.arm for one in self.given), candidate])
         given = {arm: np.array(given_to(self.given, arm, len(own))) for arm in named}
         place = np.minimum(np.searchsorted(pulled, arms), len(pulled) - 1)
-        step = max(1, BLOCK_ENTRIES // len(pulled))
+        step = max(1, BLOCK_ENTRIES // towards.shape[1])
         for first in range(0, len(arms), step):
             rows, block = arms[first : first + step], slice(first, first + step)
-            weights = directions[block] @ towards
-            flow = weights * counts
-            cost = np.sum(noise_mgf.total(np.abs(weights), pulled, seen), axis=1)
-            log_values[rows] += weights @ seen.sums[pulled] - cost
+            flow, gained = told(directions[block] @ towards)
+            log_values[rows] += gained
             flows[rows] += flow @ white
             lengths[rows] += np.sum(np.abs(flow), axis=1)
             at = place[block]
@@ -212,7 +268,7 @@ class VectorProcesses:
             lengths=lengths,
             own=own,
             given=tuple(Given(arm, column) for arm, column in given.items()),
-            terms=self.terms + len(pulled) + 1,
+            terms=self.terms + towards.shape[1] + 1,
         )
 
     def upper_bounds(self, vectors: ArmVectors, candidate: int, threshold: float) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Embedding
-from surepick.core.observations import Observations
+from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.designs import farthest_pairs
 from surepick.designs.farthest_first import ROWS, farthest_first
@@ -23,7 +23,9 @@ from surepick.estimators import (
     NormalMgf,
     collapsed,
     lack_of_fit,
+    lack_of_fit_in_blocks,
     norm_contradicted,
+    norm_contradicted_in_blocks,
 )
 from surepick.estimators.normal_mgf import rounding_of, squared_deviations
 from surepick.linalg.unique_rows import equal_rows
@@ -96,19 +98,44 @@ def failed_checks(
     if bound is not None and isinstance(whole, Embedding):
         level = check_level(plan.round, plan.looks)
         found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=problem.sigma, level=level))
-    if plan.round == 1 and plan.design_value is not None:
-        found.append(
-            collapsed(
-                dim=plan.dim,
-                rank=embedding.max_dim,
-                misspecification=plan.misspecification,
-                value=plan.design_value,
-                num_distinct=embedding.num_distinct,
-                reach=largest_gap_under_norm(embedding, enough=problem.epsilon),
-                epsilon=problem.epsilon,
-            )
-        )
+    found.append(_collapsed(embedding, plan, problem))
     return tuple(sentence for sentence in found if sentence)
+
+
+def failed_checks_in_blocks(
+    embedding: ArmEmbedding, plan: Plan, seen: BlockTotals, problem: Problem
+) -> tuple[str, ...]:
+    """The same where blocks share effects: what is compared is in one block.
+
+    Args:
+        embedding: the family psi_d with a coordinate for the level, which counts as one of its dimensions.
+        plan, problem: as in `failed_checks`.
+        seen: the batch.
+    """
+    embedded, whole, bound = embedding.at(plan.dim), embedding.at(embedding.max_dim), embedding.norm_bound
+    if not isinstance(embedded, Embedding) or not isinstance(whole, Embedding):
+        return ()
+    bounds = {"sigma": problem.sigma, "level": check_level(plan.round, plan.looks)}
+    found = [lack_of_fit_in_blocks(embedded, seen, misspecification=plan.misspecification, **bounds)]
+    if not is_saturated(embedding, plan.dim):
+        found += [] if bound is None else [norm_contradicted_in_blocks(whole, seen, norm_bound=bound, **bounds)]
+        found.append(_collapsed(embedding, plan, problem, level=1))
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _collapsed(embedding: ArmEmbedding, plan: Plan, problem: Problem, *, level: int = 0) -> str:
+    """`collapsed` of the first design; `level` dimensions are the same for all arms and tell none apart."""
+    if plan.round != 1 or plan.design_value is None:
+        return ""
+    return collapsed(
+        dim=plan.dim - level,
+        rank=embedding.max_dim - level,
+        misspecification=plan.misspecification,
+        value=plan.design_value,
+        num_distinct=embedding.num_distinct,
+        reach=largest_gap_under_norm(embedding, enough=problem.epsilon),
+        epsilon=problem.epsilon,
+    )
 
 
 def misfit(plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem) -> tuple[str, ...]:

@@ -1,17 +1,15 @@
 """Blocks that share an effect: weights sum to 0 in each, so that no effect changes a decision, by anybody's choice."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
+from block_outcomes import excess
 from block_studies import dealt, played, seen_of, totals_of, unbalanced
 
 import surepick as sp
 from surepick.core.observations import Observations
-from surepick.core.plan import Blocking, Plan
+from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput
-from surepick.policies.carried import blocks_rule, rest
+from surepick.policies.carried import blocks_rule
 from surepick.policies.carried.block_equations import equations, without_effects
 from surepick.policies.carried.blocking import filled
 
@@ -144,73 +142,19 @@ def test_without_the_option_the_same_shift_changes_decisions():
 MEANS, SIGMA = np.array([0.4, 1.0, 0.1]), np.array([0.5, 0.8, 0.3])
 
 
-def few_in_blocks(rng: np.random.Generator) -> np.ndarray:
-    """Three to five pulls in two blocks."""
-    table = np.zeros((2, 3), np.int64)
-    np.add.at(table, (rng.integers(0, 2, 4), rng.integers(0, 3, 4)), 1)
-    return table
+def log_martingales(state) -> np.ndarray:
+    given = sum((one.flows * MEANS[one.arm] for one in state.means.given), np.zeros(3))
+    return state.means.log_values + state.means.taken * MEANS - given
 
 
-def effects_of(past: float, block: int) -> float:
-    """What an adversary adds: large, and by what was seen so far."""
-    return 7.0 * math.copysign(1.0, math.sin(37.0 * past + block)) * (1.0 + (past > 0.5))
-
-
-def outcomes(counts: np.ndarray, past: float):
-    """(probability, what is seen, the past with it): rewards are mean +- sigma, and effects follow what came before."""
-    pulls = [(block, arm) for block, arm in zip(*np.nonzero(counts), strict=True) for _ in range(counts[block, arm])]
-    for signs in itertools.product((-1.0, 1.0), repeat=len(pulls)):
-        sums, so_far = np.zeros(counts.shape), past
-        for block in range(len(counts)):
-            effect, noise = effects_of(so_far, block), 0.0
-            for (place, arm), sign in zip(pulls, signs, strict=True):
-                if place == block:
-                    sums[block, arm] += MEANS[arm] + effect + sign * SIGMA[arm]
-                    noise += sign * SIGMA[arm]
-            so_far += noise
-        yield 0.5 ** len(pulls), seen_of(counts, sums), so_far
-
-
-def excess(seed: int, batches: int) -> tuple[float, float]:
-    """(the largest E M_j over the arms, less the weight of its first start, or 1 where some start anew; how much log
-    M_j varies)."""
+def excess_of(seed: int, batches: int) -> tuple[float, float]:
     policy = policy_of(noise=sp.SubGaussian(tuple(SIGMA)), **({"control": "2"} if seed % 2 else {}))
-    rng = np.random.default_rng([seed, 7])
-    first = np.ones((1, 3), np.int64)
-    begun = policy.tell(policy.init(), policy.ask(policy.init()), next(outcomes(first, 0.0))[1]).state
-    ends = [(1.0, begun, float(rng.normal()))]
-    for batch in range(batches):
-        grown = []
-        for place, (chance, state, past) in enumerate(ends):
-            choice = np.random.default_rng([seed, batch, place])
-            counts = few_in_blocks(choice)
-            more = float(counts.sum()) * choice.choice([1.0, 4.0])
-            plan = Plan(
-                round=state.round,
-                counts=counts.sum(axis=0),
-                dim=3,
-                candidate=int(choice.integers(3)),
-                predicted_pulls=more,
-            )
-            for share, seen, after in outcomes(counts, past):
-                grown.append((chance * share, policy.tell(state, plan, seen).state, after))
-        ends = grown
-    assert sum(chance for chance, _, _ in ends) == pytest.approx(1.0)
-
-    def log_martingales(state) -> np.ndarray:
-        given = sum((one.flows * MEANS[one.arm] for one in state.means.given), np.zeros(3))
-        return state.means.log_values + state.means.taken * MEANS - given
-
-    values = np.array([log_martingales(state) for _, state, _ in ends])
-    found = np.array([chance for chance, _, _ in ends]) @ np.exp(values)
-    anew = any(state.means.starts.max() > 1 for _, state, _ in ends)
-    most = 1.0 if anew else math.exp(float(rest.start_weights(np.ones(1))[0]))
-    return float(found.max()) - most, float(np.std(values, axis=0).max())
+    return excess(policy, MEANS, SIGMA, seed=seed, batches=batches, log_martingales=log_martingales)
 
 
 @pytest.mark.parametrize("batches", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_process_has_an_expectation_above_one_whatever_the_effects(batches):
-    found = [excess(seed, batches) for seed in range({1: 12, 2: 6, 3: 2}[batches])]
+    found = [excess_of(seed, batches) for seed in range({1: 12, 2: 6, 3: 2}[batches])]
     largest = max(most for most, _ in found)
     print(f"\nblocks, {batches} batches: expectations exceed what they may be by {largest:.2g}")
     assert largest <= 1e-9
@@ -219,7 +163,7 @@ def test_no_process_has_an_expectation_above_one_whatever_the_effects(batches):
 
 def test_weights_that_do_not_sum_to_zero_within_blocks_are_noticed(monkeypatch):
     monkeypatch.setattr(blocks_rule, "equations", unbalanced)
-    assert max(excess(seed, 1)[0] for seed in range(12)) > 1e-3
+    assert max(excess_of(seed, 1)[0] for seed in range(12)) > 1e-3
 
 
 # --- plans
@@ -279,14 +223,6 @@ def test_every_plan_gives_every_block_its_candidate():
 def test_options_without_meaning_are_refused(options, said):
     with pytest.raises(InvalidInput, match=said):
         policy_of(**options)
-
-
-def test_features_and_blocks_are_refused():
-    arms = sp.Arms(np.eye(3))
-    with pytest.raises(InvalidInput, match="ignores features"):
-        sp.make_policy(
-            "certified-linear", arms, epsilon=0.3, delta=0.1, noise="subgaussian:1", norm_bound=1.0, blocks="day"
-        )
 
 
 def test_a_policy_without_blocks_has_the_spec_that_it_had():

@@ -12,9 +12,11 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import BlockTotals, Observations
+from surepick.linalg.whitening import weighted_range
 
 ROUNDED_UP = 1.0 + 1e-9
 HEURISTIC_RIDGE = 1e-6  # of an effect's own information: blocks with no arm in common with others count as average
+CUT = 1e-7  # singular values of the weighted rows below this share of the largest: what nobody has told
 
 
 @record
@@ -43,15 +45,6 @@ class BlockEquations:
         return np.asarray(np.einsum("mpq,mq->mp", self.matrix, levels))
 
 
-def centred_means(seen: BlockTotals) -> FloatArray:
-    """The mean of each entry less that of its block, shape (m,): what rewards share is gone before it is weighted."""
-    return np.asarray(seen.sums / seen.counts - _block_means(seen)[seen.blocks])
-
-
-def _block_means(seen: BlockTotals) -> FloatArray:
-    return np.asarray(seen.per_block(seen.sums) / seen.per_block(seen.counts.astype(np.float64)))
-
-
 def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray, others: list[int]) -> BlockEquations:
     """The equations of processes that weigh their own arm, the centre and the same other arms.
 
@@ -65,7 +58,7 @@ def equations(seen: BlockTotals, scales: FloatArray, centre: int, arms: IntArray
     Cost: O(entries p^2).
     """
     num_arms, number, size = len(scales), seen.number, 1 + len(others)
-    weights, means = seen.counts / scales[seen.arms] ** 2, centred_means(seen)
+    weights, means = seen.counts / scales[seen.arms] ** 2, seen.centred_means
     shared, said = np.zeros((number, 1 + len(others))), np.zeros((number, 1 + len(others)))
     for place, arm in enumerate((centre, *others)):
         at = seen.arms == arm
@@ -113,7 +106,7 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
     if len(blocks.arms) == 0:
         return Observations(seen.counts, seen.sums, seen.squares)
     names, place = np.unique(blocks.arms, return_inverse=True)
-    number, weights, means = blocks.number, blocks.counts / scales[blocks.arms] ** 2, centred_means(blocks)
+    number, weights, means = blocks.number, blocks.counts / scales[blocks.arms] ** 2, blocks.centred_means
     known = past.counts[names] / scales[names] ** 2
     whole = np.bincount(place, weights) + known
     centre = (np.bincount(place, weights * means) + known * past.means[names]) / whole
@@ -122,8 +115,38 @@ def without_effects(seen: Observations, past: Observations, scales: FloatArray) 
     information = blocks.per_block(weights)
     system = np.diag((1.0 + HEURISTIC_RIDGE) * information) - (table / whole) @ table.T
     rest = np.linalg.solve(system, blocks.per_block(weights * (means - centre[place])))
-    effects = (_block_means(blocks) + rest)[blocks.blocks]
-    num_arms = len(seen.counts)
+    return _adjusted(seen, blocks, np.asarray(rest, np.float64))
+
+
+def without_effects_on_vectors(
+    seen: Observations, past: Observations, scales: FloatArray, white: FloatArray
+) -> Observations:
+    """`without_effects` for arms with vectors: the effects of the least squares of the batch and of all before it.
+
+        minimise   sum_past n (mean_x - z_x'theta)^2 / s_x^2 + sum_batch n (y_x(B) - z_x'theta - e_B)^2 / s_x^2
+
+    Args:
+        white: z, with a coordinate that is the same for every arm, shape (K, r).
+
+    Cost: O(entries r + (entries + arms pulled) r^2).
+    """
+    blocks = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+    if len(blocks.arms) == 0:
+        return Observations(seen.counts, seen.sums, seen.squares)
+    rows, weights, means = white[blocks.arms], blocks.counts / scales[blocks.arms] ** 2, blocks.centred_means
+    known = np.flatnonzero(past.counts)
+    inside = blocks.centred(np.column_stack([rows, means]), weights)
+    joint = np.concatenate([inside, np.column_stack([white[known], past.means[known]])])
+    shares = np.concatenate([weights, past.counts[known] / scales[known] ** 2])
+    span = weighted_range(joint[:, :-1], shares, cut=CUT)
+    slope = span.to_unit @ (span.to_unit.T @ (joint[:, :-1].T @ (shares * joint[:, -1])))
+    return _adjusted(seen, blocks, blocks.per_block(weights * (means - rows @ slope)) / blocks.per_block(weights))
+
+
+def _adjusted(seen: Observations, blocks: BlockTotals, rest: FloatArray) -> Observations:
+    """The batch less its effects, which are the mean of each block's rewards and `rest`, shape (B,)."""
+    means, num_arms = blocks.centred_means, len(seen.counts)
+    effects = blocks.sums / blocks.counts - means + rest[blocks.blocks]
     adjusted = blocks.counts * (means - rest[blocks.blocks])
     sums: FloatArray = np.asarray(np.bincount(blocks.arms, adjusted, minlength=num_arms), np.float64)
     if seen.squares is None:

@@ -45,17 +45,19 @@ def price_of_blocks(name: str) -> str:
     )
 
 
-def filled(counts: IntArray, blocking: Blocking | None, centre: int, *, exact: bool) -> IntArray:
+def filled(counts: IntArray, blocking: Blocking | None, centre: int | None, *, exact: bool) -> IntArray:
     """The pulls of a plan, with those that give each of its blocks the centre and the control.
 
     Args:
         counts: shape (K,).
-        centre: the arm that others are compared with.
+        centre: the arm that others are compared with; None: there is none.
         exact: the number of pulls stays; arms with the most pulls lose some.
     """
     if blocking is None:
         return counts
-    shared = [centre] if blocking.control is None else list(dict.fromkeys([centre, blocking.control]))
+    shared = list({arm: None for arm in (centre, blocking.control) if arm is not None})
+    if not shared:
+        return counts
     found, number = np.array(counts), 0
     while number < blocking.number_for(found):
         number = blocking.number_for(found)

@@ -9,10 +9,11 @@ import numpy as np
 from surepick.core.arrays import record
 from surepick.core.comparisons import Intervals
 from surepick.core.design import Embedding, IndependentArms
-from surepick.core.observations import Observations
+from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Blocking, Plan
 from surepick.core.step import Step
 from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.with_level import WithLevel
 from surepick.errors import InvalidInput
 from surepick.estimators import least_squares
 from surepick.estimators.mean_processes import MeanProcesses
@@ -62,7 +63,7 @@ class CarriedElimination:
             costing 1 where they have none: the more, the fewer and the larger the batches. `batch_size` overrules it.
         max_batches: after so many batches with results the study ends, certified or not; None: no limit.
         blocks: what measurements that share an unknown effect are called ("plate", "day"): weights sum to 0 within each
-            block, so that the effect drops out; only without features. None: measurements are independent.
+            block, so that the effect drops out. None: measurements are independent.
         block_size: most measurements in a block, so that plans can give every block the candidate; None: not known.
         control: id of an arm that every block is to measure; None: no arm is.
         once_a_block: an arm is measured at most once in a block; None: as often as one likes.
@@ -88,6 +89,7 @@ class CarriedElimination:
     control: str | None = option(None, options.arm_id)
     once_a_block: bool | None = option(None, options.yes)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
+    _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
@@ -104,6 +106,9 @@ class CarriedElimination:
             )
         delta_for_test(self.problem)
         self._check_blocks()
+        features = self.embedding.traits.family != "independent"
+        levelled = WithLevel(self.embedding) if features and self.blocks is not None else self.embedding
+        object.__setattr__(self, "_levelled", levelled)
 
     @property
     def traits(self) -> Traits:
@@ -118,8 +123,8 @@ class CarriedElimination:
                 *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
             ),
             caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
-            embedding=self.embedding,
-            misspecification=self.embedding.misspecification,
+            embedding=self._levelled,
+            misspecification=self._levelled.misspecification,
             judges_parts=True,
             uses_costs=True,
             batch_cost=self.batch_cost,
@@ -142,11 +147,13 @@ class CarriedElimination:
         if blocking is None:
             return plan
         usual = state.leader if blocking.control is None else blocking.control
-        centre = usual if plan.candidate is None else plan.candidate
+        centre: int | None = usual if plan.candidate is None else plan.candidate
+        if not isinstance(self.embedded(plan.dim), IndependentArms):
+            centre = blocking.control  # with features every pair of a block tells of the candidate
         return replace(plan, counts=filled(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
     def tell(self, state: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
-        pooled = state.seen.plus(self._situation.without_effects(seen, state.seen))
+        pooled = state.seen.plus(self._situation.without_effects(seen, state.seen, plan.dim))
         if pooled.total == 0:
             return self._step(state, plan, seen)
         processes = processes_after(self._planner, state, plan, seen)
@@ -213,16 +220,17 @@ class CarriedElimination:
 
     @property
     def _situation(self) -> Situation:
-        return Situation(self.problem, self.embedding, self._cache, self.blocking)
+        return Situation(self.problem, self._levelled, self._cache, self.blocking)
 
     @property
     def _planner(self) -> Planner:
         fixed = self.batch_cost / self.problem.cheapest_cost
         sizes = BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
-        return Planner(self._situation, self.dim, self.tolerance, self.reserve, sizes)
+        dim = None if self.dim is None else self.dim + self._levelled.max_dim - self.embedding.max_dim
+        return Planner(self._situation, dim, self.tolerance, self.reserve, sizes)
 
     def _check_blocks(self) -> None:
-        """Refuse options of blocks where there are none, and blocks where features are used.
+        """Refuse options of blocks where there are none, and a block without room for a control.
 
         Raises:
             InvalidInput: there are some.
@@ -231,11 +239,6 @@ class CarriedElimination:
         if self.blocks is None and idle:
             raise InvalidInput(
                 f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
-            )
-        if self.blocks is not None and self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "blocks need a policy that ignores features, certified-independent: with features a weight on one arm "
-                "speaks of all others, and we have no rule yet for weights that sum to 0 within each block."
             )
         blocking = self.blocking
         if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
@@ -248,9 +251,12 @@ class CarriedElimination:
         return (*([far] if far else []), *self._misfits(plan, seen))
 
     def _misfits(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
-        embedded, white = self.embedded(plan.dim), self._cache.white(self.embedding, plan.dim)
+        embedded, white = self.embedded(plan.dim), self._cache.white(self._levelled, plan.dim)
         if isinstance(embedded, IndependentArms) or white is None or seen.total == 0:
             return ()
+        if self.blocks is not None:
+            totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
+            return model_checks.failed_checks_in_blocks(self._levelled, plan, totals, self.problem)
         pulled = np.flatnonzero(seen.counts)  # what the others' fit would be is not asked
         few = Observations(seen.counts[pulled], seen.sums[pulled])
         part = Embedding(embedded.features[pulled], embedded.misspecification)

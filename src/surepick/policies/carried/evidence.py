@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from surepick.estimators.mean_processes import MeanProcesses
 from surepick.policies.carried import blocks_rule, means_rule, vectors_rule
 from surepick.policies.carried.guesses import HEURISTIC_CAUTION, Guess
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, Rest, start_weights
+from surepick.policies.carried.rest import Goal, Rest, start_weights
 from surepick.policies.carried.situation import begun
 from surepick.policies.carried.state import CarriedState, Processes
 
@@ -23,7 +23,9 @@ from surepick.policies.carried.state import CarriedState, Processes
 def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Observations) -> Processes:
     """The processes after a batch. Weights are functions of the past and of the batch's counts (line 1)."""
     situation = planner.situation
-    if situation.blocks is not None:
+    if situation.blocks is not None and state.vectors is None:
+        if state.means is None:
+            return situation.first_processes(plan.dim)
         return _in_blocks(planner, state, plan, seen, situation.blocks)
     noise_mgf = situation.noise_mgf(state.seen)
     batch = noise_mgf.usable(with_squares(situation.problem.noise, seen))
@@ -39,6 +41,7 @@ def processes_after(planner: Planner, state: CarriedState, plan: Plan, seen: Obs
         return processes
     guess = situation.guess(processes, state.seen)
     if plan.candidate is not None:
+        batch = batch if situation.blocks is None else replace(batch, blocks=in_blocks(seen))
         processes = _tested(planner, before, plan, guess, batch, noise_mgf)
     elif isinstance(processes, MeanProcesses):
         leader, epsilon = int(np.argmax(guess.scores)), situation.problem.epsilon
@@ -53,14 +56,20 @@ def _in_blocks(
     """The processes after a batch in blocks, without structure (lines 24 and 25); in the opening none bets."""
     situation = planner.situation
     if state.means is None:
-        return MeanProcesses.started(situation.problem.num_arms, math.log(HEURISTIC_FIRST_START))
+        raise ContractError("nothing was told yet.")
     if seen.total == 0 or plan.candidate is None:
         return state.means
     goal, margins, processes, rest = _aimed(planner, state, plan.candidate, situation.guess(state.means, state.seen))
     asked, outstanding = plan.total, float(np.maximum(plan.counts - seen.counts, 0).sum())
     later = 0.0 if planner.sizes.is_last(state.round) else max(rest.num_pulls - asked, 0.0) + outstanding
-    totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
-    return blocks_rule.told(processes, goal, margins, totals, seen.total / (seen.total + later), blocking.control)
+    return blocks_rule.told(
+        processes, goal, margins, in_blocks(seen), seen.total / (seen.total + later), blocking.control
+    )
+
+
+def in_blocks(seen: Observations) -> BlockTotals:
+    """What each block had; without names of blocks the whole batch is one."""
+    return BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
 
 
 def _aimed(
@@ -118,5 +127,8 @@ def _tested(
         design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
     largest = noise_mgf.steepest
-    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest)
+    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest, batch.blocks)
+    if batch.blocks is not None:
+        scales = situation.problem.scales
+        return processes.after_blocks(vectors, candidate, bets.arms, bets.directions, batch.blocks, scales)
     return processes.after(vectors, candidate, bets.arms, bets.directions, batch, goal.noise_scales, noise_mgf)

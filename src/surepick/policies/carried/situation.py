@@ -20,7 +20,7 @@ from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies import model_checks
 from surepick.policies.base import Problem
-from surepick.policies.carried.block_equations import without_effects
+from surepick.policies.carried.block_equations import without_effects, without_effects_on_vectors
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
 from surepick.policies.carried.state import CarriedState, Processes
@@ -36,7 +36,7 @@ class Situation:
 
     Args:
         problem: what is asked.
-        embedding: the family psi_d.
+        embedding: the family psi_d; where there are blocks, with a coordinate for their level.
         cache: of whitened coordinates and plug-in means.
         blocks: what is said of blocks; None: measurements are independent.
     """
@@ -51,9 +51,17 @@ class Situation:
         """The range in which means are, if there is one; block effects move them out of that of the rewards."""
         return self.problem.noise.support if self.blocks is None else None
 
-    def without_effects(self, seen: Observations, past: Observations) -> Observations:
-        """What guesses are made of: where measurements have blocks, without the effects of these."""
-        return seen if self.blocks is None else without_effects(seen, past, self.problem.scales)
+    def without_effects(self, seen: Observations, past: Observations, dim: int) -> Observations:
+        """What guesses are made of: where measurements have blocks, without the effects of these.
+
+        Args:
+            dim: of the embedding that the batch was planned in.
+        """
+        if self.blocks is None:
+            return seen
+        if isinstance(self.embedded(dim), IndependentArms):
+            return without_effects(seen, past, self.problem.scales)
+        return without_effects_on_vectors(seen, past, self.problem.scales, self.vectors(dim).white)
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.design import Design
+from surepick.core.observations import BlockTotals
 from surepick.designs import PosedArms, solve_star_design, solve_target_design
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.linalg.row_blocks import row_blocks
@@ -64,6 +65,22 @@ class Pulls:
         """Those of all arms, shape (K,)."""
         pulled = np.flatnonzero(counts)
         return Pulls(white[pulled], np.asarray(counts[pulled], np.float64), noise_scales[pulled])
+
+    @staticmethod
+    def within(white: FloatArray, seen: BlockTotals, noise_scales: FloatArray) -> Pulls:
+        """Those of blocks, one row an entry: z less the mean of its block, which is what the block tells (line 26)."""
+        rows = seen.centred(white[seen.arms], seen.counts / noise_scales[seen.arms] ** 2)
+        return Pulls(rows, np.asarray(seen.counts, np.float64), noise_scales[seen.arms])
+
+    def and_later(self, white: FloatArray, counts: FloatArray, noise_scales: FloatArray) -> Pulls:
+        """These, and some of all arms, shape (K,), that are in blocks alike."""
+        later = Pulls.of(white, counts, noise_scales)
+        weights = later.counts / later.noise_scales**2
+        rows = later.rows - weights @ later.rows / weights.sum()
+        columns = zip(
+            (self.rows, self.counts, self.noise_scales), (rows, later.counts, later.noise_scales), strict=True
+        )
+        return Pulls(*(np.concatenate(pair) for pair in columns))
 
     @property
     def information(self) -> FloatArray:
@@ -255,6 +272,7 @@ def placed(
     counts: IntArray,
     future: FloatArray,
     largest: float,
+    blocks: BlockTotals | None = None,
 ) -> Bets:
     """The bets of a batch for a candidate.
 
@@ -265,9 +283,14 @@ def placed(
         counts: n, the pulls of the batch, shape (K,).
         future: pulls that are planned after it, shape (K,).
         largest: the weight of a pull above which the range of the rewards permits no cheap bet; infinite without one.
+        blocks: the pulls of each block of the batch, of which weights have the sum 0; None: there are no blocks.
     """
-    batch = Pulls.of(vectors.white, counts, goal.noise_scales)
-    whole = Pulls.of(vectors.white, counts + future, goal.noise_scales) if future.sum() > 0.0 else None
+    batch, whole = Pulls.of(vectors.white, counts, goal.noise_scales), None
+    if blocks is not None:
+        batch = Pulls.within(vectors.white, blocks, goal.noise_scales)
+        whole = batch.and_later(vectors.white, future, goal.noise_scales) if future.sum() > 0.0 else None
+    elif future.sum() > 0.0:
+        whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
     slope, directions = _slope(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
     for rows in row_blocks(len(directions)):
         some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows])

@@ -92,8 +92,15 @@ MEDIA = "medium,sugar,salt,yeast\n" + "".join(
 )
 
 
+SUMS = next((ROOT / "tests/fixtures/lm_eval/whole/lab__small").iterdir())
+
+
 FILES = {  # what a page supposes that the reader has
     "docs/tuning.md": {"paint.csv": PAINT},
+    "docs/model-evaluation.md": {
+        "models.csv": "id\nlab/large\nlab/medium\nlab/small\n",
+        f"documents/{SUMS.name}": SUMS.read_text(encoding="utf-8"),
+    },
     "docs/plates.md": {"media.csv": MEDIA},
     "docs/blocks.md": {
         "media.csv": MEDIA,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
 from surepick.cli.options import Goal
+from surepick.cli.program_options import items_in
 from surepick.core.arms import Arms
 from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.errors import InvalidInput
@@ -177,13 +179,16 @@ class PolicyOptions:
 
 
 def _items(given: str) -> int | list[str]:
-    """The test items that --items names: their number, or a table with a column "item", or else with one column.
+    """The test items that --items names: their number, or a table with a column "item", or else with one column;
+    or the files of a program that evaluates models.
 
     Raises:
         InvalidInput: the table cannot be read, or it is not clear which column has them.
     """
     if given.isascii() and given.isdigit():
         return int(given)
+    if (found := items_in(Path(given))) is not None:
+        return found
     table = read_table(given)
     column = ITEM if ITEM in table.columns else next(iter(table.columns))
     if column != ITEM and len(table.columns) > 1:

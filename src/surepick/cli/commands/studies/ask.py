@@ -11,6 +11,7 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
 from surepick.cli.output import note, print_json, print_table, say
+from surepick.cli.program_options import Program, check_program, how_to_run, write_plan
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
@@ -37,6 +38,9 @@ def ask(
     worker: WorkerOption = None,
     lease: Annotated[str | None, Option(help="How long this worker has them: 30m, 2d; none: 8h.")] = None,
     out: Annotated[Path | None, Option(help="Lease, and write a .csv, .parquet or .jsonl file to fill in.")] = None,
+    program: Annotated[
+        Program | None, Option("--as", help="Make --out a folder with a file for this program for each candidate.")
+    ] = None,
     trust_clock: Annotated[bool, Option("--trust-clock", help="Lease though the study has entries of later.")] = False,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -45,11 +49,7 @@ def ask(
     --worker, --max-pulls, --lease and --out lease the measurements: nobody else is given them before the lease has run
     out, and asking again gives what is left of it.
     """
-    if out is not None:
-        check_suffix(out)  # before anything is leased
-    study = resumed(url, name)
-    if out is not None:
-        _keep_rewards(study, out)
+    study = _checked(url, name, out, program)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
         plan = study.lease(max_pulls, worker=worker or ANYONE, duration=lease, trust_clock=trust_clock)
@@ -60,14 +60,28 @@ def ask(
     if leased and worker is None:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _write_plan(plan, out)
+        _write_plan(plan, out, program)
     progress = study.progress()
     if output is options.Format.json:
         print_json(_plan_json(progress, plan) | _cost(study, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, plan), out, [url, name])
+        _print_plan(progress, plan, _cost(study, plan), out, [url, name], program)
+
+
+def _checked(url: str, name: str, out: Path | None, program: Program | None) -> Study:
+    """The study; what cannot be written is refused before anything is leased."""
+    if program is not None and out is None:
+        raise InvalidInput(f"--as {program} writes a file for each candidate; name a folder for them with --out.")
+    if out is not None and program is None:
+        check_suffix(out)
+    study = resumed(url, name)
+    if out is not None and program is None:
+        _keep_rewards(study, out)
+    elif out is not None and program is not None:
+        check_program(program, study, out)
+    return study
 
 
 def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
@@ -105,7 +119,14 @@ def _cost(study: Study, plan: Batch | None) -> dict[str, float]:
     return {"cost": study.prices.total(plan.counts, batches=int(begins))}
 
 
-def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Path | None, study: list[str]) -> None:
+def _print_plan(
+    progress: Progress,
+    plan: Batch,
+    cost: dict[str, float],
+    out: Path | None,
+    study: list[str],
+    program: Program | None,
+) -> None:
     leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
     if plan.total == 0:
         missing = sum(part.pulls for part in progress.out)
@@ -126,7 +147,10 @@ def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Pa
         say(f"({MOST_ROWS} of {len(rows):,} candidates shown; --out FILE or --format json has all)")
     whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
     then = command_line("tell", *study, "RESULTS" if out is None else str(out), *whose)
-    if out is None:
+    if out is not None and program is not None:
+        for line in how_to_run(program, plan, out, command_line("tell", *study, "ANSWERS", "--as", program, *whose)):
+            say(line)
+    elif out is None:
         beside = f", {plan.block_name}" if plan.blocks else ", item" if plan.items is not None else ""
         columns = f"id{beside} and reward"
         say(f"Then: {then}   (a table with the columns {columns})")
@@ -138,8 +162,11 @@ def _print_plan(progress: Progress, plan: Batch, cost: dict[str, float], out: Pa
         say(line)
 
 
-def _write_plan(plan: Batch, out: Path) -> None:
-    """A table with one row a measurement, whose rewards are to be filled in."""
+def _write_plan(plan: Batch, out: Path, program: Program | None) -> None:
+    """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
+    if program is not None:
+        write_plan(plan, out)
+        return
     ids, keys = zip(*plan.keys(), strict=True)
     items = {ITEM: plan.item_ids} if plan.items is not None else {}
     blocks = {plan.block_name: plan.blocks} if plan.blocks else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
@@ -10,6 +11,7 @@ from typer import Argument, Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, resumed
 from surepick.cli.output import picked, print_json, say
+from surepick.cli.program_options import AnswerOptions, check_options
 from surepick.errors import InvalidInput
 from surepick.studies.logs.item_keys import ITEM, keys_of
 from surepick.studies.recording import Receipt
@@ -32,6 +34,7 @@ def tell(
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
     as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
+    answers: AnswerOptions,
     reading: options.Reading,
     output: options.FormatOption = options.Format.text,
 ) -> None:
@@ -40,8 +43,15 @@ def tell(
     A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
     with the columns pulls and sum (and squares) in place of the reward has totals. Where test items are answered the
     column item says which one, in place of a key. Where measurements have blocks a column says which one, named as in
-    create --blocks.
+    create --blocks. --as takes the files of a program that evaluates models, as they are.
     """
+    check_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
+    if answers.program is not None:
+        study = resumed(url, name)
+        came = answers.answers(study, Path(results))
+        receipt = study.tell(came.candidates, came.scores, items=came.items, worker=worker, plan=plan)
+        _report(study, name, receipt, came.empty, output)
+        return
     table = read_table(results, **reading.options)
     study = resumed(url, name)
     totals = reward not in table.columns and {"pulls", "sum"} <= table.columns.keys()
@@ -70,6 +80,11 @@ def tell(
             failed = [(ids[row], None if keys is None else keys[row]) for row in rows.failed]
             named = None if blocks is None else [blocks[row] for row in rows.measured]
             receipt = study.tell(measured, rows.rewards, labels, worker=worker, plan=plan, blocks=named, failed=failed)
+    _report(study, name, receipt, empty, output)
+
+
+def _report(study: Study, name: str, receipt: Receipt, empty: int, output: options.Format) -> None:
+    """Say what became of the results; where they complete a plan, make the next one."""
     if receipt.closed or study.progress().complete:  # complete: the process that completed it was killed before
         study.ask()  # the next plan, so that asking for it is quick
     if output is options.Format.json:

@@ -1,0 +1,105 @@
+"""Files of the programs that evaluate models, as options of `create`, `ask` and `tell`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from surepick.cli.options import given
+from surepick.errors import InvalidInput
+from surepick.integrations import lm_eval
+from surepick.integrations.answers import Answers, Expected
+from surepick.studies.batch import Batch
+from surepick.studies.study import Study
+
+
+class Program(StrEnum):
+    """A program that evaluates models, and writes files."""
+
+    lm_eval = "lm-eval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """Results that a program wrote."""
+
+    program: Annotated[
+        Program | None,
+        Option("--as", help="RESULTS is what a program wrote, or a folder of it: lm-eval (its samples_*.jsonl)."),
+    ] = None
+    metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the only one.")] = None
+    candidate: Annotated[str | None, Option(help="With --as: whose answers these are; none: as the files say.")] = None
+    filter: Annotated[str | None, Option(help="With --as lm-eval: which of its filters; none: the only one.")] = None
+
+    def answers(self, study: Study, path: Path) -> Answers:
+        """The answers in the file or folder.
+
+        Raises:
+            InvalidInput: the study has no test items, or the files cannot be taken.
+        """
+        order = study.policy.traits.items
+        if order is None:
+            raise InvalidInput("--as is for answers to test items, and this study has none; tell a table.")
+        expected = Expected(study.ids, order.items.ids, self.candidate, self.metric, self.filter)
+        return READERS[self.program or Program.lm_eval](path, expected)
+
+
+READERS = {Program.lm_eval: lm_eval.read_answers}
+
+
+def check_options(answers: AnswerOptions, *, beside: bool) -> None:
+    """Refuse options that have no meaning together.
+
+    Args:
+        answers: what was given of answers.
+        beside: whether something was given that says how to read a table.
+
+    Raises:
+        InvalidInput: options of files of a program without --as, or of tables with it.
+    """
+    if answers.program is None and (flags := given(answers)):
+        raise InvalidInput(f"{flags[0]} is for results that a program wrote; say which program with --as.")
+    if answers.program is not None and beside:
+        raise InvalidInput(
+            f"--as {answers.program} says how the files are written; leave --key, --block, --as-prior and the options "
+            "of tables out."
+        )
+
+
+def items_in(path: Path) -> list[str] | None:
+    """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
+    if path.is_dir() or lm_eval.FILE.fullmatch(path.name):
+        return lm_eval.items_of(path)
+    return None
+
+
+def check_program(program: Program, study: Study, folder: Path) -> None:
+    """Refuse what cannot be written for a program, before anything is leased.
+
+    Raises:
+        InvalidInput: the study has no test items or those of another program, or the folder is not an empty one.
+    """
+    order = study.policy.traits.items
+    if order is None:
+        raise InvalidInput(f"--as {program} is for test items, and this study has none; leave it out.")
+    lm_eval.check_plan(order.items.ids, study.ids, folder)
+
+
+def write_plan(batch: Batch, folder: Path) -> None:
+    """Write what is asked, a file for each candidate."""
+    lm_eval.write_samples(batch, folder)
+
+
+def how_to_run(program: Program, batch: Batch, folder: Path, then: str) -> list[str]:
+    """What to type next, a line each."""
+    tasks = ",".join(lm_eval.tasks_of(batch))
+    return [
+        f"{folder} has a file for each candidate. Run each of them, and name the folder of the answers to surepick:",
+        f"  {program} run --model_args pretrained=CANDIDATE --tasks {tasks} --samples {folder}/CANDIDATE.json "
+        "--log_samples --output_path ANSWERS",
+        f"  {then}",
+    ]

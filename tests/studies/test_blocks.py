@@ -105,6 +105,49 @@ def test_a_candidate_twice_in_a_block_is_refused_only_where_that_was_asked():
         once.tell(["a"], [0.3], blocks=["x"])
 
 
+def test_a_block_of_an_earlier_plan_and_another_worker_is_remembered(database_url):
+    study = stored(database_url, policy_of(once_a_block=True))
+    batch = study.ask()
+    names = ['day "1"', "DAY 1%", "day_1", "dax1"]
+    assert study.tell(batch.pulls(), [0.1] * batch.total, blocks=(names * batch.total)[: batch.total]).closed
+    study.ask()
+    told = dict(zip(batch.pulls(), names, strict=False))
+    for name in ("a", "b"):
+        with pytest.raises(InvalidInput, match="measured twice"):
+            study.tell([name], [0.3], blocks=[told[name]], worker="ben")
+    assert study.log.in_blocks(["Day 1%", "day11", "anna"]) == set()
+    assert study.log.in_blocks(names) == {(told[name], "abcd".index(name)) for name in told}
+
+
+@pytest.mark.parametrize("database", [False, True])
+def test_what_is_told_asks_for_its_own_blocks_only(database, sqlite_url, monkeypatch):
+    policy = policy_of(once_a_block=True, batch_size=8)
+    study, asked = stored(sqlite_url, policy) if database else sp.Study(policy), []
+    ask = type(study.log).in_blocks
+    monkeypatch.setattr(type(study.log), "in_blocks", lambda log, blocks: asked.append(blocks) or ask(log, blocks))
+    monkeypatch.setattr(type(study.log), "history", lambda *_: pytest.fail("the whole history was read"))
+    for _ in range(3):
+        batch = study.ask()
+        study.tell(batch, [0.1] * batch.total)
+        assert set(asked[-1]) == set(batch.blocks)
+
+
+def test_what_a_refused_turn_stored_is_forgotten():
+    study = sp.Study(policy_of(once_a_block=True))
+    study.ask()
+    log, rows = study.log, study._ledger.singles(["a"], [0.1], None, None, ["x"])
+
+    def told_and_refused() -> None:
+        with log.turn():
+            log.add_results(1, rows, status="counted", at=0.0)
+            assert log.in_blocks(["x"]) == {("x", 0)}
+            raise InvalidInput("no")
+
+    with pytest.raises(InvalidInput, match="no"):
+        told_and_refused()
+    assert log.in_blocks(["x"]) == set()
+
+
 def test_a_key_told_again_with_another_block_is_refused():
     study = sp.Study(policy_of())
     study.ask()

@@ -87,7 +87,7 @@ def closed_plan(log: Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool)
 def seen_of(log: Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
     """What came of the plan of that number, in the policy's sign; of test items with the single answers."""
     of_items = plan.first_items is not None
-    results = log.results(number, keyed=of_items)
+    results = log.keyed_results(number) if of_items else log.results(number)
     seen = received(results, num_arms, minimize=minimize)
     return replace(seen, answers=answers_of(results, minimize=minimize)) if of_items else seen
 

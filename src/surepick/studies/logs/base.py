@@ -287,12 +287,16 @@ class Log(Protocol):
         """Those of the keys under which a measurement was reported that gave no result."""
         ...
 
-    def results(self, plan: int, *, keyed: bool = False) -> list[Results]:
-        """The results of a plan that count, rewards included: for the judgement alone.
+    def results(self, plan: int) -> list[Results]:
+        """The results of a plan that count, rewards included, keys perhaps left out: for the judgement alone."""
+        ...
 
-        Args:
-            keyed: their keys are wanted too; else a log may leave them out.
-        """
+    def keyed_results(self, plan: int) -> list[Results]:
+        """The same with their keys."""
+        ...
+
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int]]:
+        """(block, index of the arm) of the results of these blocks that count, in any plan."""
         ...
 
     def measured(self, plans: int) -> dict[int, int]:

@@ -13,7 +13,7 @@ from surepick.core.observations import BlockTotals
 from surepick.core.plan import Blocking
 from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
-from surepick.studies.logs.base import COUNTED, Log, Results
+from surepick.studies.logs.base import Log, Results
 from surepick.studies.logs.keys import normal_form
 from surepick.text import quoted
 
@@ -94,11 +94,7 @@ def check_once(log: Log, news: Results, ids: Sequence[str]) -> None:
         InvalidInput: there is one.
     """
     pairs = list(zip(news.blocks or (), news.arms.tolist(), strict=True))
-    known = Counter(pairs)
-    last = log.last_plan()
-    for stored in log.history(0 if last is None else last.number):
-        if stored.status == COUNTED:
-            known.update(zip(stored.results.blocks or (), stored.results.arms.tolist(), strict=True))
+    known = Counter(pairs) + Counter(log.in_blocks(list(dict.fromkeys(news.blocks or ()))))
     twice = [pair for pair, pulls in zip(pairs, news.pulls.tolist(), strict=True) if known[pair] > 1 or pulls > 1]
     if twice:
         block, arm = twice[0]

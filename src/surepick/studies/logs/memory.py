@@ -40,6 +40,7 @@ class MemoryLog:
         self._results: dict[tuple[int, str], list[Results]] = {}
         self._stored: list[Stored] = []
         self._recorded: dict[str, Recorded] = {}
+        self._in_blocks: dict[str, Counter[int]] = {}
         self._latest = 0.0
 
     @property
@@ -57,6 +58,8 @@ class MemoryLog:
                 self._results[stored.plan, stored.status].pop()
                 for key in stored.results.keys or ():
                     self._recorded.pop(key or "", None)
+                for block, arm in _cells(stored):
+                    self._in_blocks[block] -= Counter([arm])
             for rows, length in zip(lists, lengths, strict=True):
                 del rows[length:]
             raise
@@ -84,6 +87,8 @@ class MemoryLog:
     def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
         self._results.setdefault((plan, status), []).append(results)
         self._stored.append(Stored(plan, status, at, results))
+        for block, arm in _cells(self._stored[-1]):
+            self._in_blocks.setdefault(block, Counter())[arm] += 1
         self._latest = at
         if results.keys is not None:
             blocks = results.blocks or (None,) * len(results.arms)
@@ -130,8 +135,14 @@ class MemoryLog:
     def failed(self, keys: Sequence[str]) -> set[str]:
         return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
 
-    def results(self, plan: int, *, keyed: bool = False) -> list[Results]:  # noqa: ARG002 (they have their keys)
+    def results(self, plan: int) -> list[Results]:
+        return self.keyed_results(plan)
+
+    def keyed_results(self, plan: int) -> list[Results]:
         return list(self._results.get((plan, COUNTED), []))
+
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int]]:
+        return {(block, arm) for block in blocks for arm in self._in_blocks.get(block, ())}
 
     def measured(self, plans: int) -> dict[int, int]:
         found: Counter[int] = Counter()
@@ -163,3 +174,11 @@ class MemoryLog:
 
     def check_rows(self) -> None:
         """Nobody else can reach them."""
+
+
+def _cells(stored: Stored) -> list[tuple[str, int]]:
+    """(block, index of the arm) of each row that counts."""
+    results = stored.results
+    if stored.status != COUNTED or results.blocks is None:
+        return []
+    return list(zip(results.blocks, results.arms.tolist(), strict=True))

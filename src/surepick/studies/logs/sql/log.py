@@ -44,6 +44,7 @@ from surepick.studies.logs.sql.statements import (
 
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
+BLOCK_CHUNK = 50  # blocks in one question
 
 
 @legible
@@ -173,7 +174,27 @@ class SqlLog(ChainedRows):
                 found.update(connection.execute(rows).scalars())
         return found
 
-    def results(self, plan: int, *, keyed: bool = False) -> list[Results]:
+    def results(self, plan: int) -> list[Results]:
+        return self._results(plan, keyed=False)
+
+    def keyed_results(self, plan: int) -> list[Results]:
+        return self._results(plan, keyed=True)
+
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int]]:
+        """The database looks through the study's rows, and hands over those of these blocks alone."""
+        columns, found = tables.observation.c, set()
+        wanted = sa.select(columns.arm, columns.source).distinct()
+        wanted = wanted.where(columns.study == self._study, columns.standing == COUNTED)
+        with self._reading() as connection:
+            for start in range(0, len(blocks), BLOCK_CHUNK):
+                ends = (with_block("", block)[3:] for block in blocks[start : start + BLOCK_CHUNK])
+                these = sa.or_(*(columns.source.endswith(end, autoescape=True) for end in ends))
+                found |= {
+                    (source_and_block(source)[1], int(arm)) for arm, source in connection.execute(wanted.where(these))
+                }
+        return {(block, arm) for block, arm in found if block in set(blocks)}
+
+    def _results(self, plan: int, *, keyed: bool) -> list[Results]:
         columns = tables.observation.c
         wanted = (
             *(columns.arm, columns.pulls, columns.sum, columns.squares),

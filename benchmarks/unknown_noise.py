@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/unknown_noise.py bounds       four bounds, one arm against a known mean
     OMP_NUM_THREADS=1 python benchmarks/unknown_noise.py studies 40   whole studies, that many seeds
+    OMP_NUM_THREADS=1 python benchmarks/unknown_noise.py features 6   whole studies with features
 
 The bounds, each at delta .05 with all that it may spend:
 
@@ -140,9 +141,11 @@ def world_of(kind: str, num_arms: int, seed: int) -> sp.environments.Environment
     return sp.environments.Environment(arms=sp.Arms(ids=range(num_arms)), means=means[order], noise=noise)
 
 
-def study(world: sp.environments.Environment, noise: object, seed: int) -> tuple[int, bool]:
+def study(
+    world: sp.environments.Environment, noise: object, seed: int, name: str = "certified-independent", **options: float
+) -> tuple[int, bool]:
     """(pulls, whether the answer is right)."""
-    policy = sp.make_policy("certified-independent", world.arms, epsilon=0.1, delta=DELTA, noise=noise)
+    policy = sp.make_policy(name, world.arms, epsilon=0.1, delta=DELTA, noise=noise, **options)
     rng, state = np.random.default_rng([FIRST_SEED, seed]), policy.init()
     while not stopped(policy, state):
         plan = policy.ask(state)
@@ -171,8 +174,45 @@ def studies(seeds: int) -> None:
             )
 
 
+FEATURED = {
+    "Soare, d 5, scale .5": lambda seed: sp.environments.soare(5, 0.6, seed, sigma=0.5),
+    "Soare, d 10": lambda seed: sp.environments.soare(10, 0.6, seed),
+    "sphere, 200 arms, d 5": lambda seed: sp.environments.sphere(200, 5, seed),
+    "sphere, 100 arms, d 10": lambda seed: sp.environments.sphere(100, 10, seed),
+}
+
+
+def scaled(world: sp.environments.Environment, seed: int) -> sp.environments.Environment:
+    """The same arms in which variances go from 1 to 100, in random order, with the same geometric mean."""
+    rng = np.random.default_rng([FIRST_SEED, seed, 9])
+    scales = world.noise.sigma * 10.0 ** rng.permutation(np.linspace(-0.5, 0.5, world.num_arms))
+    return sp.environments.Environment(arms=world.arms, means=world.means, noise=sp.SubGaussian(scales))
+
+
+def features(seeds: int) -> None:
+    """Whole studies of certified-linear: pulls with scales unknown, relative to scales known."""
+    print("| instance | variances | known: mean (median) | unknown: mean (median) | of means | of medians | right |")
+    print("|---|---|---|---|---|---|---|")
+    for name, make in FEATURED.items():
+        for kind in ("equal", "1 to 100"):
+            found: dict[str, list[tuple[int, bool]]] = {"known": [], "unknown": []}
+            for seed in range(seeds):
+                world = make(seed) if kind == "equal" else scaled(make(seed), seed)
+                for label, noise in (("known", world.noise), ("unknown", sp.Normal())):
+                    found[label].append(study(world, noise, seed, "certified-linear", norm_bound=1.0))
+            (known, _), (unknown, right) = (np.array(found[label], float).T for label in ("known", "unknown"))
+            middle, other = np.median(known), np.median(unknown)
+            print(
+                f"| {name} | {kind} | {known.mean():,.0f} ({middle:,.0f}) | {unknown.mean():,.0f} ({other:,.0f}) "
+                f"| {unknown.mean() / known.mean():.2f} | {other / middle:.2f} | {right.sum():.0f}/{len(right)} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
-    if "studies" in sys.argv:
+    if "features" in sys.argv:
+        features(next((int(one) for one in sys.argv[1:] if one.isdigit()), 6))
+    elif "studies" in sys.argv:
         studies(next((int(one) for one in sys.argv[1:] if one.isdigit()), 40))
     else:
         bounds()

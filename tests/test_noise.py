@@ -107,11 +107,14 @@ def test_what_rests_on_a_known_scale_refuses_one_that_nobody_knows():
     arms = sp.Arms([[0.0], [1.0], [2.0]])
     asked = {"epsilon": 0.1, "delta": 0.05, "noise": "normal"}
     for name in sp.policy_names():
-        if name in {"certified-independent", "certified-neural", "neural-embedding"}:
+        if name in {"certified-independent", "certified-linear", "certified-kernel"} | {
+            "certified-neural",
+            "neural-embedding",
+        }:
             continue
         with pytest.raises(sp.InvalidInput, match="rests on a scale that is known beforehand"):
             sp.make_policy(name, arms, **asked, **({"budget": 10} if name == "sequential-halving" else {}))
-    for option in ({"evidence": "epochs"}, {"max_batches": 3}, {"batch_cost": 2.0}):
+    for name, option in (("certified-independent", {}), ("certified-linear", {"norm_bound": 1.0})):
         with pytest.raises(sp.InvalidInput, match="known beforehand"):
-            sp.make_policy("certified-independent", arms, **asked, **option)
+            sp.make_policy(name, arms, **asked, **option, evidence="epochs")
     assert sp.make_policy("certified-independent", arms, **asked).spec["noise"] == "normal:0.02"

@@ -8,8 +8,9 @@ from scipy.special import gammaincinv
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.errors import ContractError
-from surepick.estimators import normal_mgf_after
+from surepick.estimators import normal_mgf, normal_mgf_after
 from surepick.estimators.normal_mgf import NormalMgf, least_chi_squares, likely_variances, variance_bounds
+from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 
 FAILURE = 0.05
 
@@ -134,3 +135,45 @@ def test_pulls_without_a_bound_are_not_bet_on():
     usable = normal_mgf_after(seen, 0.01).usable(batch)
     assert usable.counts.tolist() == [0, 4]
     assert usable.sums.tolist() == [0.0, 4.0]
+
+
+def test_what_was_found_for_a_failure_is_kept_bit_for_bit():
+    """Asked one by one or together, for the first time or again."""
+    freedom = np.array([3, 17, 17, 4, 250, 9_999])
+    together = least_chi_squares(freedom, 0.012345)
+    alone = [float(least_chi_squares(np.array([one]), 0.0123451)[0]) for one in freedom.tolist()]
+    assert together.tolist() == least_chi_squares(freedom, 0.012345).tolist()
+    assert alone == least_chi_squares(freedom, 0.0123451).tolist()
+    assert together.tolist() == normal_mgf._least_chi_squares(freedom, 0.012345).tolist()
+
+
+@pytest.mark.parametrize("steep", [1e-9, 0.1, 1.0, 20.0])
+def test_a_tempered_bet_gains_most(steep):
+    """On one arm with many pulls: t w m - v (e^(t^2 w^2 V) - 1) / (2 V) for w = m / v."""
+    mgf = NormalMgf(*(np.array([one]) for one in (steep, steep, 1.0, 0.0, 5)))
+    share = float(mgf.tempered(np.array([[1.0]]), np.array([0]), np.array([100.0]))[0])
+    tried = np.linspace(0.01, 1.0, 2000)
+    gains = tried - np.expm1(tried**2 * steep) / (2.0 * steep)
+    assert share == pytest.approx(tried[np.argmax(gains)], abs=1e-3)
+    assert mgf.tempered(np.zeros((2, 1)), np.array([0]), np.array([100.0])).tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_with_features_the_evidence_of_a_batch_is_what_the_lines_say():
+    """log M after a batch: the weighed rewards less what `total` says each arm costs, by hand."""
+    rng, num_arms = np.random.default_rng(8), 4
+    vectors = ArmVectors.of(sp.Embedding(rng.normal(size=(num_arms, 2)), 0.0), rng.normal(size=(num_arms, 2)), 1.0)
+    past, batch = _drawn(rng, np.array([20, 30, 1, 12])), _drawn(rng, np.array([3, 5, 4, 2]))
+    mgf = normal_mgf_after(past, 1e-3)
+    usable, scales = mgf.usable(batch), mgf.noise_scales(0.3)
+    assert usable.counts.tolist() == [3, 5, 0, 2]
+    directions = rng.normal(size=(2, 2))
+    begun = VectorProcesses.started(vectors, 0.0)
+    after = begun.after(vectors, 0, np.array([1, 2]), directions, usable, scales, mgf)
+    assert after.log_values[[0, 3]].tolist() == [0.0, 0.0]
+    for row, arm in enumerate((1, 2)):
+        gained = 0.0
+        for pulled in (0, 1, 3):
+            weight = float(directions[row] @ vectors.white[pulled]) / scales[pulled] ** 2
+            cost = mgf.total(np.array([abs(weight)]), np.array([pulled]), usable)
+            gained += weight * float(usable.sums[pulled]) - float(cost[0])
+        assert after.log_values[arm] == pytest.approx(gained)

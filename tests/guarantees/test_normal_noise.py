@@ -8,7 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bounds import failures_allowed
-from normal_studies import five_arms, settled_wrongly, wrong_answers
+from normal_studies import (
+    believed_wrongly,
+    five_arms,
+    settled_wrongly,
+    wrong_answers,
+    wrong_answers_with_features,
+)
 
 from surepick.estimators import normal_mgf_after
 from surepick.estimators.normal_mgf import squared_deviations
@@ -45,6 +51,28 @@ def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
     assert_kept(f"best arm the {best}, {pulls / runs:.0f} pulls", wrong, runs, delta)
 
 
+# --- with features: all arms are weighed, and so all have the bound that holds for all at once
+
+FEATURED = {"2 repeats": (2, 0.4, 10), "8 repeats": (8, 0.8, 8)}
+
+
+@pytest.mark.parametrize("runs", [40, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("name", FEATURED)
+def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, delta, runs):
+    repeats, scale, looks = FEATURED[name]
+    wrong = believed_wrongly(runs, delta=delta, scale=scale, repeats=repeats, looks=looks)
+    assert_kept(f"with features, {name}", wrong, runs, delta)
+
+
+@pytest.mark.parametrize("runs", [20, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("best", ["noisiest", "quietest"])
+def test_whole_studies_with_features_and_variances_from_1_to_100(best, delta, runs):
+    wrong, pulls = wrong_answers_with_features(runs, delta=delta, best=best)
+    assert_kept(f"with features, best arm the {best}, {pulls / runs:.0f} pulls", wrong, runs, delta)
+
+
 # --- a saboteur; one that uses a bound for one look at several is in tests/estimators/test_normal_mgf.py
 
 
@@ -64,3 +92,11 @@ def test_a_plug_in_scale_taken_for_the_truth_is_noticed(delta, monkeypatch):
     wrong = settled_wrongly(1_000, delta=delta, scale=scale, repeats=repeats, looks=looks)
     print(f"\n{wrong} of 1000, {failures_allowed(1_000, delta)} allowed")
     assert wrong > failures_allowed(1_000, delta)
+
+
+def test_with_features_a_plug_in_scale_taken_for_the_truth_is_noticed(monkeypatch):
+    repeats, scale, looks = FEATURED["2 repeats"]
+    monkeypatch.setattr(sampling_rule, "normal_mgf_after", plug_in)
+    wrong = believed_wrongly(80, delta=0.01, scale=scale, repeats=repeats, looks=looks)
+    print(f"\n{wrong} of 80, {failures_allowed(80, 0.01)} allowed")
+    assert wrong > failures_allowed(80, 0.01)

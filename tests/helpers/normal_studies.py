@@ -57,3 +57,52 @@ def wrong_answers(world: sp.environments.Environment, runs: int, *, delta: float
         wrong += not world.is_epsilon_best(policy.claim(state).leader, 1.0)
         pulls += state.pulls
     return wrong, pulls
+
+
+# --- with features
+
+PLANE = np.array([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.6, -0.8], [-0.6, 0.8]])
+SLOPE = np.array([0.0, GAP])  # the mean of the second arm is that of the first and just over epsilon = 1
+
+
+def plane(scales: list[float]) -> sp.environments.Environment:
+    """Five arms in two dimensions, the second the best; arm 0 is worse by just over epsilon = 1."""
+    return sp.environments.Environment(arms=sp.Arms(PLANE), means=PLANE @ SLOPE, noise=sp.SubGaussian(scales))
+
+
+def linear_policy(arms: sp.Arms, delta: float, **options):
+    """Certified elimination with the arms' features, epsilon 1, scales unknown."""
+    return sp.make_policy(
+        "certified-linear", arms, epsilon=1.0, delta=delta, noise=sp.Normal(), norm_bound=1.1, **options
+    )
+
+
+def believed_wrongly(runs: int, *, delta: float, scale: float, repeats: int, looks: int, seed: int = 0) -> int:
+    """Studies with features that believe, after any of some equal batches for arm 0, that arm 1 is not better than it
+    by more than epsilon."""
+    world = plane([scale * factor for factor in (1.0, 3.0, 0.3, 1.0, 0.5)])
+    policy, wrong = linear_policy(world.arms, delta), 0
+    for run in range(runs):
+        rng, state = np.random.default_rng([seed, run, 20_312]), policy.init()
+        for look in range(looks):
+            counts = np.full(5, repeats)
+            given = {"predicted_pulls": 5.0 * repeats, "candidate": 0} if look else {}
+            plan = Plan(round=state.round, counts=counts, dim=2, **given)
+            state = policy.tell(state, plan, world.pull(counts, rng)).state
+        wrong += bool(state.bounds_of(0)[1] <= 1.0)
+    return wrong
+
+
+def wrong_answers_with_features(runs: int, *, delta: float, best: str) -> tuple[int, int]:
+    """(studies that stop with an arm that is worse than epsilon, pulls of all); variances from 1 to 100."""
+    scales = [0.5, 0.2, 1.0, 0.4, 2.0] if best == "quietest" else [0.5, 2.0, 0.2, 0.4, 1.0]
+    world, wrong, pulls = plane(scales), 0, 0
+    policy = linear_policy(world.arms, delta)
+    for seed in range(runs):
+        rng, state = np.random.default_rng([seed, 20_313]), policy.init()
+        while not stopped(policy, state):
+            plan = policy.ask(state)
+            state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
+        wrong += not world.is_epsilon_best(policy.claim(state).leader, 1.0)
+        pulls += state.pulls
+    return wrong, pulls

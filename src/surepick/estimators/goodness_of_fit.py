@@ -19,7 +19,9 @@ NEGLIGIBLE = 1e-9  # of epsilon
 
 
 @np.errstate(over="ignore")  # a limit that overflows contradicts nothing
-def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: float, sigma: float, level: float) -> str:
+def norm_contradicted(
+    embedded: Embedding, seen: Observations, *, norm_bound: float, sigma: float | FloatArray, level: float
+) -> str:
     """Whether the rewards are larger, or differ more, than any function of the declared norm can.
 
         |sum_x w(x) h(x)| <= C ||psi'w|| + gamma sum_x |w(x)|
@@ -27,7 +29,7 @@ def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: fl
     for ||theta|| <= C and |eta| <= gamma, by Cauchy-Schwarz; used with w = the counts of all arms, of one arm, and with
     w = 1/n on one arm and -1/n on another. The observed left-hand sides stray from the true ones by more than
 
-        sigma sqrt(2 N log(6/a)),   sigma sqrt(2 n(x) log(6 p/a)),   sigma sqrt(2 (1/n(x) + 1/n(z)) log(3 p^2/a))
+        sqrt(2 sum n s^2 log(6/a)),   sqrt(2 s(x)^2/n(x) log(6 p/a)),   sqrt(2 (s(x)^2/n(x) + s(z)^2/n(z)) log(3 p^2/a))
 
     with probability at most a/3 for each kind, over all p arms pulled and all their pairs (sub-Gaussian tails).
 
@@ -35,7 +37,7 @@ def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: fl
         embedded: psi at the largest dimension and its gamma.
         seen: counts fixed before the rewards of the batch.
         norm_bound: C.
-        sigma: sub-Gaussian scale of a reward.
+        sigma: s, sub-Gaussian scale of a reward: one, or one an arm, shape (K,).
         level: a, the probability of a false alarm.
 
     Returns:
@@ -48,19 +50,20 @@ def norm_contradicted(embedded: Embedding, seen: Observations, *, norm_bound: fl
         return ""
     counts, sums = seen.counts[pulled].astype(np.float64), seen.sums[pulled]
     vectors, gamma = embedded.features[pulled], embedded.misspecification
+    variances = np.broadcast_to(np.asarray(sigma, np.float64), seen.counts.shape)[pulled] ** 2
     limit = norm_bound * np.sqrt(np.sum((vectors.T @ counts) ** 2)) + gamma * counts.sum()
-    limit += sigma * math.sqrt(2.0 * counts.sum() * math.log(6.0 / level))
+    limit += math.sqrt(2.0 * float(counts @ variances) * math.log(6.0 / level))
     if abs(math.fsum(sums)) > limit:
         return _too_small("the measurements add up to", math.fsum(sums), limit, norm_bound)
     each = norm_bound * np.sqrt(np.sum(vectors**2, axis=1)) + gamma
-    each += sigma * np.sqrt(2.0 / counts * math.log(6.0 * len(pulled) / level))
+    each += np.sqrt(2.0 * variances / counts * math.log(6.0 * len(pulled) / level))
     means = sums / counts
     worst = int(np.argmax(np.abs(means) - each))
     if abs(means[worst]) > each[worst]:
         return _too_small("the measurements of one arm average", means[worst], each[worst], norm_bound)
     most = np.argsort(-counts, kind="stable")[:MOST_PAIRED]
     return _differences_contradict(
-        vectors[most], means[most], counts[most], len(pulled), norm_bound, gamma, sigma, level
+        vectors[most], means[most], variances[most] / counts[most], len(pulled), norm_bound, gamma, level
     )
 
 
@@ -83,7 +86,7 @@ def norm_contradicted_in_blocks(
         there = np.flatnonzero(seen.blocks == block)[:MOST_PAIRED]
         vectors = embedded.features[seen.arms[there]]
         found = _differences_contradict(
-            vectors, means[there], counts[there], len(means), norm_bound, embedded.misspecification, sigma, level
+            vectors, means[there], sigma**2 / counts[there], len(means), norm_bound, embedded.misspecification, level
         )
         if found:
             return found
@@ -93,18 +96,18 @@ def norm_contradicted_in_blocks(
 def _differences_contradict(
     vectors: FloatArray,
     means: FloatArray,
-    counts: FloatArray,
+    squared_errors: FloatArray,
     num_pulled: int,
     norm_bound: float,
     gamma: float,
-    sigma: float,
     level: float,
 ) -> str:
     squares = np.sum(vectors**2, axis=1)
     apart = np.maximum(squares[:, None] + squares[None, :] - 2.0 * vectors @ vectors.T, 0.0)
     apart += 64.0 * np.finfo(np.float64).eps * (squares[:, None] + squares[None, :])
-    noise = np.sqrt(2.0 * (1.0 / counts[:, None] + 1.0 / counts[None, :]) * math.log(3.0 * num_pulled**2 / level))
-    limits = norm_bound * np.sqrt(apart) + 2.0 * gamma + sigma * noise
+    both = squared_errors[:, None] + squared_errors[None, :]
+    noise = np.sqrt(2.0 * both * math.log(3.0 * num_pulled**2 / level))
+    limits = norm_bound * np.sqrt(apart) + 2.0 * gamma + noise
     differences = np.abs(means[:, None] - means[None, :])
     worst = np.unravel_index(int(np.argmax(differences - limits)), limits.shape)
     if differences[worst] <= limits[worst]:
@@ -124,24 +127,26 @@ def lack_of_fit(
     seen: Observations,
     *,
     misspecification: float,
-    sigma: float,
+    sigma: float | FloatArray,
     level: float,
     effects: int = 0,
 ) -> str:
     """Whether the means of the pulled arms lie farther from the fit than noise and misspecification allow.
 
-        r_x = sqrt(n(x)) (mean(x) - fit(x)) / sigma,   nu = arms pulled - rank
-        found when ||r|| > sqrt(nu + 2 sqrt(nu s) + 2 s) + gamma sqrt(N) / sigma,   s = log(1/a)
+        r_x = sqrt(n(x)) (mean(x) - fit(x)) / sigma(x),   nu = arms pulled - rank
+        found when ||r|| > sqrt(nu + 2 sqrt(nu s) + 2 s) + gamma sqrt(sum n(x) / sigma(x)^2),   s = log(1/a)
 
     r is the projection of the scaled noise, whose coordinates are independent and 1-sub-Gaussian, and of the scaled
-    eta, of length at most gamma sqrt(N) / sigma, on a space of dimension nu; the tail of ||projected noise||^2 is that
-    of Hsu, Kakade and Zhang, which needs no normal distribution.
+    eta, of length at most gamma sqrt(sum n / sigma^2), on a space of dimension nu; the tail of ||projected noise||^2 is
+    that of Hsu, Kakade and Zhang, which needs no normal distribution.
 
     Args:
-        fitted: the least squares of one batch, of all arms or of those that were pulled.
+        fitted: the least squares of one batch, of all arms or of those that were pulled; where scales differ, the
+            weighted one that makes ||r|| smallest. Scales that are too large then only make ||r|| smaller, whatever
+            they depend on: any fit would do.
         seen: that batch.
         misspecification: gamma of the embedding, in reward units.
-        sigma: sub-Gaussian scale of a reward.
+        sigma: sub-Gaussian scale of a reward: one, or one an arm, shape (K,).
         level: a, the probability of a false alarm.
         effects: numbers that were fitted before, and taken out of the means: nu is smaller by them.
 
@@ -157,10 +162,11 @@ def lack_of_fit(
         return ""
     counts = seen.counts[pulled]
     fit = fitted.scores if len(fitted.scores) == len(pulled) else fitted.scores[pulled]
-    residuals = np.sqrt(counts) * (seen.means[pulled] - fit) / sigma
+    scales = np.broadcast_to(np.asarray(sigma, np.float64), seen.counts.shape)[pulled]
+    residuals = np.sqrt(counts) * (seen.means[pulled] - fit) / scales
     length, s = float(np.sqrt(np.sum(residuals**2))), math.log(1.0 / level)
     allowed = math.sqrt(spare + 2.0 * math.sqrt(spare * s) + 2.0 * s)
-    allowed += misspecification * math.sqrt(float(counts.sum())) / sigma
+    allowed += misspecification * math.sqrt(float(np.sum(counts / scales**2)))
     if length <= allowed:
         return ""
     whose = f"{len(pulled)} arms{' in their blocks' if effects else ''}"

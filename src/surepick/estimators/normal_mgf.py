@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.errors import ContractError
 
@@ -17,6 +18,7 @@ STEEPEST = 50.0  # a larger w^2 V is paid for by the bound alone
 SHAPE, RATE = 0.5, 0.01  # of the Gamma distribution that mixes; fixed before any reward
 ROUNDING = 256.0 * float(np.finfo(np.float64).eps)  # of a sum of squares that was added up from some hundred batches
 BISECTIONS = 70
+MOST_KEPT = 20_000  # degrees of freedom whose bound is kept
 LEAST_LOG = -700.0
 HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR = 1.0, 200.0  # repeats that what arms have in common counts for
 
@@ -61,9 +63,36 @@ class NormalMgf:
         return replace(self, joint_bounds=self.bounds)
 
     @property
-    def steepest(self) -> float:
-        """Weight of a pull above which bets are dear whatever the rewards: none, the scales say it."""
-        return np.inf
+    def bounded(self) -> BoolArray:
+        """Which arms have bounds, so that bets may be on their pulls, shape (K,)."""
+        return np.asarray(np.isfinite(self.joint_bounds) & np.isfinite(self.bounds))
+
+    def tempered(self, bets: FloatArray, arms: IntArray, counts: FloatArray) -> FloatArray:
+        """The share of some bets on pulls of p arms that gains most, where they would be best if variances were known.
+
+            t e^(t^2 a) = 1,    a the mean of w^2 V, each arm with the weight n w^2 v of its share in the cost
+
+        Args:
+            bets: w of a pull of each arm, shape (..., p).
+            arms: the p arms.
+            counts: n, shape (p,).
+
+        Returns:
+            t in (0, 1], shape (...).
+        """
+        from scipy.special import lambertw  # noqa: PLC0415 - loaded on first use
+
+        bounds = np.where(np.isfinite(self.joint_bounds[arms]), self.joint_bounds[arms], 100.0 * self.variances[arms])
+        costs = counts * bets**2 * self.variances[arms]
+        whole = np.sum(costs, axis=-1)
+        steep = np.divide(
+            np.sum(costs * np.minimum(bets**2 * bounds, LARGEST), axis=-1),
+            whole,
+            out=np.zeros_like(whole),
+            where=whole > 0.0,
+        )
+        steep = np.maximum(steep, 1e-12)
+        return np.asarray(np.sqrt(np.real(lambertw(2.0 * steep)) / (2.0 * steep)))
 
     def typical_scales(self, _epsilon: float) -> FloatArray:
         """How much a reward of each arm varies, as a guess of means should take it, shape (K,)."""
@@ -85,7 +114,7 @@ class NormalMgf:
 
     def usable(self, batch: Observations) -> Observations:
         """The batch without the pulls that no bet may be on: those of arms of whose variance there is no bound yet."""
-        known = np.isfinite(self.joint_bounds) & np.isfinite(self.bounds)
+        known = self.bounded
         if np.all(known | (batch.counts == 0)):
             return batch
         squares = None if batch.squares is None else np.where(known, batch.squares, 0.0)
@@ -152,14 +181,18 @@ def normal_mgf_after(past: Observations, failure: float) -> NormalMgf:
 
     Source: docs/certified-elimination.md, lines 19 and 22.
     """
-    num_arms = len(past.counts)
     return NormalMgf(
         variance_bounds(past, 0.5 * failure),
-        variance_bounds(past, 0.5 * failure / num_arms),
+        variance_bounds(past, joint_failure(failure, len(past.counts))),
         likely_variances(past),
         past.means,
         past.counts,
     )
+
+
+def joint_failure(failure: float, num_arms: int) -> float:
+    """The probability that the bound of one arm is too small, where they are to hold for all at once: alpha / (2 K)."""
+    return 0.5 * failure / num_arms
 
 
 def squared_deviations(seen: Observations) -> FloatArray:
@@ -205,7 +238,30 @@ def variance_bounds(seen: Observations, failure: float) -> FloatArray:
 
 
 def least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
-    """g: how small chi-square sums ever are, all degrees of freedom together, but for that probability; 0: no bound."""
+    """g: how small chi-square sums ever are, all degrees of freedom together, but for that probability; 0: no bound.
+
+    Cost: what was found for a failure is kept, since a study asks for the same degrees of freedom again and again.
+    """
+    known = _found_so_far(failure)
+    asked = freedom.tolist()
+    missing = sorted({one for one in asked if one not in known})
+    if missing:
+        if len(known) > MOST_KEPT:
+            known.clear()
+            missing = sorted(set(asked))
+        found = _least_chi_squares(np.array(missing, np.int64), failure)
+        known.update(zip(missing, found.tolist(), strict=True))
+    return np.array([known[one] for one in asked])
+
+
+@lru_cache(maxsize=64)
+def _found_so_far(_failure: float) -> dict[int, float]:
+    """Degrees of freedom -> g, to be filled; a memo."""
+    return {}
+
+
+def _least_chi_squares(freedom: IntArray, failure: float) -> FloatArray:
+    """g by bisection, shape (p,)."""
     from scipy.special import gammaln  # noqa: PLC0415 - loaded on first use
 
     half, log_failure = 0.5 * freedom, math.log(failure)
@@ -234,7 +290,7 @@ def likely_variances(seen: Observations) -> FloatArray:
 
     Source: Smyth (2004), moderated variances (limma): moments of the logarithm of chi-square variables.
     """
-    from scipy.special import digamma, polygamma  # noqa: PLC0415 - loaded on first use
+    from scipy.special import digamma, zeta  # noqa: PLC0415 - loaded on first use
 
     within, freedom = squared_deviations(seen), np.maximum(seen.counts - 1, 0)
     known = (freedom > 0) & (within > 0.0)
@@ -242,20 +298,20 @@ def likely_variances(seen: Observations) -> FloatArray:
         return np.ones(len(within))
     half = 0.5 * freedom[known]
     logs = np.log(within[known] / freedom[known]) - digamma(half) + np.log(half)
-    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(polygamma(1, half))) if len(logs) > 1 else np.inf
+    spread = float(np.mean((logs - logs.mean()) ** 2) - np.mean(zeta(2.0, half))) if len(logs) > 1 else np.inf
     prior = _freedom_of(spread)
     common = math.exp(min(float(logs.mean()) + float(digamma(0.5 * prior)) - math.log(0.5 * prior), 690.0))
     return np.asarray((prior * common + within) / (prior + freedom))
 
 
 def _freedom_of(spread: float) -> float:
-    """Degrees of freedom d with trigamma(d / 2) = spread, within limits."""
-    from scipy.special import polygamma  # noqa: PLC0415 - loaded on first use
+    """Degrees of freedom d with trigamma(d / 2) = zeta(2, d / 2) = spread, within limits."""
+    from scipy.special import zeta  # noqa: PLC0415 - loaded on first use
 
     low, high = HEURISTIC_LEAST_PRIOR, HEURISTIC_MOST_PRIOR
-    if spread <= float(polygamma(1, 0.5 * high)):
+    if spread <= float(zeta(2.0, 0.5 * high)):
         return high
     for _ in range(40):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if float(polygamma(1, 0.5 * middle)) > spread else (low, middle)
+        low, high = (middle, high) if float(zeta(2.0, 0.5 * middle)) > spread else (low, middle)
     return low

@@ -78,7 +78,12 @@ def check_level(round_number: int, looks: int) -> float:
 
 
 def failed_checks(
-    embedding: ArmEmbedding, plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem
+    embedding: ArmEmbedding,
+    plan: Plan,
+    pooled: Observations,
+    fitted: Estimate,
+    problem: Problem,
+    noise_scales: FloatArray | None = None,
 ) -> tuple[str, ...]:
     """What the checks found at one look, in words; empty where the embedding compresses nothing.
 
@@ -87,17 +92,19 @@ def failed_checks(
         plan: the look's plan, which says d and tau.
         pooled: everything told in the round.
         fitted: its estimate.
-        problem: what is asked; its largest noise scale is used.
+        problem: what is asked.
+        noise_scales: of each arm that was pulled, shape (K,); None: the largest that the problem declares.
     """
     if not isinstance(fitted, LeastSquaresEstimate):
         return ()
-    found = [*misfit(plan, pooled, fitted, problem)]
+    found = [*misfit(plan, pooled, fitted, problem, noise_scales)]
     if is_saturated(embedding, plan.dim):
         return tuple(found)
     whole, bound = embedding.at(embedding.max_dim), embedding.norm_bound
     if bound is not None and isinstance(whole, Embedding):
         level = check_level(plan.round, plan.looks)
-        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=problem.sigma, level=level))
+        sigma = problem.sigma if noise_scales is None else noise_scales
+        found.append(norm_contradicted(whole, pooled, norm_bound=bound, sigma=sigma, level=level))
     found.append(_collapsed(embedding, plan, problem))
     return tuple(sentence for sentence in found if sentence)
 
@@ -138,12 +145,15 @@ def _collapsed(embedding: ArmEmbedding, plan: Plan, problem: Problem, *, level: 
     )
 
 
-def misfit(plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem) -> tuple[str, ...]:
+def misfit(
+    plan: Plan, pooled: Observations, fitted: Estimate, problem: Problem, noise_scales: FloatArray | None = None
+) -> tuple[str, ...]:
     """What the lack of fit alone says at one look: one sentence, or none; arguments as in `failed_checks`."""
     if not isinstance(fitted, LeastSquaresEstimate):
         return ()
     gamma, level = plan.misspecification, check_level(plan.round, plan.looks)
-    found = lack_of_fit(fitted, pooled, misspecification=gamma, sigma=problem.sigma, level=level)
+    sigma = problem.sigma if noise_scales is None else noise_scales
+    found = lack_of_fit(fitted, pooled, misspecification=gamma, sigma=sigma, level=level)
     return (found,) if found else ()
 
 

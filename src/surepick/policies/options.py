@@ -121,12 +121,11 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
     if not unknown_scale:
         raise InvalidInput(
             f"noise is normal with unknown scales, and {name} rests on a scale that is known beforehand. Take "
-            "certified-independent (--policy certified-independent), or declare subgaussian:SIGMA."
+            "certified-independent (--policy certified-independent), certified-linear or certified-kernel, or declare "
+            "subgaussian:SIGMA."
         )
     for option, allowed in (
         ("evidence", (None, "carried")),
-        ("max_batches", (None,)),
-        ("batch_cost", (None, 0.0)),
         ("blocks", (None,)),
     ):
         value = given.get(option)

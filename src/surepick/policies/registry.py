@@ -286,7 +286,7 @@ def make_policy(
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.usual, **options}
-    check_noise(name, assumed, given, unknown_scale=bool(entry.kinds) and entry.parts is parts_of.independent)
+    check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
     if kind is not None:
         check_choice("evidence", kind, tuple(entry.kinds))

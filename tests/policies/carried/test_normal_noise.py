@@ -1,5 +1,7 @@
 """Certified elimination where scales are unknown: right answers, what is refused, and the alarm for far results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -115,3 +117,102 @@ def test_totals_without_squares_are_refused():
     batch = study.ask()
     with pytest.raises(sp.InvalidInput, match="come without squares"):
         study.tell_totals(list(batch.ids), batch.counts, np.ones(6))
+
+
+# --- with features
+
+FEATURES = sp.Arms(np.array([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.6, -0.8], [0.9, 0.1], [-0.3, 0.7]]))
+THETA = np.array([1.0, -0.2])
+FEATURED = sp.environments.Environment(arms=FEATURES, means=FEATURES.features @ THETA, noise=sp.SubGaussian(SCALES))
+
+
+def with_features(**options):
+    given = {"norm_bound": 1.1, "epsilon": 0.2, "delta": 0.05, "noise": sp.Normal(), **options}
+    return sp.make_policy("certified-linear", FEATURES, **given)
+
+
+def test_with_features_few_arms_have_repeats_and_single_pulls_no_weight():
+    policy = with_features()
+    state, rng = policy.init(), np.random.default_rng(6)
+    first = policy.ask(state).counts
+    assert np.count_nonzero(first) == 2  # they span the plane
+    assert first[first > 0].tolist() == [9, 9]
+    for looks in range(60):
+        plan = policy.ask(state)
+        state = policy.tell(state, plan, FEATURED.pull(plan.counts, rng)).state
+        if stopped(policy, state):
+            break
+        flows = state.vectors.lengths
+        assert (looks == 0) == (not flows.any())  # the first batch has no bound to be weighed with
+    said = sp.policies.verdict.certificate_of(policy, state)
+    assert said.verdict == "certified"
+    assert FEATURED.is_epsilon_best(said.arm, 0.2)
+    assert "normally distributed with a standard deviation of the candidate's own" in said.assumptions[-1]
+    assert from_json(type(state), to_json(state)) == state
+
+
+@pytest.mark.parametrize("kernel", [{}, {"kernel": "gaussian:0.01", "dim": 3}])
+@pytest.mark.parametrize("options", [{"batch_size": 4}, {"largest_batch": 7}, {"max_batches": 4}, {"batch_cost": 30.0}])
+def test_sizes_of_batches_hold_where_scales_are_unknown(kernel, options):
+    name = "certified-kernel" if kernel else "certified-linear"
+    policy = sp.make_policy(name, FEATURES, norm_bound=12.0, **{**ASKED, "epsilon": 0.5}, **kernel, **options)
+    state, rng, totals = policy.init(), np.random.default_rng(7), []
+    while not stopped(policy, state) and len(totals) < 200:
+        plan = policy.ask(state)
+        totals.append(plan.total)
+        state = policy.tell(state, plan, FEATURED.pull(plan.counts, rng)).state
+    assert state.finished in {"certified", "budget"}
+    if "batch_size" in options:
+        assert set(totals) == {4}
+    if "largest_batch" in options:
+        assert max(totals) <= 7
+    if "max_batches" in options:
+        assert len(totals) <= 4
+    if state.finished == "certified":
+        assert FEATURED.is_epsilon_best(policy.claim(state).leader, 0.5)
+
+
+@pytest.mark.parametrize("options", [{"max_batches": 3}, {"batch_cost": 500.0}])
+def test_without_features_few_batches_begin_with_enough_repeats_for_a_bound_on_candidates(options):
+    policy = sp.make_policy("certified-independent", ARMS, **ASKED, **options)
+    state, rng = policy.init(), np.random.default_rng(8)
+    first = policy.ask(state).counts
+    assert first.min() >= 9
+    assert first.sum() == (54 if "max_batches" in options else 250)  # half of what a batch costs
+    plans = 0
+    while not stopped(policy, state):
+        plan = policy.ask(state)
+        plans += 1
+        state = policy.tell(state, plan, WORLD.pull(plan.counts, rng)).state
+    assert plans <= 5
+    assert state.finished in {"certified", "budget"}
+
+
+def test_repeats_that_are_lost_are_asked_for_again():
+    policy = with_features()
+    state, rng = policy.init(), np.random.default_rng(9)
+    plan = policy.ask(state)
+    came = np.array(plan.counts)
+    lost = int(np.flatnonzero(came)[0])
+    came[lost] = 1
+    state = policy.tell(state, plan, FEATURED.pull(came, rng)).state
+    again = policy.ask(state)
+    assert again.candidate is None
+    assert again.counts[lost] == plan.counts[lost] - 1
+    assert again.counts.sum() == again.counts[lost]
+
+
+@pytest.mark.parametrize("bent", [0.0, 8.0])
+def test_a_lack_of_fit_is_an_alarm_where_scales_are_unknown(bent):
+    """A mean that is not linear in the features, by many of its own standard deviations."""
+    means = FEATURES.features @ THETA + bent * np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    world = sp.environments.Environment(arms=FEATURES, means=means, noise=sp.SubGaussian(SCALES))
+    policy = with_features(epsilon=0.05, norm_bound=20.0)
+    found = 0
+    for seed in range(4):
+        state, rng = policy.init(), np.random.default_rng([seed, 10])
+        for counts in (np.full(6, 30), np.full(6, 30)):
+            plan = replace(policy.ask(state), counts=counts)
+            state = policy.tell(state, plan, world.pull(counts, rng)).state
+        found += any("does not describe these rewards" in alarm for alarm in state.alarms)
+    assert found == (4 if bent else 0)

@@ -100,19 +100,22 @@ class BatchSizes:
         """Whether the opening has had what it should have, or so much that no batch is spent on the rest."""
         return pulls + self.fixed >= (enough if self.most is None else HEURISTIC_WORTH * enough)
 
-    def first(self, usual: int, grid: Grid, price: float = 1.0) -> int:
+    def first(self, usual: int, grid: Grid | None, price: float = 1.0) -> int:
         """Pulls of the first batch.
 
         Args:
             usual: pulls with which a study begins that may have as many batches as it likes.
+            grid: None: nobody knows the scale of the noise, nor so how many pulls equal arms take.
             price: of one of them on average, in pulls of the cheapest arm.
         """
         if self.exact is not None:
             return self.exact
         if self.most is None and self.fixed == 0.0:
             return usual
-        dear = min(HEURISTIC_FIRST_FOR_COST * self.fixed / price, grid.end)
-        total = max(usual, math.ceil(dear if self.most is None else max(dear, grid.after(1.0 / self.most))))
+        aims = [HEURISTIC_FIRST_FOR_COST * self.fixed / price]
+        if grid is not None:
+            aims = [min(aims[0], grid.end), *([] if self.most is None else [grid.after(1.0 / self.most)])]
+        total = max(usual, math.ceil(max(aims)))
         return total if self.largest is None else max(usual, min(total, self.largest))
 
     def opening(self, round_number: int, pulls: float, grid: Grid) -> float:

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from surepick.core.arrays import record
+from surepick.core.arrays import FloatArray, record
 from surepick.core.comparisons import Intervals
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import BlockTotals, Observations
@@ -15,7 +15,7 @@ from surepick.core.step import Step
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.with_level import WithLevel
 from surepick.errors import InvalidInput
-from surepick.estimators import least_squares
+from surepick.estimators import NormalMgf, least_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability, known_scale
@@ -179,7 +179,7 @@ class CarriedElimination:
             leader=leader,
             finished="certified" if certified is not None else "budget" if sizes.over(next_round) else "",
             compressed=state.compressed or not isinstance(processes, MeanProcesses),
-            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen)),
+            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen, pooled)),
         )
         return self._step(after, plan, seen)
 
@@ -244,13 +244,24 @@ class CarriedElimination:
         if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
             raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")
 
-    def _failed_checks(self, state: CarriedState, plan: Plan, seen: Observations) -> tuple[str, ...]:
+    def _failed_checks(
+        self, state: CarriedState, plan: Plan, seen: Observations, pooled: Observations
+    ) -> tuple[str, ...]:
+        """What a batch says against the noise and the embedding; `pooled` is everything told, the batch included."""
         if known_scale(self.problem.noise):
-            return self._misfits(plan, seen)
+            return self._misfits(plan, seen, None)
         far = model_checks.spread_of_repeats(self.problem, self._situation.noise_mgf(state.seen), state.seen, seen)
-        return (*([far] if far else []), *self._misfits(plan, seen))
+        after = self._situation.noise_mgf(pooled)
+        bounds = after.joint_bounds if isinstance(after, NormalMgf) else None
+        return (*([far] if far else []), *self._misfits(plan, after.usable(seen), bounds))
 
-    def _misfits(self, plan: Plan, seen: Observations) -> tuple[str, ...]:
+    def _misfits(self, plan: Plan, seen: Observations, bounds: FloatArray | None) -> tuple[str, ...]:
+        """What a batch says against the embedding.
+
+        Args:
+            bounds: on the variance of each arm that was pulled, shape (K,), from the batch too (line 23); None: the
+                largest scale that is declared.
+        """
         embedded, white = self.embedded(plan.dim), self._cache.white(self._levelled, plan.dim)
         if isinstance(embedded, IndependentArms) or white is None or seen.total == 0:
             return ()
@@ -258,10 +269,16 @@ class CarriedElimination:
             totals = BlockTotals.one(seen.counts, seen.sums) if seen.blocks is None else seen.blocks
             return model_checks.failed_checks_in_blocks(self._levelled, plan, totals, self.problem)
         pulled = np.flatnonzero(seen.counts)  # what the others' fit would be is not asked
-        few = Observations(seen.counts[pulled], seen.sums[pulled])
+        each = np.ones(len(pulled)) if bounds is None else np.sqrt(bounds[pulled])
+        few = Observations(seen.counts[pulled], seen.sums[pulled] / each)
         part = Embedding(embedded.features[pulled], embedded.misspecification)
-        fitted = least_squares(part, few, white=replace(white, basis=white.basis[pulled]))
-        return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
+        fitted = least_squares(part, few, white=replace(white, basis=white.basis[pulled] / each[:, None]))
+        if bounds is None:
+            return model_checks.failed_checks(self.embedding, plan, seen, fitted, self.problem)
+        weighted = replace(fitted, scores=each * fitted.scores)
+        return model_checks.failed_checks(
+            self.embedding, plan, seen, weighted, self.problem, np.sqrt(np.where(seen.counts > 0, bounds, 1.0))
+        )
 
     def _obstacle(self, state: CarriedState) -> str:
         """Why more pulls would not help, if they are asked for and misspecification leaves no room."""

@@ -126,8 +126,7 @@ def _tested(
     elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
         design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
-    largest = noise_mgf.steepest
-    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, largest, batch.blocks)
+    bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks)
     if batch.blocks is not None:
         scales = situation.problem.scales
         return processes.after_blocks(vectors, candidate, bets.arms, bets.directions, batch.blocks, scales)

@@ -11,15 +11,18 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
+from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.designs import round_design
 from surepick.errors import ContractError
+from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
+from surepick.estimators.normal_mgf import joint_failure
 from surepick.estimators.vector_processes import VectorProcesses
-from surepick.noise import known_scale
+from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks
 from surepick.policies.base import designed
-from surepick.policies.carried import batch_sizes, means_rule, vectors_rule
+from surepick.policies.carried import batch_sizes, means_rule, repeats, vectors_rule
 from surepick.policies.carried.batch_sizes import BatchSizes, Grid
 from surepick.policies.carried.guesses import (
     HEURISTIC_CAUTION,
@@ -64,7 +67,7 @@ class Planner:
         """A function of what was told."""
         if state.processes is None:
             return self._first_batch(state.round)
-        unmeasured = self._unmeasured_arms(state)
+        unmeasured = self._unmeasured_arms(state) or self._unrepeated_arms(state)
         if unmeasured is not None:
             return unmeasured
         guess = self.situation.guess(state.processes, state.seen)
@@ -77,47 +80,90 @@ class Planner:
         if self.sizes.is_last(state.round):
             rest = self._surely(state, guess, rest)
         total = self.sizes.testing(state.round, self._spent(state), rest.total, self._grid(rest.dim, state))
-        return self._plan(state.round, rest, total, candidate=rest.candidate)
+        return self._plan(state, rest, total, candidate=rest.candidate)
 
     def _first_batch(self, round_number: int) -> Plan:
         """All differences alike; without structure a pull of each arm, or as many each where batches are few."""
         dim, design = self._first_dimension()
-        embedded, grid = self.situation.embedded(dim), self._grid(dim, None)
-        costs = self.situation.problem.relative_costs
+        embedded, problem = self.situation.embedded(dim), self.situation.problem
+        costs, grid = problem.relative_costs, None
+        if known_scale(problem.noise):
+            grid = self._grid_at(dim, problem.sigma)
         if isinstance(embedded, IndependentArms):
             total = self.sizes.first(
-                self._repeats * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
+                self._repeats_alone * embedded.num_arms, grid, 1.0 if costs is None else float(costs.mean())
             )
             counts = batch_sizes.listed(embedded.num_arms, total, 1)
         else:
             weights = self._first_weights(embedded, design)
-            usual = max(2 * embedded.dim, 4, int(np.count_nonzero(weights)))
+            usual = max(2 * embedded.dim, 4, self._repeats * int(np.count_nonzero(weights)))
             price = 1.0 if costs is None else float(weights @ costs / weights.sum())
-            counts = self._rounded(dim, weights, self.sizes.first(usual, grid, price), round_number)
+            counts = self._rounded(dim, weights, self.sizes.first(usual, grid, price), round_number, None)
         return designed(round_number, counts, design, embedded)
 
     def _first_weights(self, embedded: Embedding, design: Design) -> FloatArray:
-        """Shares of the first pulls: the design's; where costs differ, for differences from a central arm in money."""
-        costs = self.situation.problem.relative_costs
-        if costs is None:
-            return design.weights
-        priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
-        return np.asarray(priced.weights / costs)
+        """Shares of the first pulls: the design's; where costs differ, for differences from a central arm in money.
+
+        Where scales are unknown, equal ones of few of its arms.
+        """
+        costs, weights = self.situation.problem.relative_costs, design.weights
+        if costs is not None:
+            priced = best_found(sampling_rule.opening_from_middle, embedded, self.tolerance, np.sqrt(costs))
+            weights = np.asarray(priced.weights / costs)
+        if known_scale(self.situation.problem.noise):
+            return weights
+        support = np.flatnonzero(weights)
+        white = self.situation.vectors(embedded.dim).white[support]
+        few = np.zeros_like(weights)
+        few[support[repeats.spanning(np.sqrt(weights[support])[:, None] * white)]] = 1.0
+        return few
 
     def _unmeasured_arms(self, state: CarriedState) -> Plan | None:
         """Without structure, and with batches of a given size: the next arms, until each had its turn."""
         if self.sizes.exact is None or not isinstance(state.processes, MeanProcesses):
             return None
         num_arms, size = len(state.beaten), self.sizes.exact
-        if state.round > batch_sizes.batches_of_a_list(self._repeats * num_arms, size):
+        if state.round > batch_sizes.batches_of_a_list(self._repeats_alone * num_arms, size):
             return None
         counts = batch_sizes.listed(num_arms, size, state.round)
         return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
 
+    def _unrepeated_arms(self, state: CarriedState) -> Plan | None:
+        """With features and scales that are unknown: the arms of the first batch, until their scales have bounds."""
+        processes = state.processes
+        noise_mgf = self.situation.noise_mgf(state.seen)
+        if isinstance(noise_mgf, NoiseMgf) or not isinstance(processes, VectorProcesses):
+            return None
+        vectors, counts = self.situation.vectors(processes.dim), state.seen.counts
+        if repeats.spans(vectors.white[noise_mgf.bounded]):
+            return None
+        left = repeats.lacking(counts, vectors.white, self._repeats)
+        if not repeats.spans(vectors.white[counts > 0]):
+            embedded = vectors.embedded
+            design = best_found(sampling_rule.opening_design, embedded, self.tolerance)
+            left = np.maximum(left, np.where(counts > 0, 0, self._repeats * self._first_weights(embedded, design)))
+        if not left.any():  # repeats that are all equal show no scale
+            return None
+        limit = self.sizes.exact or min(int(left.sum()), self.sizes.largest or int(left.sum()))
+        planned = batch_sizes.rounded(left.astype(np.float64), max(limit, 1), state.round)
+        gamma = vectors.embedded.misspecification
+        return Plan(round=state.round, counts=planned, dim=processes.dim, lower_bound=0.0, misspecification=gamma)
+
+    @property
+    def _repeats_alone(self) -> int:
+        """Pulls of each arm with which a study without structure begins: several where they must show its scale."""
+        if known_scale(self.situation.problem.noise):
+            return 1
+        few = self.sizes.most is not None or self.sizes.fixed > 0.0
+        return self._repeats if few else HEURISTIC_REPEATS
+
     @property
     def _repeats(self) -> int:
-        """Pulls of each arm with which a study begins: several where they must show how much its rewards vary."""
-        return 1 if known_scale(self.situation.problem.noise) else HEURISTIC_REPEATS
+        """Pulls of an arm after which its pulls may enter the processes of others."""
+        problem = self.situation.problem
+        if known_scale(problem.noise):
+            return 1
+        return repeats.repeats_for(joint_failure(failure_probability(problem.noise, problem.delta), problem.num_arms))
 
     def _first_dimension(self) -> tuple[int, Design]:
         """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
@@ -164,7 +210,7 @@ class Planner:
         told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)
         rest = self.rest_of(state, self.situation.goal(state, leader, guess, np.maximum(told, likely - epsilon + told)))
         total = min(self.sizes.opening(state.round, spent, self._grid(rest.dim, state)), enough - spent)
-        return self._plan(state.round, rest, total, candidate=None)
+        return self._plan(state, rest, total, candidate=None)
 
     def rest(self, state: CarriedState, guess: Guess) -> Rest:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
@@ -201,8 +247,23 @@ class Planner:
             return means_rule.planned(processes, goal)
         vectors, costs = self.situation.vectors(processes.dim), self.situation.problem.relative_costs
         weights = state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self._spent(state)
-        posed = partial(self.situation.posed, processes.dim)
-        return vectors_rule.planned(vectors, processes, goal, weights=weights, tolerance=self.tolerance, posed=posed)
+        planned = partial(
+            vectors_rule.planned,
+            vectors,
+            processes,
+            weights=weights,
+            tolerance=self.tolerance,
+            posed=partial(self.situation.posed, processes.dim),
+        )
+        rest, noise_mgf = planned(goal), self.situation.noise_mgf(state.seen)
+        if isinstance(noise_mgf, NoiseMgf):
+            return rest
+        avoided = repeats.unworthy(rest.pulls, noise_mgf.bounded, vectors.white, self._repeats)
+        if not avoided.any():
+            return rest
+        scales = np.where(avoided, repeats.AVOIDED, 1.0) * goal.noise_scales
+        rest = planned(replace(goal, noise_scales=scales))
+        return replace(rest, pulls=np.where(avoided, 0.0, rest.pulls))
 
     def _in_another_dimension(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
         """A larger dimension, if misspecification costs more than its extra directions would."""
@@ -220,7 +281,7 @@ class Planner:
             best = other
         return best
 
-    def _plan(self, round_number: int, rest: Rest, total: float, *, candidate: int | None) -> Plan:
+    def _plan(self, state: CarriedState, rest: Rest, total: float, *, candidate: int | None) -> Plan:
         """A batch of about that much money in the proportions of what is still to be measured."""
         weights = steadied(rest.pulls / rest.pulls.sum())
         if rest.costs is not None:
@@ -231,9 +292,9 @@ class Planner:
             limit = wanted if self.sizes.largest is None else min(wanted, self.sizes.largest)
             counts = means_rule.whole(weights, max(limit, min(2, len(weights))), of=candidate)
         else:
-            counts = self._rounded(rest.dim, weights, wanted, round_number)
+            counts = self._rounded(rest.dim, weights, wanted, state.round, state.seen)
         return Plan(
-            round=round_number,
+            round=state.round,
             counts=counts,
             dim=rest.dim,
             predicted_pulls=None if candidate is None else rest.num_pulls,
@@ -250,35 +311,70 @@ class Planner:
         costs = self.situation.problem.relative_costs
         return float(state.pulls) if costs is None else float(state.seen.counts @ costs)
 
-    def _rounded(self, dim: int, weights: FloatArray, total: int, round_number: int) -> IntArray:
-        """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked."""
+    def _rounded(
+        self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
+    ) -> IntArray:
+        """About so many pulls of arms with vectors, the reserved ones added; exactly so many where that is asked.
+
+        Args:
+            seen: everything told so far; None: nothing.
+        """
         embedding, exact, costs = self.situation.embedding, self.sizes.exact, self.situation.problem.relative_costs
+        noise_mgf = None if seen is None else self.situation.noise_mgf(seen)
         if exact is None:
             total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
             counts = round_design(weights, total)
-            return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
+            if known_scale(self.situation.problem.noise):
+                return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
+            if seen is None or not isinstance(noise_mgf, NormalMgf):
+                return counts
+            counts = repeats.completed(counts, seen.counts, noise_mgf.bounded, self._repeats, self.sizes.largest)
+            return counts + self._check_repeats(dim, counts, seen, noise_mgf)
 
         def spread(pulls: int) -> IntArray:
             return model_checks.spread_over_equals(embedding, batch_sizes.rounded(weights, pulls, round_number), costs)
 
+        if not known_scale(self.situation.problem.noise):
+            return batch_sizes.rounded(weights, exact, round_number)
         extra = model_checks.check_pulls(
             embedding, dim, spread(max(1, int(exact / (1.0 + self.reserve)))), self.reserve, costs
         )
         return spread(exact - int(extra.sum())) + extra
 
-    def _grid(self, dim: int, state: CarriedState | None) -> Grid:
-        """How pulls grow where only few batches are allowed; after the first batch in what they cost."""
+    def _check_repeats(self, dim: int, counts: IntArray, seen: Observations, noise_mgf: NormalMgf) -> IntArray:
+        """Pulls of other arms, so that a lack of fit can show."""
+        embedding, costs = self.situation.embedding, self.situation.problem.relative_costs
+        if model_checks.is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms:
+            return np.zeros_like(counts)
+        features = embedding.at(embedding.max_dim).features
+        return repeats.check_repeats(
+            features, counts, seen.counts, noise_mgf.bounded, self._repeats, self.reserve, costs
+        )
+
+    def _grid(self, dim: int, state: CarriedState) -> Grid:
+        """How pulls, or what they cost, grow where only few batches are allowed, as the scales look so far."""
         if self.sizes.most is None and self.sizes.fixed == 0.0:
             return Grid(1.0, 1.0)
+        grid, problem = self._grid_at(dim, self._usual_scale(state)), self.situation.problem
+        if problem.relative_costs is None:
+            return grid
+        price = self._spent(state) / state.pulls
+        return Grid(price * grid.start, price * grid.end)
+
+    def _grid_at(self, dim: int, sigma: float) -> Grid:
+        """How pulls grow where only few batches are allowed, for that noise scale."""
         embedded, problem = self.situation.embedded(dim), self.situation.problem
         size, least = embedded.dim, max(2 * embedded.dim, 4)
         if isinstance(embedded, IndependentArms):
             size = least = embedded.num_arms
-        grid = Grid.of(size, least, sigma=problem.sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
-        if state is None or problem.relative_costs is None:
-            return grid
-        price = self._spent(state) / state.pulls
-        return Grid(price * grid.start, price * grid.end)
+        return Grid.of(size, least, sigma=sigma, epsilon=problem.epsilon, threshold=threshold_of(problem))
+
+    def _usual_scale(self, state: CarriedState) -> float:
+        """The largest scale that is declared; where none is, the root mean square of what the pulls so far suggest."""
+        if known_scale(self.situation.problem.noise):
+            return self.situation.problem.sigma
+        squares = self.situation.noise_mgf(state.seen).typical_scales(self.situation.problem.epsilon) ** 2
+        return math.sqrt(float(state.seen.counts @ squares) / state.pulls)
 
 
 def steadied(weights: FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.design import Design
 from surepick.core.observations import BlockTotals
 from surepick.designs import PosedArms, solve_star_design, solve_target_design
+from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.linalg.row_blocks import row_blocks
 from surepick.policies.carried.rest import Goal, Rest, start_weights
@@ -54,33 +55,37 @@ class Pulls:
         rows: z of the arms pulled, shape (p, r).
         counts: n, shape (p,).
         noise_scales: s, shape (p,).
+        arms: which they are, shape (p,).
     """
 
     rows: FloatArray
     counts: FloatArray
     noise_scales: FloatArray
+    arms: IntArray
 
     @staticmethod
     def of(white: FloatArray, counts: FloatArray | IntArray, noise_scales: FloatArray) -> Pulls:
         """Those of all arms, shape (K,)."""
         pulled = np.flatnonzero(counts)
-        return Pulls(white[pulled], np.asarray(counts[pulled], np.float64), noise_scales[pulled])
+        return Pulls(white[pulled], np.asarray(counts[pulled], np.float64), noise_scales[pulled], pulled)
 
     @staticmethod
     def within(white: FloatArray, seen: BlockTotals, noise_scales: FloatArray) -> Pulls:
         """Those of blocks, one row an entry: z less the mean of its block, which is what the block tells (line 26)."""
         rows = seen.centred(white[seen.arms], seen.counts / noise_scales[seen.arms] ** 2)
-        return Pulls(rows, np.asarray(seen.counts, np.float64), noise_scales[seen.arms])
+        return Pulls(rows, np.asarray(seen.counts, np.float64), noise_scales[seen.arms], seen.arms)
 
     def and_later(self, white: FloatArray, counts: FloatArray, noise_scales: FloatArray) -> Pulls:
         """These, and some of all arms, shape (K,), that are in blocks alike."""
         later = Pulls.of(white, counts, noise_scales)
         weights = later.counts / later.noise_scales**2
         rows = later.rows - weights @ later.rows / weights.sum()
-        columns = zip(
-            (self.rows, self.counts, self.noise_scales), (rows, later.counts, later.noise_scales), strict=True
+        return Pulls(
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.counts, later.counts]),
+            np.concatenate([self.noise_scales, later.noise_scales]),
+            np.concatenate([self.arms, later.arms]),
         )
-        return Pulls(*(np.concatenate(pair) for pair in columns))
 
     @property
     def information(self) -> FloatArray:
@@ -271,7 +276,7 @@ def placed(
     margins: FloatArray,
     counts: IntArray,
     future: FloatArray,
-    largest: float,
+    noise_mgf: NoiseMgf | NormalMgf,
     blocks: BlockTotals | None = None,
 ) -> Bets:
     """The bets of a batch for a candidate.
@@ -282,7 +287,7 @@ def placed(
         margins: guesses of the rivals' margins, shape (m,).
         counts: n, the pulls of the batch, shape (K,).
         future: pulls that are planned after it, shape (K,).
-        largest: the weight of a pull above which the range of the rewards permits no cheap bet; infinite without one.
+        noise_mgf: what may be assumed of the noise.
         blocks: the pulls of each block of the batch, of which weights have the sum 0; None: there are no blocks.
     """
     batch, whole = Pulls.of(vectors.white, counts, goal.noise_scales), None
@@ -294,7 +299,7 @@ def placed(
     slope, directions = _slope(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
     for rows in row_blocks(len(directions)):
         some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows])
-        directions[rows] = _placed(vectors, processes, some, margins[rows], batch, whole, largest, slope)
+        directions[rows] = _placed(vectors, processes, some, margins[rows], batch, whole, noise_mgf, slope)
     return Bets(goal.rivals, directions)
 
 
@@ -305,12 +310,12 @@ def _placed(
     margins: FloatArray,
     batch: Pulls,
     whole: Pulls | None,
-    largest: float,
+    noise_mgf: NoiseMgf | NormalMgf,
     slope: FloatArray,
 ) -> FloatArray:
     """The directions of the bets of some rivals, shape (m, r)."""
     account = _account(vectors, processes, goal, batch, slope)
-    tau, now = _directions(account, margins, batch, largest)
+    tau, now = _directions(account, margins, batch, noise_mgf)
     aims = tau[:, None] * account.towards - account.left
     missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
     possible = missed <= MATCHED**2 * size
@@ -318,16 +323,22 @@ def _placed(
     worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
     if whole is None:
         return np.where(possible[:, None], now, 0.0)
-    _, spread = _directions(_account(vectors, processes, goal, whole, slope), margins, whole, largest)
+    _, spread = _directions(_account(vectors, processes, goal, whole, slope), margins, whole, noise_mgf)
     return np.where((worth & possible)[:, None], now, spread)
 
 
-def _directions(account: _Account, margins: FloatArray, pulls: Pulls, largest: float) -> tuple[FloatArray, FloatArray]:
-    """(tau, v = M (T y - G)); no weight of tau alone above `largest`."""
+def _directions(
+    account: _Account, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
+) -> tuple[FloatArray, FloatArray]:
+    """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)
     tau = HEURISTIC_KAPPA * room / account.sizes
     steps = account.towards @ account.inverse
-    if np.isfinite(largest):
+    if isinstance(noise_mgf, NormalMgf):
+        weights = tau[:, None] * (steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T)
+        tau = tau * noise_mgf.tempered(weights, pulls.arms, pulls.counts)
+    elif np.isfinite(noise_mgf.steepest):
         steepest = np.abs(steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T).max(axis=1, initial=0.0)
+        largest = noise_mgf.steepest
         tau = np.minimum(tau, np.divide(largest, steepest, out=np.full_like(tau, np.inf), where=steepest > 0.0))
     return tau, np.asarray(tau[:, None] * steps - account.left @ account.inverse)

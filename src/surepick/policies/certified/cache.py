@@ -36,7 +36,7 @@ class Cache:
         self._guess: tuple[int, Observations, Any] | None = None
         self._bounds: tuple[object, dict[int, FloatArray]] = (None, {})
         self._posed: tuple[Hashable, PosedArms] | None = None
-        self._noise: tuple[Observations, NoiseMgf | NormalMgf] | None = None
+        self._noise: tuple[tuple[Observations, NoiseMgf | NormalMgf], ...] = ()
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
         return Cache, ()
@@ -119,10 +119,11 @@ class Cache:
         return found
 
     def noise(self, seen: Observations, form: Callable[[], NoiseMgf | NormalMgf]) -> NoiseMgf | NormalMgf:
-        """What may be assumed of the noise after these observations, formed by `form` unless it was the last one."""
-        known = self._noise
-        if known is not None and known[0] is seen:
-            return known[1]
+        """What may be assumed of the noise after these observations, formed by `form` unless it was among the last two:
+        those before a batch and after it."""
+        for told, known in self._noise:
+            if told is seen:
+                return known
         found = form()
-        self._noise = (seen, found)
+        self._noise = (*self._noise[-1:], (seen, found))
         return found

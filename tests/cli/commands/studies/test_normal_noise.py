@@ -50,9 +50,7 @@ def test_a_study_of_candidates_that_vary_unequally(database_url, write, tmp_path
 @pytest.mark.parametrize(
     "words",
     [
-        ("--norm-bound", "1"),
         ("--policy", "lucb"),
-        ("--max-batches", "3"),
         ("--option", "evidence=epochs"),
     ],
 )

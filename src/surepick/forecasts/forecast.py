@@ -14,8 +14,15 @@ from surepick.core.plan import Plan
 from surepick.core.validation import whole_number
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
-from surepick.forecasts.simulated_studies import MOST_STUDIES, Limit, SimulatedStudy, simulate_studies, worst_case
-from surepick.forecasts.warnings import Doubts, guess_in_embedding
+from surepick.forecasts.simulated_studies import (
+    MOST_STUDIES,
+    Limit,
+    SimulatedStudy,
+    simulate_studies,
+    unblocked,
+    worst_case,
+)
+from surepick.forecasts.warnings import Doubts, guess_in_embedding, price_of_blocks
 from surepick.noise import Noise, known_scale, largest_scale
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias, uniform_pulls
@@ -53,6 +60,9 @@ def forecast(
     until the standard error is below 6 %. Rewards are normal with the declared sigma; bounded ones are low or high, the
     widest law with that mean.
 
+    Where measurements have blocks, the simulated ones have no effects, and studies with the same seeds are simulated
+    without blocks too: so the forecast says what blocks cost where they help nothing.
+
     Args:
         policy: the algorithm.
         means: a guess of the mean rewards, shape (K,), in the user's sign and unit; None: the worst case.
@@ -85,14 +95,17 @@ def forecast(
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
     whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
     pulls = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
-    prices = Prices.of(policy)
+    prices, bare = Prices.of(policy), unblocked(policy)
     budget = checked_budget(max_cost, prices)
     limit = Limit(pulls, math.inf if budget is None else budget, prices)
     if means is None:
-        return _summary(policy, [worst_case(policy, limit, seed=seed)], None, prices)
+        worst = [worst_case(one, limit, seed=seed) for one in (policy, bare) if one is not None]
+        return _summary(policy, worst[:1], None, prices, worst[1:])
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
-    runs = simulate_studies(policy, guess, limit, most=rehearsals, seed=seed, sign=-1.0 if minimize else 1.0)
-    return _summary(policy, runs, -guess if minimize else guess, prices)
+    sign = -1.0 if minimize else 1.0
+    runs = simulate_studies(policy, guess, limit, most=rehearsals, seed=seed, sign=sign)
+    others = [] if bare is None else simulate_studies(bare, guess, limit, most=rehearsals, seed=seed, sign=sign)
+    return _summary(policy, runs, -guess if minimize else guess, prices, others)
 
 
 def compare(
@@ -200,7 +213,11 @@ def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
 
 
 def _summary(
-    policy: Policy[Any], runs: list[SimulatedStudy], guess: FloatArray | None, prices: Prices | None
+    policy: Policy[Any],
+    runs: list[SimulatedStudy],
+    guess: FloatArray | None,
+    prices: Prices | None,
+    unblocked_runs: list[SimulatedStudy],
 ) -> Forecast:
     totals = np.array([run.total for run in runs], dtype=np.float64)
     batches = np.array([len(run.plans) for run in runs])
@@ -213,7 +230,11 @@ def _summary(
     )
     norm, misfit = (None, 0.0) if guess is None else guess_in_embedding(policy, guess)
     doubts = Doubts(policy, tuple(runs), rounds, guess, norm, misfit)
-    fatal, mild = doubts.fatal(), doubts.mild(round(totals.mean()), uniform)
+    fatal, mild = doubts.fatal(), list(doubts.mild(round(totals.mean()), uniform))
+    without = round(np.mean([run.total for run in unblocked_runs])) if unblocked_runs else None
+    blocks = policy.traits.blocks
+    if without is not None and blocks is not None:
+        mild.append(price_of_blocks(blocks.name, round(totals.mean()), without, guess=guess is not None))
     return Forecast(
         rounds=rounds,
         total=round(totals.mean()),
@@ -230,6 +251,7 @@ def _summary(
         guess_norm=norm,
         warnings=(*fatal, *mild),
         believable=not fatal,
+        without_blocks=without,
         **({} if prices is None else _money(runs, prices, uniform, policy.problem.num_arms)),
     )
 

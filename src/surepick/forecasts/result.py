@@ -61,6 +61,7 @@ class Forecast:
             simulated studies. None, as the next three, where nothing has a cost.
         lowest_cost, highest_cost: of the simulated studies.
         uniform_cost: money for sampling all arms equally often, in one batch.
+        without_blocks: measurements in studies with the same seeds, if no blocks were declared; None without blocks.
     """
 
     rounds: tuple[ForecastRound, ...]
@@ -82,6 +83,7 @@ class Forecast:
     lowest_cost: float | None = field(default=None, metadata=LATER)
     highest_cost: float | None = field(default=None, metadata=LATER)
     uniform_cost: float | None = field(default=None, metadata=LATER)
+    without_blocks: int | None = field(default=None, metadata=LATER)
 
     @property
     def cost_said(self) -> str:

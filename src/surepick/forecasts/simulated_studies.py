@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.observations import BlockTotals, Observations
+from surepick.core.plan import Blocking, Plan
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise, scales
 from surepick.policies.base import Policy, Rounds, stopped
+from surepick.policies.parts import OF_BLOCKS
 from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
 from surepick.studies.replay import Closed, replay
@@ -128,6 +129,27 @@ class _Equal:
         return Observations(counts, counts * means, counts * means**2)
 
 
+def _dealt(rewards: _Rewards | _Equal, blocking: Blocking, counts: IntArray) -> Observations:
+    """Rewards of blocks that have no effect, the pulls dealt as a study proposes it."""
+    table = np.zeros((blocking.number_for(counts), len(counts)), np.int64)
+    np.add.at(table, (blocking.dealt(counts), np.repeat(np.arange(len(counts)), counts)), 1)
+    parts = [rewards.draw(row) for row in table]
+    blocks, arms = np.nonzero(table)
+    sums = np.array([part.sums for part in parts])
+    squares = np.sum([part.squares for part in parts if part.squares is not None], axis=0)
+    return Observations(
+        counts, sums.sum(axis=0), squares, blocks=BlockTotals(blocks, arms, table[blocks, arms], sums[blocks, arms])
+    )
+
+
+def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
+    """The policy as it would be if its measurements were independent; None where they are."""
+    if policy.traits.blocks is None:
+        return None
+    unsaid: dict[str, None] = dict.fromkeys(OF_BLOCKS)
+    return replace(policy, spec=None, **unsaid)  # type: ignore[type-var]
+
+
 def worst_case(policy: Policy[Any], limit: Limit, *, seed: int = 0) -> SimulatedStudy:
     """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
     planned = policy.traits.rounds
@@ -215,7 +237,9 @@ class _Simulation:
         self.plans.append(plan)
         self.total += plan.total
         self.cost = due
-        return Closed(number + 1, plan, self._rewards.draw(plan.counts))
+        blocking = self._policy.traits.blocks
+        drawn = self._rewards.draw(plan.counts) if blocking is None else _dealt(self._rewards, blocking, plan.counts)
+        return Closed(number + 1, plan, drawn)
 
     def _promise_kept(self) -> bool:
         if self._certain is None or not self.plans:

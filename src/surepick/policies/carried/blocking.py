@@ -40,8 +40,8 @@ def shared_effect(name: str) -> str:
 def price_of_blocks(name: str) -> str:
     """What a user should know before the first pull, as a sentence."""
     return (
-        f"Measurements are compared within a {name} only. Where no {name} has an effect of its own, this takes more of "
-        "them (a tenth to two fifths more in our trials): a forecast without blocks says how many it would be."
+        f"Measurements are compared within a {name} only. Where no {name} has an effect of its own, this may take more "
+        "of them: a forecast says how many."
     )
 
 

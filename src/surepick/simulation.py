@@ -15,6 +15,7 @@ from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.core.validation import not_negative
 from surepick.environments import Environment
+from surepick.environments.rewards import StreamedRewards
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies import Study
@@ -132,8 +133,11 @@ def simulate(
 
 
 def _pull_blocks(study: Study, environment: Environment, batch: Batch, seed: int) -> None:
-    """Pull a batch block by block; each is one call of the environment."""
+    """Pull a batch block by block: where rewards come from streams, each block is one, else a call of its own."""
     rng, arms = stream(seed, "rewards", batch.number - 1), np.repeat(np.arange(len(batch.counts)), batch.counts)
+    if isinstance(environment.law, StreamedRewards):
+        study.tell(batch, environment.law.observe(arms, batch.blocks, seed=seed))
+        return
     names, rows = np.array(batch.blocks), []
     for name in dict.fromkeys(batch.blocks):
         seen = environment.pull(np.bincount(arms[names == name], minlength=len(batch.counts)), rng)

@@ -21,12 +21,14 @@ class Blocking:
         size: most measurements in a block; None: not known.
         control: index of an arm that every block is to measure; None: no arm is.
         once: an arm is measured at most once in a block.
+        anew: a block that an earlier plan had does not go on in a later one.
     """
 
     name: str
     size: int | None = None
     control: int | None = None
     once: bool = False
+    anew: bool = False
 
     def number_for(self, counts: IntArray) -> int:
         """How many blocks a plan with these counts fills, shape (K,)."""

@@ -95,6 +95,10 @@ class SimulatedThroughputs:
             squares += np.bincount(arms, weights=values**2, minlength=len(counts))
         return Observations(counts, sums, squares)
 
+    def observe(self, arms: IntArray, streams: Sequence[str], *, seed: int) -> FloatArray:
+        """An observation for each arm and stream, shape (n,); costs a simulation each."""
+        return observe_line(self.designs[arms], streams, seed=seed)
+
 
 def _designs(designs: ArrayLike) -> IntArray:
     several = np.asarray(designs)

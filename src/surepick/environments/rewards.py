@@ -6,7 +6,8 @@ a call costs the same for one pull and for a million.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +27,21 @@ class RewardLaw(Protocol):
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times."""
+        ...
+
+
+@runtime_checkable
+class StreamedRewards(Protocol):
+    """A law whose rewards are functions of an arm and a stream of random numbers that arms can share."""
+
+    def observe(self, arms: IntArray, streams: Sequence[str], *, seed: int) -> FloatArray:
+        """One reward for each arm and stream, shape (n,); equal keys give arms the same random numbers.
+
+        Args:
+            arms: index of each pull's arm, shape (n,).
+            streams: the key of each pull's stream.
+            seed: all streams change with it.
+        """
         ...
 
 

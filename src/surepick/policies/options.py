@@ -125,8 +125,7 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
             "subgaussian:SIGMA."
         )
     for option, allowed in (
-        ("evidence", (None, "carried")),
-        ("blocks", (None,)),
+        ("evidence", (None, "carried", "paired")),
     ):
         value = given.get(option)
         if value not in allowed:

@@ -115,6 +115,11 @@ OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
 )
 
 
+def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
+    """Whether candidates are compared within blocks, by differences of which nobody knows how much they vary."""
+    return options.get("streams") is not None or (options.get("blocks") is not None and not known_scale)
+
+
 HEURISTIC_BIASED = 0.2  # of epsilon: where the bias stays larger, epochs are the usual evidence
 
 

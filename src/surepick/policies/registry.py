@@ -33,6 +33,7 @@ PUBLISHED_NETWORK = {
 
 CARRIED = "carried.elimination.CarriedElimination"
 EPOCHS = "certified.elimination.CertifiedElimination"
+PAIRED = "paired.elimination.PairedElimination"
 OF_ITEMS = "certified-items"
 
 
@@ -83,8 +84,9 @@ class Entry:
     def record_fields(self) -> tuple[str, ...]:
         """The fields of the policy and its rule, but for what they are made of."""
         ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
-        records = [self.record(), *([self.rule] if self.rule else [])]
-        return tuple(each.name for one in records for each in fields(one) if each.init and each.name not in ours)
+        records = [self.record(), *map(self.record, self.kinds), *([self.rule] if self.rule else [])]
+        names = [each.name for one in records for each in fields(one) if each.init and each.name not in ours]
+        return tuple(dict.fromkeys(names))
 
     def options(self) -> tuple[str, ...]:
         """All options, those of the problem and of the parts included."""
@@ -96,8 +98,8 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
     return Entry("elimination.arm_elimination.ArmElimination", parts, summary, paper=LITERAL_ROUNDS, rule=rule)
 
 
-def _certified(parts: MakeParts, summary: str) -> Entry:
-    kinds = {"carried": CARRIED, "epochs": EPOCHS}
+def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
+    kinds = {"carried": CARRIED, "epochs": EPOCHS, **more}
     unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0, **dict.fromkeys(parts_of.OF_BLOCKS)}
     return Entry(CARRIED, parts, summary, unsaid=unsaid, earlier={"evidence": "epochs"}, kinds=kinds)
 
@@ -145,6 +147,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "certified-independent": _certified(
             parts_of.independent,
             "fewest measurements for a certificate without features: the default where none are used",
+            paired=PAIRED,
         ),
         OF_ITEMS: Entry(
             "items.elimination.CertifiedItems",
@@ -288,6 +291,8 @@ def make_policy(
     given = {**entry.usual, **options}
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
+    if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
+        kind = "paired"
     if kind is not None:
         check_choice("evidence", kind, tuple(entry.kinds))
     problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms)
@@ -383,8 +388,9 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
     if kind is None:
         return
     known = {each.name for each in fields(entry.record(kind))}
-    for option in [each for each in entry.unsaid if each not in known]:
-        if given.pop(option, entry.unsaid[option]) != entry.unsaid[option]:
+    for option in [each for each in given if each not in known]:
+        value = given.pop(option)
+        if option not in entry.unsaid or value != entry.unsaid[option]:
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 

@@ -1,0 +1,77 @@
+"""What a study of differences within blocks has come to."""
+
+from __future__ import annotations
+
+from surepick.core.arrays import IntArray, record
+from surepick.core.observations import BlockTotals, Observations
+from surepick.errors import ContractError
+from surepick.estimators.mean_processes import MeanProcesses
+from surepick.estimators.paired_differences import Pairs, pairs_with
+from surepick.policies.carried.state import CarriedState
+
+
+@record
+class PairedState:
+    """Where the study stands.
+
+    Args:
+        carried: round, evidence, candidates and verdict; what it has seen is without the effects of blocks.
+        opening: what the blocks of the first batch with results had; None before it.
+        pairs: those with each arm that was a candidate.
+    """
+
+    carried: CarriedState
+    opening: BlockTotals | None = None
+    pairs: tuple[Pairs, ...] = ()
+
+    @property
+    def active(self) -> IntArray:
+        """The arms that may still be the best, ascending."""
+        return self.carried.active
+
+    @property
+    def leader(self) -> int:
+        """The arm that would be recommended now."""
+        return self.carried.leader
+
+    @property
+    def pulls(self) -> int:
+        """All pulls received."""
+        return self.carried.pulls
+
+    @property
+    def seen(self) -> Observations:
+        """Everything told so far, without the effects of blocks."""
+        return self.carried.seen
+
+    @property
+    def processes(self) -> MeanProcesses:
+        """The evidence.
+
+        Raises:
+            ContractError: nothing was told yet.
+        """
+        if self.carried.means is None:
+            raise ContractError("nothing was told yet.")
+        return self.carried.means
+
+    def pairs_of(self, centre: int) -> Pairs:
+        """Those with an arm while it was a candidate, and in the opening.
+
+        Raises:
+            ContractError: nothing was told yet.
+        """
+        known = next((one for one in self.pairs if one.centre == centre), None)
+        if known is not None:
+            return known
+        if self.opening is None:
+            raise ContractError("nothing was told yet.")
+        return pairs_with(self.opening, centre, len(self.carried.beaten))
+
+
+def with_more(pairs: tuple[Pairs, ...], now: Pairs) -> tuple[Pairs, ...]:
+    """The pairs of all candidates, those of one of them as they are now.
+
+    None is forgotten: a list that began anew would have a bound, and a chance to fail, of its own.
+    """
+    return (*(one for one in pairs if one.centre != now.centre), now)

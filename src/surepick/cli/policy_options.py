@@ -85,6 +85,10 @@ class PolicyOptions:
         str | None,
         Option(metavar="NAME", help='Measurements of the same one share an effect, e.g. "day": a column of results.'),
     ] = None
+    streams: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Measurements of the same one share random numbers; with --noise normal."),
+    ] = None
     block_size: Annotated[str | None, Option(metavar="PULLS", help="Most measurements in a block; with --blocks.")] = (
         None
     )
@@ -171,6 +175,7 @@ class PolicyOptions:
             "batch_cost": _numbers("--batch-cost", self.batch_cost),
             "items": [] if self.items is None else [_items(self.items)],
             "blocks": [] if self.blocks is None else [self.blocks],
+            "streams": [] if self.streams is None else [self.streams],
             "block_size": _wholes("--block-size", self.block_size),
             "control": [] if self.control is None else [self.control],
             "once_a_block": [True] if self.once_a_block else [],

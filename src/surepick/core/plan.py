@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -29,6 +30,18 @@ class Blocking:
     control: int | None = None
     once: bool = False
     anew: bool = False
+
+    @staticmethod
+    def stored_in(spec: Mapping[str, Any]) -> Blocking | None:
+        """What a policy's spec says of blocks, but for the control, whose index it does not know; None: there are none.
+
+        Args:
+            spec: from which `make_policy` makes the policy.
+        """
+        name, paired = spec.get("blocks") or spec.get("streams"), spec.get("evidence") == "paired"
+        if name is None:
+            return None
+        return Blocking(name, spec.get("block_size"), None, once=paired or bool(spec.get("once_a_block")), anew=paired)
 
     def number_for(self, counts: IntArray) -> int:
         """How many blocks a plan with these counts fills, shape (K,)."""

@@ -50,8 +50,6 @@ class Terms:
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
         """Those of a stored study. Earlier ones do not say whether arms that left are not the best."""
         asked = configuration["policy"]
-        named = asked.get("blocks")
-        once = bool(asked.get("once_a_block"))
         return Terms(
             delta=asked["delta"],
             most_rounds=configuration["most_rounds"],
@@ -59,7 +57,7 @@ class Terms:
             eliminates=configuration.get("eliminates", False),
             gap_bound=asked.get("gap_bound"),
             prices=Prices.stored_in(configuration),
-            blocks=None if named is None else Blocking(named, asked.get("block_size"), None, once),
+            blocks=Blocking.stored_in(asked),
         )
 
     def stored(self) -> dict[str, Any]:

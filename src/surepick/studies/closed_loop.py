@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,8 @@ from surepick.studies.batch import Batch
 from surepick.studies.progress import Progress
 from surepick.text import money, printable
 
-Measure = Callable[..., ArrayLike]  # ids -> rewards; of test items (ids, items) -> scores
+Measure = Callable[..., ArrayLike]  # ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks)
+POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
 
@@ -91,10 +93,19 @@ def run_study(
         if limit is not None:
             whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
 
+    knows_blocks = takes_two(measure)
+
     def carry_out(batch: Batch) -> None:
-        for part in _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once):
+        if batch.blocks and knows_blocks:
+            parts: Iterator[Batch] = _all_blocks(batch, study.missing)
+        else:
+            parts = _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once)
+        for part in parts:
             ids = part.pulls()
-            rewards = np.asarray(measure(ids) if part.items is None else measure(ids, list(part.item_ids)))
+            beside = [] if part.items is None else [list(part.item_ids)]
+            if part.blocks and knows_blocks:
+                beside = [list(part.blocks)]
+            rewards = np.asarray(measure(ids, *beside))
             if rewards.shape != (len(ids),):
                 raise InvalidInput(
                     f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
@@ -164,14 +175,37 @@ def until_stopped(
     return Result(answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
 
 
-def _blocks_of(batch: Batch, missing: IntArray) -> Iterator[Batch]:
-    """What is missing of a batch block by block, one call of `measure` each; where some came before, in new blocks."""
+def takes_two(measure: Measure) -> bool:
+    """Whether a function needs a second argument: the names of the blocks beside the ids."""
+    try:
+        wanted = inspect.signature(measure).parameters.values()
+    except (TypeError, ValueError):  # it does not say
+        return False
+    needed = [one for one in wanted if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, POSITIONAL)]
+    return len(needed) > 1
+
+
+def _left(batch: Batch, missing: IntArray) -> tuple[IntArray, list[str]]:
+    """(arm, block) of what is missing of a batch; where some came before, in new blocks."""
     ends = np.cumsum(batch.counts)
     arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
     left = ends[arms] - np.arange(batch.total) <= missing[arms]
     again = "" if left.all() else f"+{batch.total - int(left.sum())}"
-    arms, names = arms[left], np.array([name + again for name in batch.blocks])[left]
-    for name in dict.fromkeys(names.tolist()):
+    return arms[left], [batch.blocks[place] + again for place in np.flatnonzero(left).tolist()]
+
+
+def _all_blocks(batch: Batch, missing: IntArray) -> Iterator[Batch]:
+    """What is missing of a batch, in one call of `measure`."""
+    arms, names = _left(batch, missing)
+    counts: IntArray = np.bincount(arms, minlength=len(batch.counts)).astype(np.int64)
+    yield replace(Batch.of(batch, batch.ids, batch.number, counts=counts), blocks=tuple(names))
+
+
+def _blocks_of(batch: Batch, missing: IntArray) -> Iterator[Batch]:
+    """What is missing of a batch block by block, one call of `measure` each."""
+    arms, found = _left(batch, missing)
+    names = np.array(found)
+    for name in dict.fromkeys(found):
         counts: IntArray = np.bincount(arms[names == name], minlength=len(batch.counts)).astype(np.int64)
         part = Batch.of(batch, batch.ids, batch.number, counts=counts)
         yield replace(part, blocks=(name,) * part.total)

@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from surepick.core.arms import Arms
 from surepick.core.diff import first_difference
 from surepick.core.json import encode
+from surepick.core.plan import Blocking
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
@@ -300,7 +301,7 @@ def _check_row(row: Row[Any]) -> None:
 
 
 def _log(engine: Engine, row: Row[Any], configuration: dict[str, Any]) -> SqlLog:
-    blocks = configuration["policy"].get("blocks") is not None
+    blocks = Blocking.stored_in(configuration["policy"]) is not None
     return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash, blocks=blocks)
 
 

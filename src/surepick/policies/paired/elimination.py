@@ -39,7 +39,7 @@ from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
 from surepick.policies.paired.spread import Spread, spread_of_differences, spread_of_streams
-from surepick.policies.paired.state import PairedState, with_more
+from surepick.policies.paired.state import Kept, PairedState, with_more
 
 
 @record
@@ -78,6 +78,7 @@ class PairedElimination:
     streams: str | None = option(None, options.block_name)
     largest_batch: int | None = option(None, options.largest_batch)
     evidence: str = field(default="paired", init=False, compare=False, repr=False)
+    _kept: Kept = field(default_factory=Kept, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -117,7 +118,7 @@ class PairedElimination:
         carried, num_arms = state.carried, self.problem.num_arms
         if carried.means is None:
             counts = np.full(num_arms, HEURISTIC_REPEATS)
-            return Plan(round=carried.round, counts=counts, lower_bound=0.0)
+            return Plan(round=carried.round, counts=counts, dim=num_arms, lower_bound=0.0)
         rest = self._rest(state, self._guess(state))
         total = self._sizes.testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
         limit = np.inf if self.largest_batch is None else self.largest_batch
@@ -127,6 +128,7 @@ class PairedElimination:
         return Plan(
             round=carried.round,
             counts=counts,
+            dim=num_arms,
             predicted_pulls=rest.num_pulls,
             lower_bound=0.0,
             candidate=rest.candidate,
@@ -218,12 +220,16 @@ class PairedElimination:
 
     def _guess(self, state: PairedState) -> Guess:
         """What the past suggests of the means, without the effects of blocks."""
-        seen, scales = state.seen, np.sqrt(likely_variances(state.seen))
-        if self.streams is not None:
-            candidate = state.carried.candidate
-            centre = int(np.argmax(seen.means)) if candidate < 0 else candidate
-            seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
-        return guess_of_means(seen, scales, self.problem.epsilon)
+
+        def form() -> Guess:
+            seen, scales = state.seen, np.sqrt(likely_variances(state.seen))
+            if self.streams is not None:
+                candidate = state.carried.candidate
+                centre = int(np.argmax(seen.means)) if candidate < 0 else candidate
+                seen, scales = rule.controlled(seen, scales, self._spread(state, centre))
+            return guess_of_means(seen, scales, self.problem.epsilon)
+
+        return self._kept.of(state, "guess", form)
 
     def _failed_checks(self, known: Pairs, news: Pairs) -> tuple[str, ...]:
         bounds = spread_of_differences(known, self._failure)
@@ -238,10 +244,13 @@ class PairedElimination:
         return failure_probability(self.problem.noise, self.problem.delta)
 
     def _spread(self, state: PairedState, candidate: int) -> Spread:
-        pairs = state.pairs_of(candidate)
-        if self.streams is None:
-            return spread_of_differences(pairs, self._failure)
-        return spread_of_streams(pairs, state.seen, self._failure)
+        def form() -> Spread:
+            pairs = state.pairs_of(candidate)
+            if self.streams is None:
+                return spread_of_differences(pairs, self._failure)
+            return spread_of_streams(pairs, state.seen, self._failure)
+
+        return self._kept.of(state, candidate, form)
 
     @property
     def _sizes(self) -> BatchSizes:

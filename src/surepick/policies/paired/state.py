@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
 from surepick.core.arrays import IntArray, record
 from surepick.core.observations import BlockTotals, Observations
 from surepick.errors import ContractError
@@ -23,6 +26,11 @@ class PairedState:
     carried: CarriedState
     opening: BlockTotals | None = None
     pairs: tuple[Pairs, ...] = ()
+
+    @property
+    def round(self) -> int:
+        """The next batch, from 1."""
+        return self.carried.round
 
     @property
     def active(self) -> IntArray:
@@ -75,3 +83,28 @@ def with_more(pairs: tuple[Pairs, ...], now: Pairs) -> tuple[Pairs, ...]:
     None is forgotten: a list that began anew would have a bound, and a chance to fail, of its own.
     """
     return (*(one for one in pairs if one.centre != now.centre), now)
+
+
+T = TypeVar("T")
+
+
+class Kept:
+    """What was worked out of the last state, so as not to form it again: bit by bit the same. Copied as empty."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[PairedState | None, dict[Hashable, Any]] = (None, {})
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()
+
+    def of(self, state: PairedState, name: Hashable, form: Callable[[], T]) -> T:
+        """What `form` gives for that very state."""
+        last, known = self._last
+        if last is not state:
+            known = {}
+            self._last = (state, known)  # one assignment: another thread sees the old or the new
+        if name not in known:
+            known[name] = form()
+        return cast(T, known[name])

@@ -1,7 +1,5 @@
 """Pairs within blocks on known truths: how often an arm that is worse than epsilon seems good enough."""
 
-import math
-
 import numpy as np
 
 import surepick as sp

@@ -72,18 +72,23 @@ PROCEDURES: Mapping[tuple[str, str], tuple[Procedure, ...]] = MappingProxyType(
 )
 
 
-def _cell(length: int, noise: str) -> Cell:
+def _cell(length: int, noise: str, **options: str) -> Cell:
     place = EnvironmentSpec(
         f"line L={length}", "simulated-production-line", {"length": length}, reference="independent"
     )
-    policy = PolicySpec(f"certified-independent {noise}", "certified-independent", noise=noise)
+    label = " ".join(["certified-independent", noise, *(f"with {option}" for option in options)])
+    policy = PolicySpec(label, "certified-independent", options, noise=noise)
     return Cell(NAME, place, policy, EPSILON, DELTA, max_pulls=20_000_000)
 
 
 RANKING_AND_SELECTION = Experiment(
     NAME,
     "a three-stage line simulated job by job: the best of 3,249 and of 57,624 designs, delta .1, alpha .05",
-    tuple(_cell(length, noise) for length, noises in NOISES.items() for noise in noises),
+    tuple(
+        cell
+        for length, noises in NOISES.items()
+        for cell in (*(_cell(length, noise) for noise in noises), _cell(length, "normal", streams="stream"))
+    ),
     note="Exponential services have no bound: an observation above the declared 15 (45) has a chance below 1e-9. With "
     "noise normal observations are taken for normal; they have a skewness of .4.",
 )

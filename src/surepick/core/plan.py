@@ -23,6 +23,7 @@ class Blocking:
         control: index of an arm that every block is to measure; None: no arm is.
         once: an arm is measured at most once in a block.
         anew: a block that an earlier plan had does not go on in a later one.
+        again: a block can be gone back to, as a stream of random numbers can; a plate that is done cannot.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Blocking:
     control: int | None = None
     once: bool = False
     anew: bool = False
+    again: bool = False
 
     @staticmethod
     def stored_in(spec: Mapping[str, Any]) -> Blocking | None:
@@ -41,7 +43,8 @@ class Blocking:
         name, paired = spec.get("blocks") or spec.get("streams"), spec.get("evidence") == "paired"
         if name is None:
             return None
-        return Blocking(name, spec.get("block_size"), None, once=paired or bool(spec.get("once_a_block")), anew=paired)
+        once, streams = paired or bool(spec.get("once_a_block")), spec.get("streams") is not None
+        return Blocking(name, spec.get("block_size"), None, once, anew=paired, again=streams)
 
     def number_for(self, counts: IntArray) -> int:
         """How many blocks a plan with these counts fills, shape (K,)."""

@@ -114,17 +114,19 @@ class Ledger:
             return self.in_blocks(batch, 0 if counts is None else int(self.replay.look(planned).recorded.sum()))
         return self._items_left(planned, planned.plan.counts if counts is None else counts, lease)
 
-    def in_blocks(self, batch: Batch, before: int) -> Batch:
+    def in_blocks(self, batch: Batch, before: int, dealt: IntArray | None = None) -> Batch:
         """The batch with a block for each of its pulls, where the study has blocks.
 
         Args:
             before: pulls of the plan, or of the lease, that came earlier: their blocks are other ones.
+            dealt: the block of each pull, from 0, where blocks can be gone back to; None: they are dealt anew.
         """
         blocking = self.blocking
         if blocking is None:
             return batch
         whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
-        names = [f"{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
+        places = blocking.dealt(batch.counts) + before if dealt is None else dealt
+        names = [f"{whose}.{place + 1}" for place in places.tolist()]
         return replace(batch, blocks=tuple(names), block_name=blocking.name)
 
     def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:

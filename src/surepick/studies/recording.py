@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.arrays import IntArray, record
+from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
-from surepick.studies.logs.block_names import check_once
+from surepick.studies.logs.block_names import check_anew, check_once
 from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
@@ -94,7 +95,7 @@ def _told(
             worker,
             plan,
             in_parts=ledger.in_parts,
-            once=ledger.blocking is not None and ledger.blocking.once,
+            blocking=ledger.blocking,
         )
         if receipt is None:
             raise _NoPlan
@@ -144,14 +145,14 @@ def store(
     plan: int | None,
     *,
     in_parts: bool = False,
-    once: bool = False,
+    blocking: Blocking | None = None,
 ) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
     Args:
         worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
         in_parts: results of closed plans count in the open one.
-        once: an arm has at most one pull in a block.
+        blocking: what the study says of blocks.
 
     Raises:
         InvalidInput: a row is refused.
@@ -161,7 +162,7 @@ def store(
     news, repeated = fresh(log, results, ids)
     if len(news.arms) == 0:
         return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
-    if once:
+    if blocking is not None and blocking.once:
         check_once(log, news, ids)
     planned = log.last_plan()
     open_plan = None if planned is None else replay.look(planned)
@@ -176,6 +177,8 @@ def store(
         check_asked(open_plan.asked, current.arms, ids)
         if planned is not None and planned.plan.first_items is not None:
             check_items(planned.plan, replay.item_order.places, current, ids)
+        if blocking is not None and blocking.anew:
+            check_anew(log, current, open_number)
         current = with_leases(current, open_plan, worker)
     rest = belongs != open_number
     if in_parts and rest.any() and not _over(log):

@@ -1,4 +1,4 @@
-"""Pairs within blocks: effects change no decision, the evidence is that of the weights written out, plans fill blocks."""
+"""Pairs within blocks: effects change no decision, evidence is that of the weights written out, plans fill blocks."""
 
 import math
 
@@ -79,6 +79,15 @@ def test_two_measurements_in_a_block_and_blocks_without_the_candidate_are_no_pai
     assert pairs.counts.tolist() == [0, 1, 0]
     assert pairs.sums.tolist() == [0.0, 3.0, 0.0]
     assert alone(blocks, 0) == (2, 3.0, 5.0)
+
+
+def test_two_results_of_an_arm_in_a_block_are_refused():
+    policy = policy_of(3, "streams", delta=0.1)
+    state = policy.init()
+    twice = BlockTotals(np.array([0, 0]), np.array([0, 1]), np.array([2, 1]), np.array([1.0, 4.0]))
+    seen = Observations(np.array([2, 1, 0]), np.array([1.0, 4.0, 0.0]), np.array([1.0, 16.0, 0.0]), blocks=twice)
+    with pytest.raises(InvalidInput, match="two results in one block"):
+        policy.tell(state, policy.ask(state), seen)
 
 
 def test_missing_results_leave_a_study_that_goes_on():

@@ -47,7 +47,7 @@ class PairedElimination:
     """Certify one candidate c by differences within blocks, for each arm j, against "j is the best arm, and better than
     c by epsilon".
 
-        log M_j grows by  -w sum d - cost  in a batch for c,    d = r_j - r_c of the blocks that have both
+        log M_j grows by  sum y - cost  in a batch for c,    y = w (beta r_c - r_j) in blocks that have both
         U_j = (log(1/delta) - log M_j) / F_j(c),    F_j(c): the bets so far while c was the candidate
         recommend c when every U_j has once been at most epsilon
 
@@ -55,7 +55,7 @@ class PairedElimination:
     measured at most once. The rewards of a block may go together as they like: what is assumed is that they are jointly
     normal, alike in all blocks, and independent from block to block. So only the variance of a difference matters, and
     it is bounded from the differences themselves. Bets against former candidates are kept: that j is the best arm is
-    false of all but one, and of that one they say nothing wrong (docs/certified-elimination.md, lines 26 and 27).
+    false of all but one, and of that one they say nothing wrong (docs/certified-elimination.md, lines 27 and 28).
 
     The first batch measures each arm in five blocks, which show how much differences vary. Each later one is for the
     leader, which is in each of its blocks.
@@ -63,7 +63,10 @@ class PairedElimination:
     Args:
         problem: what is asked; the noise is `Normal`.
         embedding: that of arms without features.
-        blocks: what a block is called, and the column of results that names it.
+        blocks: what measurements that may all be off by one amount are called ("day"): the column of results that
+            names the block of each.
+        streams: in its place, what measurements that share random numbers are called ("stream"): nothing is added to
+            all of them, so that arms that do not go together are compared as if they had been measured apart.
         largest_batch: most pulls in a batch, if two blocks need no more; None: no limit.
 
     Raises:
@@ -106,7 +109,7 @@ class PairedElimination:
     @property
     def blocking(self) -> Blocking:
         """What is said of blocks: an arm is in each at most once, and none goes on in a later plan."""
-        return Blocking(self.blocks or self.streams or "", once=True, anew=True)
+        return Blocking(self.blocks or self.streams or "", once=True, anew=True, again=self.streams is not None)
 
     def init(self) -> PairedState:
         finished, _ = self.problem.answer_without_pulls()
@@ -138,6 +141,8 @@ class PairedElimination:
         before = state.carried
         if seen.blocks is None or seen.total == 0:
             return self._step(state, plan, seen)
+        if np.any(seen.blocks.counts > 1):
+            raise InvalidInput(f"a candidate has two results in one {self.blocking.name}; one each can be compared.")
         plain = rule.pooled(seen.blocks, np.zeros(seen.blocks.number), self.problem.num_arms)
         pooled = before.seen.plus(plain if self.blocks is None else rule.without_effects(seen.blocks, before.seen))
         if before.means is None:
@@ -207,7 +212,8 @@ class PairedElimination:
         return Step(after, row, lambda _: self._intervals(after))
 
     def _intervals(self, state: PairedState) -> Intervals:
-        return intervals_of(state.carried, self._guess(state), self.problem.epsilon)
+        found = intervals_of(state.carried, self._guess(state), self.problem.epsilon)
+        return replace(found, widths=np.maximum(found.widths, 0.0))
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""

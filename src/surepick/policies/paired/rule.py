@@ -30,22 +30,27 @@ HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 HEURISTIC_GRID = 40  # shares of the candidate that are tried
 HEURISTIC_OF_CENTRE = 0.3  # of its variance: as much as comparisons within blocks leave of a candidate's luck
 MOST_STARTS = 40
+LEAST = 1e-300  # below 0: what evidence that exactly reaches the threshold says
 
 
 def upper_bounds(processes: MeanProcesses, candidate: int, threshold: float) -> FloatArray:
-    """U_j = (threshold - log value) / F_j(c), shape (K,); -UNKNOWN where j is not the best arm, UNKNOWN without a flow.
+    """U_j = (threshold - log value) / F_j(c), shape (K,); UNKNOWN without a flow.
+
+    Where the log value has reached the threshold j is not the best arm, and the difference is divided by all that j
+    took: by so much at least it is worse than the candidates on average, and U_j < 0 says that it is out.
 
     Args:
         candidate: c.
         threshold: log(1/delta).
 
-    Source: docs/certified-elimination.md, line 27.
+    Source: docs/certified-elimination.md, line 28.
     """
     lack, flows = threshold - processes.log_values, processes.given_to(candidate)
     bounds = np.divide(lack, flows, out=np.full_like(lack, UNKNOWN), where=flows > 0.0)
-    bounds[lack <= 0.0] = -UNKNOWN
+    out = (lack <= 0.0) & (processes.taken > 0.0)
+    bounds[out] = np.minimum(lack[out] / processes.taken[out], -LEAST)
     bounds[candidate] = 0.0
-    return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+    return np.asarray(np.minimum(bounds, UNKNOWN))
 
 
 def planned(processes: MeanProcesses, goal: Goal, spread: Spread) -> Rest:
@@ -105,7 +110,7 @@ def told(
         centre: the candidate's measurements in the batch, with squares, shape (1,).
         spread: what may be assumed, from before the batch.
 
-    Source: docs/certified-elimination.md, line 26.
+    Source: docs/certified-elimination.md, line 27.
     """
     told_of = np.flatnonzero(pairs.counts[goal.rivals] > 0)
     rivals = goal.rivals[told_of]

@@ -75,7 +75,7 @@ def spread_of_differences(before: Pairs, failure: float) -> Spread:
         before: all earlier pairs with the candidate.
         failure: the probability that, for an arm that is fixed beforehand, some bound is too small.
 
-    Source: docs/certified-elimination.md, lines 19 and 26.
+    Source: docs/certified-elimination.md, lines 19 and 27.
     """
     seen, num_arms = before.differences, len(before.counts)
     bounds = variance_bounds(seen, failure / num_arms)

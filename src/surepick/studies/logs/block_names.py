@@ -104,6 +104,26 @@ def check_once(log: Log, news: Results, ids: Sequence[str]) -> None:
         )
 
 
+def check_anew(log: Log, news: Results, number: int) -> None:
+    """Refuse results in a block that an earlier plan had, where a block is of one plan.
+
+    Args:
+        news: of the open plan.
+        number: of that plan.
+
+    Raises:
+        InvalidInput: there are some.
+    """
+    named = set(news.blocks or ())
+    for stored in log.history(number):
+        if stored.status == COUNTED and stored.plan != number and (former := named & set(stored.results.blocks or ())):
+            raise InvalidInput(
+                f"{min(former)!r} has results of round {stored.plan}, which is closed: what is measured there now goes "
+                "together with what was looked at. Give new names, or leave those that ask gave. Nothing of this call "
+                "was stored."
+            )
+
+
 def with_block(source: str, block: str) -> str:
     """Who reported a result, and its block, as one text of a table."""
     return json.dumps([source, block], ensure_ascii=False)

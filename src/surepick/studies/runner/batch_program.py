@@ -15,6 +15,7 @@ class BatchCommand:
     """A program that measures all that it reads.
 
     It is given one id a line, an id as often as it is to be measured, and prints one reward a line in the same order.
+    Where measurements have blocks the id is followed by a tab and the name of the block.
     A line that is no finite number says that this measurement failed. Another number of lines says nothing about any,
     since nobody knows which line belongs to which id.
 
@@ -55,18 +56,27 @@ class BatchCommand:
                 "a line and would take it for two. Take --measure, which gives each id as one argument."
             )
 
+    @property
+    def takes_blocks(self) -> bool:
+        """A line has the block of its measurement."""
+        return True
+
     def share(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
         """All measurements of a lease."""
         return pairs
 
-    def measure(self, names: Sequence[str], running: Running | None = None) -> Outcome:
+    def measure(
+        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None
+    ) -> Outcome:
         """Call the program once.
 
         Args:
             names: an id for each measurement.
             running: the programs at work, so that the caller can stop them.
+            blocks: of these measurements; None: they have none.
         """
-        given = "".join(f"{name}\n" for name in names).encode()
+        lines = names if blocks is None else [f"{name}\t{block}" for name, block in zip(names, blocks, strict=True)]
+        given = "".join(f"{line}\n" for line in lines).encode()
         out, failure = called(list(self._words), self.timeout, running, given)
         return Outcome(failure=failure) if failure else matched(out, len(names))
 

@@ -26,11 +26,12 @@ class MeasurementFailed(OutOfTurn):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Pulls that are being measured: whose lease they are of, and the id and the key of each."""
+    """Pulls that are being measured: whose lease they are of, and the id, the key and the block of each."""
 
     worker: str
     names: tuple[str, ...]
     keys: tuple[str, ...]
+    blocks: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -75,10 +76,12 @@ class Loop:
             MeasurementFailed: a candidate failed too often, or a reward is not what the study declares.
         """
         self.command.check(self.study.ids)
-        if self.study.policy.traits.blocks is not None:
+        blocking = self.study.blocking
+        if blocking is not None and not self.command.takes_blocks:
             raise InvalidInput(
-                "a program of run-study measures candidates one by one and knows no blocks; lease with ask and tell "
-                "results with their blocks, or take Study.run(measure), where one call is one block."
+                f"results of this study name their {blocking.name}, and the command does not say which one a call "
+                "measures in. Write {block} where its name belongs (a seed, a plate), or take --measure-batch, which "
+                "gives it after the id and a tab."
             )
         if self.study.policy.traits.items is not None:
             raise InvalidInput(
@@ -99,7 +102,8 @@ class Loop:
                     over = not self._opened()
                     call = None if over else self._next(worker)
                     if call is not None:
-                        calls[pool.submit(self.command.measure, call.names, self._running)] = call
+                        beside = {} if call.blocks is None else {"blocks": call.blocks}
+                        calls[pool.submit(self.command.measure, call.names, self._running, **beside)] = call
                 if not calls:
                     if over:
                         return self.study.stopped
@@ -134,7 +138,10 @@ class Loop:
         if plan is None or plan.total == 0:
             return None
         names, keys = zip(*self.command.share(plan.keys()), strict=True)
-        return Call(worker, names, keys)
+        if not plan.blocks:
+            return Call(worker, names, keys)
+        block_of = {key: block for (_, key), block in zip(plan.keys(), plan.blocks, strict=True)}
+        return Call(worker, names, keys, tuple(block_of[key] for key in keys))
 
     def _check_declared(self, names: Sequence[str], rewards: Sequence[float]) -> None:
         """Refuse to go on if a reward is not what the study declares: to measure again would be to choose by value."""
@@ -151,6 +158,9 @@ class Loop:
         """Tell what a call gave, and give back what it did not."""
         rows = list(zip_longest(call.names, call.keys, outcome.rewards))
         came = [(name, key, reward) for name, key, reward in rows if reward is not None]
+        told_blocks = None
+        if call.blocks is not None:
+            told_blocks = [block for block, (_, _, reward) in zip(call.blocks, rows, strict=True) if reward is not None]
         missing = [(name, key) for name, key, reward in rows if reward is None]
         self._check_declared([name for name, _, _ in came], [reward for _, _, reward in came])
         lacking = {name for name, _ in missing}
@@ -159,7 +169,7 @@ class Loop:
         if missing:
             with suppress(OutOfTurn):  # the study was closed, or the plan abandoned: nothing waits for them
                 self.study.fail([name for name, _ in missing], [key for _, key in missing], worker=call.worker)
-        receipt = self._tell(call, came) if came else Receipt()
+        receipt = self._tell(call, came, told_blocks) if came else Receipt()
         tired = next((name for name, _ in missing if self._failures[name] > self.retries), None)
         if tired is not None and not self.study.stopped:
             raise MeasurementFailed(
@@ -170,10 +180,10 @@ class Loop:
         if self.heard is not None:
             self.heard(self.study, receipt)
 
-    def _tell(self, call: Call, came: Sequence[tuple[str, str, float]]) -> Receipt:
+    def _tell(self, call: Call, came: Sequence[tuple[str, str, float]], blocks: Sequence[str] | None) -> Receipt:
         names, keys, rewards = zip(*came, strict=True)
         try:
-            return self.study.tell(names, rewards, keys, worker=call.worker)
+            return self.study.tell(names, rewards, keys, worker=call.worker, blocks=blocks)
         except InvalidInput as error:
             raise MeasurementFailed(
                 f"a result of {_called(names)} was refused: {error} If this study is measured in several places at "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.tables.table import as_number
 from surepick.text import printable, quoted
 
+PLACES = re.compile(r"\{(?:pulls|id|block)\}")
 LONGEST = 200  # characters of a program's words in a message
 
 Pair = tuple[str, str]  # (id, key) of a measurement
@@ -47,8 +49,15 @@ class Program(Protocol):
         """The measurements of a lease that one call takes."""
         ...
 
-    def measure(self, names: Sequence[str], running: Running | None = None) -> Outcome:
-        """Call it once; `names` are the ids of the measurements."""
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether a call is told the blocks of its measurements."""
+        ...
+
+    def measure(
+        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None
+    ) -> Outcome:
+        """Call it once; `names` are the ids of the measurements, `blocks` their blocks where they have some."""
         ...
 
 
@@ -73,8 +82,9 @@ class Command:
 
     Args:
         template: the command line, split as a shell would but run without one. "{id}" becomes the candidate's id, as
-            (a part of) one argument whatever it contains; "{pulls}" the number of measurements. Without "{pulls}" the
-            program is called once a measurement.
+            (a part of) one argument whatever it contains; "{pulls}" the number of measurements; "{block}" the name of
+            the block, of which one call has one measurement. Without "{pulls}" the program is called once a
+            measurement.
         timeout: seconds after which a call and all that it started are killed; None: never.
 
     Raises:
@@ -92,16 +102,27 @@ class Command:
                 f"the command {self.template!r} does not say which candidate is measured; write {{id}} where its id "
                 "belongs, and {pulls} where the number of measurements does."
             )
+        if any("{pulls}" in word for word in words) and any("{block}" in word for word in words):
+            raise InvalidInput(
+                f"the command {self.template!r} names {{pulls}} and {{block}}; a call that is told its block makes one "
+                "measurement. Leave {pulls} out."
+            )
         object.__setattr__(self, "_words", words)
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether a call is told its block."""
+        return any("{block}" in word for word in self._words)
 
     @property
     def takes_pulls(self) -> bool:
         """Whether one call can measure several times."""
         return any("{pulls}" in word for word in self._words)
 
-    def arguments(self, name: str, pulls: int) -> list[str]:
+    def arguments(self, name: str, pulls: int, block: str = "") -> list[str]:
         """The program and its arguments for one call."""
-        return [word.replace("{pulls}", str(pulls)).replace("{id}", name) for word in self._words]
+        given = {"{pulls}": str(pulls), "{id}": name, "{block}": block}
+        return [PLACES.sub(lambda found: given[found[0]], word) for word in self._words]
 
     def check(self, ids: Sequence[str]) -> None:
         """Refuse ids that the program would take for options.
@@ -126,14 +147,18 @@ class Command:
         same = [pair for pair in pairs if pair[0] == pairs[0][0]]
         return same if self.takes_pulls else same[:1]
 
-    def measure(self, names: Sequence[str], running: Running | None = None) -> Outcome:
+    def measure(
+        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None
+    ) -> Outcome:
         """Call the program once, for measurements of one candidate.
 
         Args:
             names: its id, once a measurement; one without "{pulls}".
             running: the programs at work, so that the caller can stop them.
+            blocks: of these measurements; None: they have none.
         """
-        out, failure = called(self.arguments(names[0], len(names)), self.timeout, running)
+        block = blocks[0] if blocks else ""
+        out, failure = called(self.arguments(names[0], len(names), block), self.timeout, running)
         return Outcome(failure=failure) if failure else _read(out, len(names))
 
 

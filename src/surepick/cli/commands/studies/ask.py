@@ -156,7 +156,7 @@ def _print_plan(
         say(f"Then: {then}   (a table with the columns {columns})")
     else:
         if plan.blocks:
-            say(f"The column {plan.block_name} deals them evenly; where yours are others, write what they are.")
+            say(f"The column {plan.block_name} says what goes together; where yours are others, write what they are.")
         say(f"{out} has one row a measurement. Fill in the column reward, then: {then}")
     for line in leases:
         say(line)

@@ -1,0 +1,139 @@
+"""Studies of streams that systems share: asked, measured by functions and programs, kept, certified and verified."""
+
+import sys
+
+import numpy as np
+import pytest
+from command_line import surepick
+
+import surepick as sp
+from surepick.certificates.verify import verify_certificate
+from surepick.errors import InvalidInput
+from surepick.studies.database import create_study, open_study
+
+MEANS = np.array([0.0, 1.0, 0.3, 0.1])
+PROGRAM = """
+import sys, numpy as np
+def observed(name, stream):
+    common = np.random.default_rng([ord(each) for each in stream]).normal()
+    own = np.random.default_rng([ord(name), *(ord(each) for each in stream)]).normal()
+    return {"a": 0.0, "b": 1.0, "c": 0.3, "d": 0.1}[name] + common + 0.3 * own
+pairs = [sys.argv[1:]] if len(sys.argv) > 1 else [line.rstrip("\\n").split("\\t") for line in sys.stdin]
+for name, stream in pairs:
+    print(observed(name, stream))
+"""
+
+
+def policy_of(kind: str = "streams", **options):
+    asked = {"epsilon": 0.4, "delta": 0.1, "noise": sp.Normal(), kind: "run", **options}
+    return sp.make_policy("certified-independent", sp.Arms(ids=list("abcd")), **asked)
+
+
+def observed(names, streams, shift: float = 0.0):
+    """One number for each name and stream: most of the noise is the stream's."""
+    rewards = []
+    for name, stream in zip(names, streams, strict=True):
+        key = [ord(letter) for letter in stream]
+        common, own = np.random.default_rng(key).normal(), np.random.default_rng([ord(name), *key]).normal()
+        rewards.append(MEANS["abcd".index(name)] + common + 0.3 * own + shift * (sum(key) % 7))
+    return rewards
+
+
+@pytest.mark.parametrize("kind", ["streams", "blocks"])
+def test_a_function_of_two_arguments_gets_all_names_of_a_batch_at_once(kind):
+    study, sizes = sp.Study(policy_of(kind)), []
+
+    def measure(ids, streams):
+        sizes.append(len(set(streams)))
+        assert len(set(zip(ids, streams, strict=True))) == len(ids)
+        return observed(ids, streams, 50.0 if kind == "blocks" else 0.0)
+
+    found = study.run(measure, progress=False)
+    assert (found.best_arm, found.verdict) == ("b", "certified")
+    assert sizes[0] == 5
+    assert len(sizes) == len(study.trace)
+
+
+def test_a_function_of_one_argument_is_called_once_a_block():
+    study, rng = sp.Study(policy_of("blocks")), np.random.default_rng(3)
+
+    def measure(ids):
+        assert len(set(ids)) == len(ids)
+        off = rng.normal(0.0, 50.0)
+        return [MEANS["abcd".index(name)] + off + 0.3 * rng.standard_normal() for name in ids]
+
+    assert study.run(measure, progress=False).best_arm == "b"
+
+
+@pytest.mark.parametrize("minimize", [False, True])
+@pytest.mark.parametrize("kind", ["streams", "blocks"])
+def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, kind, minimize, tmp_path):
+    study = create_study(database_url, "line", policy_of(kind), minimize=minimize)
+    while (batch := study.ask()) is not None:
+        rewards = np.array(observed(batch.pulls(), batch.blocks))
+        study.tell(batch, -rewards if minimize else rewards)
+    again = open_study(database_url, "line")
+    assert again.certificate() == study.certificate()
+    assert (again.certificate().verdict, again.recommend()) == ("certified", "b")
+    assert verify_certificate(sp.write_certificate(again, tmp_path / "line.json")).holds
+
+
+def test_what_a_lease_has_left_keeps_its_streams(database_url):
+    study = create_study(database_url, "line", policy_of())
+    first, second = (study.lease(10, worker=name) for name in ("ann", "ben"))
+    assert not set(first.blocks) & set(second.blocks)
+    rows = list(zip(first.pulls(), first.keys(), first.blocks, strict=True))
+    (name, (_, key), stream), *rest = rows[::-1]
+    study.tell([name], observed([name], [stream]), [key], worker="ann", blocks=[stream])
+    left = study.lease(10, worker="ann")
+    kept = {key: stream for (_, key), stream in zip(left.keys(), left.blocks, strict=True)}
+    assert kept == {key: stream for _, (_, key), stream in rest}
+
+
+def test_a_stream_of_an_earlier_round_is_refused(database_url):
+    study = create_study(database_url, "line", policy_of())
+    first = study.ask()
+    names = [f"{name}{number}" for name in "abcd" for number in range(5)]
+    study.tell(first.pulls(), observed(first.pulls(), names), blocks=names)
+    second = study.ask()
+    with pytest.raises(InvalidInput, match="'a1' has results of round 1"):
+        study.tell(["b"], [0.0], blocks=["a1"])
+    assert second.counts[1] > 0
+    with pytest.raises(InvalidInput, match="measured twice"):
+        study.tell(["a", "a"], [0.0, 0.1], blocks=["new", "new"])
+
+
+@pytest.mark.parametrize("how", [("--measure", " {id} {block}"), ("--measure-batch", "")])
+def test_programs_are_told_the_stream(database_url, how, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    create_study(database_url, "line", policy_of())
+    assert (
+        surepick("run-study", database_url, "line", how[0], f"{sys.executable} {program}{how[1]}", "--batch", 9)[0] == 0
+    )
+    study = open_study(database_url, "line")
+    assert study.recommend() == "b"
+    rows = [
+        (study.ids[arm], block, total)
+        for stored in study.log.history(99)
+        for arm, block, total in zip(
+            stored.results.arms.tolist(), stored.results.blocks, stored.results.sums.tolist(), strict=True
+        )
+    ]
+    assert len({(name, block) for name, block, _ in rows}) == len(rows)
+    for name, block, reward in rows:
+        assert reward == pytest.approx(observed([name], [block])[0])
+    both = {block for name, block, _ in rows if name == "b"} & {block for name, block, _ in rows if name == "c"}
+    assert len(both) >= 5
+
+
+def test_a_program_that_is_not_told_the_stream_is_refused(database_url):
+    create_study(database_url, "line", policy_of())
+    code, _, errors = surepick("run-study", database_url, "line", "--measure", "echo {id}", columns=300)
+    assert (code != 0, "Write {block}" in errors) == (True, True)
+
+
+def test_a_template_with_pulls_and_block_is_refused(database_url):
+    create_study(database_url, "line", policy_of())
+    code, _, errors = surepick("run-study", database_url, "line", "--measure", "echo {id} {pulls} {block}", columns=300)
+    assert (code != 0, "Leave {pulls} out" in errors) == (True, True)

@@ -210,6 +210,7 @@ def test_what_was_bet_against_a_former_candidate_counts_as_it_is():
         ({"noise": "normal", "streams": "run", "batch_size": 8}, "has no option 'batch_size'"),
         ({"noise": "normal", "streams": "reward"}, "other columns"),
         ({"noise": "normal", "evidence": "paired"}, "give blocks="),
+        ({"noise": "normal", "blocks": "day", "evidence": "carried"}, "compared without features"),
     ],
 )
 def test_what_has_no_meaning_is_refused(options, words):

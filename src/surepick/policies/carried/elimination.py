@@ -240,6 +240,11 @@ class CarriedElimination:
             raise InvalidInput(
                 f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
             )
+        if self.blocks is not None and not known_scale(self.problem.noise):
+            raise InvalidInput(
+                "blocks of noise whose scale nobody knows are compared without features: take certified-independent "
+                "(--policy certified-independent), or declare subgaussian:SIGMA."
+            )
         blocking = self.blocking
         if blocking is not None and blocking.size is not None and blocking.control is not None and blocking.size < 3:
             raise InvalidInput("a block of two has no room for a control beside a candidate and a rival.")

@@ -72,15 +72,17 @@ def test_the_summary_has_the_published_totals_with_what_they_assume(small):
 
 
 def test_a_smoke_test_has_all_its_cells():
-    places = [f"line L={length}" for length, noises in NOISES.items() for _ in noises]
+    places = [f"line L={length}" for length, noises in NOISES.items() for _ in (*noises, "normal with streams")]
     assert [cell.environment.label for cell in smoke(experiment(NAME)).cells] == places
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "most"), [("bounded:0:15", 212_000), ("normal", 100_000)])
-def test_the_best_of_3249_simulated_designs(noise, most):
+@pytest.mark.parametrize(
+    ("label", "most"), [("bounded:0:15", 212_000), ("normal", 100_000), ("normal with streams", 50_000)]
+)
+def test_the_best_of_3249_simulated_designs(label, most):
     """Two seeds: the answer is right by both means, and takes fewer observations than VKN's 212,000."""
-    cell = next(one for one in experiment(NAME).cells if one.policy.noise == noise)
+    cell = next(one for one in experiment(NAME).cells if one.policy.label.endswith(label))
     rows = [play(cell, seed).replicate for seed in range(2)]
     assert all(row["verdict"] == "certified" and row["success"] for row in rows)
     assert right_in_the_long_run(rows) == (2, 2)

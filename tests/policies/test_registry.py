@@ -153,7 +153,7 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
     unsaid |= {"boundary"}  # unless it is not that of before there was a choice
     unsaid |= {"batch_size", "max_batches", "batch_cost"}  # where they are not given
-    unsaid |= {"blocks", "block_size", "control", "once_a_block"}
+    unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams"}
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
 
 

@@ -116,7 +116,7 @@ def test_a_block_of_an_earlier_plan_and_another_worker_is_remembered(database_ur
         with pytest.raises(InvalidInput, match="measured twice"):
             study.tell([name], [0.3], blocks=[told[name]], worker="ben")
     assert study.log.in_blocks(["Day 1%", "day11", "anna"]) == set()
-    assert study.log.in_blocks(names) == {(told[name], "abcd".index(name)) for name in told}
+    assert study.log.in_blocks(names) == {(told[name], "abcd".index(name), 1) for name in told}
 
 
 @pytest.mark.parametrize("database", [False, True])
@@ -140,7 +140,7 @@ def test_what_a_refused_turn_stored_is_forgotten():
     def told_and_refused() -> None:
         with log.turn():
             log.add_results(1, rows, status="counted", at=0.0)
-            assert log.in_blocks(["x"]) == {("x", 0)}
+            assert log.in_blocks(["x"]) == {("x", 0, 1)}
             raise InvalidInput("no")
 
     with pytest.raises(InvalidInput, match="no"):

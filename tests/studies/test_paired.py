@@ -129,11 +129,11 @@ def test_programs_are_told_the_stream(database_url, how, tmp_path):
 
 def test_a_program_that_is_not_told_the_stream_is_refused(database_url):
     create_study(database_url, "line", policy_of())
-    with pytest.raises(InvalidInput, match="Write {block}"):
+    with pytest.raises(InvalidInput, match=r"Write \{block\}"):
         surepick("run-study", database_url, "line", "--measure", "echo {id}")
 
 
 def test_a_template_with_pulls_and_block_is_refused(database_url):
     create_study(database_url, "line", policy_of())
-    with pytest.raises(InvalidInput, match="Leave {pulls} out"):
+    with pytest.raises(InvalidInput, match=r"Leave \{pulls\} out"):
         surepick("run-study", database_url, "line", "--measure", "echo {id} {pulls} {block}")

@@ -295,8 +295,8 @@ class Log(Protocol):
         """The same with their keys."""
         ...
 
-    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int]]:
-        """(block, index of the arm) of the results of these blocks that count, in any plan."""
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
+        """(block, index of the arm, number of the plan) of the results of these blocks that count."""
         ...
 
     def measured(self, plans: int) -> dict[int, int]:

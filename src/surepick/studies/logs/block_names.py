@@ -94,7 +94,8 @@ def check_once(log: Log, news: Results, ids: Sequence[str]) -> None:
         InvalidInput: there is one.
     """
     pairs = list(zip(news.blocks or (), news.arms.tolist(), strict=True))
-    known = Counter(pairs) + Counter(log.in_blocks(list(dict.fromkeys(news.blocks or ()))))
+    stored = log.in_blocks(list(dict.fromkeys(news.blocks or ())))
+    known = Counter(pairs) + Counter({(block, arm) for block, arm, _ in stored})
     twice = [pair for pair, pulls in zip(pairs, news.pulls.tolist(), strict=True) if known[pair] > 1 or pulls > 1]
     if twice:
         block, arm = twice[0]
@@ -114,14 +115,14 @@ def check_anew(log: Log, news: Results, number: int) -> None:
     Raises:
         InvalidInput: there are some.
     """
-    named = set(news.blocks or ())
-    for stored in log.history(number):
-        if stored.status == COUNTED and stored.plan != number and (former := named & set(stored.results.blocks or ())):
-            raise InvalidInput(
-                f"{min(former)!r} has results of round {stored.plan}, which is closed: what is measured there now goes "
-                "together with what was looked at. Give new names, or leave those that ask gave. Nothing of this call "
-                "was stored."
-            )
+    stored = log.in_blocks(list(dict.fromkeys(news.blocks or ())))
+    former = sorted({(block, plan) for block, _, plan in stored if plan != number})
+    if former:
+        block, plan = former[0]
+        raise InvalidInput(
+            f"{block!r} has results of round {plan}, which is closed: what is measured there now goes together with what "
+            "was looked at. Give new names, or leave those that ask gave. Nothing of this call was stored."
+        )
 
 
 def with_block(source: str, block: str) -> str:

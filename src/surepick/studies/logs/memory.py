@@ -40,7 +40,7 @@ class MemoryLog:
         self._results: dict[tuple[int, str], list[Results]] = {}
         self._stored: list[Stored] = []
         self._recorded: dict[str, Recorded] = {}
-        self._in_blocks: dict[str, Counter[int]] = {}
+        self._in_blocks: dict[str, Counter[tuple[int, int]]] = {}
         self._latest = 0.0
 
     @property
@@ -59,7 +59,7 @@ class MemoryLog:
                 for key in stored.results.keys or ():
                     self._recorded.pop(key or "", None)
                 for block, arm in _cells(stored):
-                    self._in_blocks[block] -= Counter([arm])
+                    self._in_blocks[block] -= Counter([(arm, stored.plan)])
             for rows, length in zip(lists, lengths, strict=True):
                 del rows[length:]
             raise
@@ -88,7 +88,7 @@ class MemoryLog:
         self._results.setdefault((plan, status), []).append(results)
         self._stored.append(Stored(plan, status, at, results))
         for block, arm in _cells(self._stored[-1]):
-            self._in_blocks.setdefault(block, Counter())[arm] += 1
+            self._in_blocks.setdefault(block, Counter())[arm, plan] += 1
         self._latest = at
         if results.keys is not None:
             blocks = results.blocks or (None,) * len(results.arms)
@@ -141,8 +141,8 @@ class MemoryLog:
     def keyed_results(self, plan: int) -> list[Results]:
         return list(self._results.get((plan, COUNTED), []))
 
-    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int]]:
-        return {(block, arm) for block in blocks for arm in self._in_blocks.get(block, ())}
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
+        return {(block, arm, plan) for block in blocks for arm, plan in self._in_blocks.get(block, ())}
 
     def measured(self, plans: int) -> dict[int, int]:
         found: Counter[int] = Counter()

@@ -45,6 +45,7 @@ from surepick.studies.logs.sql.statements import (
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
 BLOCK_CHUNK = 50  # blocks in one question
+MOST_QUESTIONS = 4  # for more blocks all rows are read once
 
 
 @legible
@@ -180,19 +181,17 @@ class SqlLog(ChainedRows):
     def keyed_results(self, plan: int) -> list[Results]:
         return self._results(plan, keyed=True)
 
-    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int]]:
-        """The database looks through the study's rows, and hands over those of these blocks alone."""
-        columns, found = tables.observation.c, set()
-        wanted = sa.select(columns.arm, columns.source).distinct()
+    def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
+        """The database looks through the study's rows, and hands over those of these blocks alone, or all for many."""
+        columns, named = tables.observation.c, set(blocks)
+        wanted = sa.select(columns.source, columns.arm, columns.plan).distinct()
         wanted = wanted.where(columns.study == self._study, columns.standing == COUNTED)
+        several = [blocks[start : start + BLOCK_CHUNK] for start in range(0, len(blocks), BLOCK_CHUNK)]
+        questions = [wanted] if len(several) > MOST_QUESTIONS else [wanted.where(_named(few)) for few in several]
         with self._reading() as connection:
-            for start in range(0, len(blocks), BLOCK_CHUNK):
-                ends = (with_block("", block)[3:] for block in blocks[start : start + BLOCK_CHUNK])
-                these = sa.or_(*(columns.source.endswith(end, autoescape=True) for end in ends))
-                found |= {
-                    (source_and_block(source)[1], int(arm)) for arm, source in connection.execute(wanted.where(these))
-                }
-        return {(block, arm) for block, arm in found if block in set(blocks)}
+            rows = [row for question in questions for row in connection.execute(question)]
+        found = {(source_and_block(source)[1], int(arm), int(plan)) for source, arm, plan in rows}
+        return {row for row in found if row[0] in named}
 
     def _results(self, plan: int, *, keyed: bool) -> list[Results]:
         columns = tables.observation.c
@@ -304,3 +303,9 @@ class SqlLog(ChainedRows):
                 *sql_seals.altered_end(connection, self._study, self._start),
             ):
                 raise StorageError(altered(row, self._name))
+
+
+def _named(blocks: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Whether a row may be of one of these blocks, by the end of its column `source`."""
+    ends = [with_block("", block)[3:] for block in blocks]
+    return sa.or_(*(tables.observation.c.source.endswith(end, autoescape=True) for end in ends))

@@ -120,8 +120,8 @@ def check_anew(log: Log, news: Results, number: int) -> None:
     if former:
         block, plan = former[0]
         raise InvalidInput(
-            f"{block!r} has results of round {plan}, which is closed: what is measured there now goes together with what "
-            "was looked at. Give new names, or leave those that ask gave. Nothing of this call was stored."
+            f"{block!r} has results of round {plan}, which is closed: what is measured there now goes together with "
+            "what was looked at. Give new names, or leave those that ask gave. Nothing of this call was stored."
         )
 
 

@@ -36,7 +36,8 @@ def run_study(
         Option(
             metavar="'COMMAND {id} {pulls}'",
             help="Any program that prints one reward a line. It is run without a shell; {id}, {pulls} and {block} are "
-            "replaced in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed one.",
+            "replaced in its arguments. Without {pulls} it is called once a measurement. A non-zero exit is a failed "
+            "one.",
         ),
     ] = None,
     measure_batch: Annotated[

@@ -88,15 +88,8 @@ def _told(
         gone = _fail(ledger, failed, worker) if failed else Receipt()
         if len(results.arms) == 0:
             return gone, Receipt()
-        receipt = store(
-            ledger.replay,
-            results,
-            ledger.ids,
-            worker,
-            plan,
-            in_parts=ledger.in_parts,
-            blocking=ledger.blocking,
-        )
+        told = (results, ledger.ids, worker, plan)
+        receipt = store(ledger.replay, *told, in_parts=ledger.in_parts, blocking=ledger.blocking)
         if receipt is None:
             raise _NoPlan
     return gone, receipt
@@ -162,8 +155,8 @@ def store(
     news, repeated = fresh(log, results, ids)
     if len(news.arms) == 0:
         return Receipt(repeated=repeated)  # a retry: all of it counts already, perhaps in a plan that is closed
-    if blocking is not None and blocking.once:
-        check_once(log, news, ids)
+    if blocking is not None:
+        check_once(log, news, ids, blocking)
     planned = log.last_plan()
     open_plan = None if planned is None else replay.look(planned)
     latest = 0 if planned is None else planned.number
@@ -177,8 +170,8 @@ def store(
         check_asked(open_plan.asked, current.arms, ids)
         if planned is not None and planned.plan.first_items is not None:
             check_items(planned.plan, replay.item_order.places, current, ids)
-        if blocking is not None and blocking.anew:
-            check_anew(log, current, open_number)
+        if blocking is not None:
+            check_anew(log, current, open_number, blocking)
         current = with_leases(current, open_plan, worker)
     rest = belongs != open_number
     if in_parts and rest.any() and not _over(log):

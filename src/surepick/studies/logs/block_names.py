@@ -87,12 +87,14 @@ def block_totals(results: Sequence[Results], *, sign: float) -> BlockTotals | No
     )
 
 
-def check_once(log: Log, news: Results, ids: Sequence[str]) -> None:
+def check_once(log: Log, news: Results, ids: Sequence[str], blocking: Blocking) -> None:
     """Refuse a second measurement of an arm in a block, where a study has one each.
 
     Raises:
         InvalidInput: there is one.
     """
+    if not blocking.once:
+        return
     pairs = list(zip(news.blocks or (), news.arms.tolist(), strict=True))
     stored = log.in_blocks(list(dict.fromkeys(news.blocks or ())))
     known = Counter(pairs) + Counter({(block, arm) for block, arm, _ in stored})
@@ -105,7 +107,7 @@ def check_once(log: Log, news: Results, ids: Sequence[str]) -> None:
         )
 
 
-def check_anew(log: Log, news: Results, number: int) -> None:
+def check_anew(log: Log, news: Results, number: int, blocking: Blocking) -> None:
     """Refuse results in a block that an earlier plan had, where a block is of one plan.
 
     Args:
@@ -115,6 +117,8 @@ def check_anew(log: Log, news: Results, number: int) -> None:
     Raises:
         InvalidInput: there are some.
     """
+    if not blocking.anew:
+        return
     stored = log.in_blocks(list(dict.fromkeys(news.blocks or ())))
     former = sorted({(block, plan) for block, _, plan in stored if plan != number})
     if former:

@@ -10,11 +10,11 @@ import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
 from surepick.errors import InvalidInput
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.paired_differences import alone, pairs_with
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.policies.base import stopped
 from surepick.policies.carried.rest import Goal
 from surepick.policies.paired import rule
+from surepick.policies.paired.pairs import alone, pairs_with
 from surepick.policies.paired.spread import spread_of_differences, spread_of_streams
 
 MEANS = np.array([0.0, 1.0, 0.4, 0.1, 0.6])

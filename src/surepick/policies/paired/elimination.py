@@ -17,7 +17,6 @@ from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.normal_mgf import likely_variances
-from surepick.estimators.paired_differences import Pairs, alone, pairs_with
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
@@ -38,6 +37,7 @@ from surepick.policies.carried.state import CarriedState, gap_of, tightened
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
+from surepick.policies.paired.pairs import Pairs, alone, pairs_with
 from surepick.policies.paired.spread import Spread, spread_of_differences, spread_of_streams
 from surepick.policies.paired.state import Kept, PairedState, with_more
 

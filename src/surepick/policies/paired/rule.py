@@ -21,9 +21,9 @@ from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.normal_mgf import ROUNDING
-from surepick.estimators.paired_differences import Pairs
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.policies.carried.rest import Goal, Rest, start_weights
+from surepick.policies.paired.pairs import Pairs
 from surepick.policies.paired.spread import Spread
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most

@@ -10,7 +10,7 @@ from surepick.core.arrays import FloatArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.estimators import NormalMgf
 from surepick.estimators.normal_mgf import likely_variances, variance_bounds
-from surepick.estimators.paired_differences import Pairs
+from surepick.policies.paired.pairs import Pairs
 
 HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common counts for
 HEURISTIC_STEEPEST = 1.0  # slope

@@ -9,8 +9,8 @@ from surepick.core.arrays import IntArray, record
 from surepick.core.observations import BlockTotals, Observations
 from surepick.errors import ContractError
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.paired_differences import Pairs, pairs_with
 from surepick.policies.carried.state import CarriedState
+from surepick.policies.paired.pairs import Pairs, pairs_with
 
 
 @record

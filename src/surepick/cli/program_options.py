@@ -10,9 +10,10 @@ from typing import Annotated
 from typer import Option
 
 from surepick.cli.options import given
+from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
-from surepick.integrations import lm_eval
-from surepick.integrations.answers import Answers, Expected
+from surepick.integrations import lm_eval, promptfoo
+from surepick.integrations.answers import Answers, Expected, file_text, read_json
 from surepick.studies.batch import Batch
 from surepick.studies.study import Study
 
@@ -21,6 +22,7 @@ class Program(StrEnum):
     """A program that evaluates models, and writes files."""
 
     lm_eval = "lm-eval"
+    promptfoo = "promptfoo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +31,9 @@ class AnswerOptions:
 
     program: Annotated[
         Program | None,
-        Option("--as", help="RESULTS is what a program wrote, or a folder of it: lm-eval (its samples_*.jsonl)."),
+        Option("--as", help="RESULTS is what this program wrote, or a folder of it."),
     ] = None
-    metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the only one.")] = None
+    metric: Annotated[str | None, Option(help="With --as: the score that counts; none: the usual one.")] = None
     candidate: Annotated[str | None, Option(help="With --as: whose answers these are; none: as the files say.")] = None
     filter: Annotated[str | None, Option(help="With --as lm-eval: which of its filters; none: the only one.")] = None
 
@@ -45,10 +47,10 @@ class AnswerOptions:
         if order is None:
             raise InvalidInput("--as is for answers to test items, and this study has none; tell a table.")
         expected = Expected(study.ids, order.items.ids, self.candidate, self.metric, self.filter)
-        return READERS[self.program or Program.lm_eval](path, expected)
-
-
-READERS = {Program.lm_eval: lm_eval.read_answers}
+        if self.program is not Program.lm_eval and self.filter is not None:
+            raise InvalidInput(f"--filter is for --as {Program.lm_eval}; leave it out.")
+        read = promptfoo.read_answers if self.program is Program.promptfoo else lm_eval.read_answers
+        return read(path, expected)
 
 
 def check_options(answers: AnswerOptions, *, beside: bool) -> None:
@@ -72,8 +74,10 @@ def check_options(answers: AnswerOptions, *, beside: bool) -> None:
 
 def items_in(path: Path) -> list[str] | None:
     """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
-    if path.is_dir() or lm_eval.FILE.fullmatch(path.name):
+    if is_folder(path) or lm_eval.FILE.fullmatch(path.name):
         return lm_eval.items_of(path)
+    if path.suffix == ".json" and promptfoo.is_results(read_json(file_text(path), str(path))):
+        return promptfoo.items_of(path)
     return None
 
 
@@ -86,20 +90,31 @@ def check_program(program: Program, study: Study, folder: Path) -> None:
     order = study.policy.traits.items
     if order is None:
         raise InvalidInput(f"--as {program} is for test items, and this study has none; leave it out.")
-    lm_eval.check_plan(order.items.ids, study.ids, folder)
+    check = lm_eval.check_plan if program is Program.lm_eval else promptfoo.check_plan
+    check(order.items.ids, study.ids, folder)
 
 
-def write_plan(batch: Batch, folder: Path) -> None:
+def write_plan(program: Program, batch: Batch, folder: Path) -> None:
     """Write what is asked, a file for each candidate."""
-    lm_eval.write_samples(batch, folder)
+    write = lm_eval.write_samples if program is Program.lm_eval else promptfoo.write_tests
+    write(batch, folder)
+
+
+ANSWERS = {Program.lm_eval: "ANSWERS", Program.promptfoo: "ANSWERS.json"}  # what the programs are told to write
 
 
 def how_to_run(program: Program, batch: Batch, folder: Path, then: str) -> list[str]:
     """What to type next, a line each."""
-    tasks = ",".join(lm_eval.tasks_of(batch))
+    file = f"{folder}/CANDIDATE.json"
+    if program is Program.lm_eval:
+        run = (
+            f"lm-eval run --model_args pretrained=CANDIDATE --tasks {','.join(lm_eval.tasks_of(batch))} "
+            f"--samples {file} --log_samples --output_path ANSWERS"
+        )
+    else:
+        run = f"promptfoo eval -c CONFIG --filter-providers CANDIDATE -t {file} -o ANSWERS.json"
     return [
-        f"{folder} has a file for each candidate. Run each of them, and name the folder of the answers to surepick:",
-        f"  {program} run --model_args pretrained=CANDIDATE --tasks {tasks} --samples {folder}/CANDIDATE.json "
-        "--log_samples --output_path ANSWERS",
+        f"{folder} has a file for each candidate. Run each of them, then report the answers:",
+        f"  {run}",
         f"  {then}",
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,8 +145,3 @@ def only_name(given: str | None, names: Sequence[str], flag: str, what: str, whe
     if given not in names:
         raise InvalidInput(f"{where} has no {what[:-1]} {quoted(given)}; there is {there}.")
     return given
-
-
-def sanitized(name: str) -> str:
-    """A name in which a file can be stored."""
-    return re.sub(r"[\"<>:/|\\?*\[\]\s]+", "__", name)

@@ -22,9 +22,9 @@ from surepick.integrations.answers import (
     file_text,
     only_name,
     read_json,
-    sanitized,
     score_of,
 )
+from surepick.integrations.plans import check_folder, files_of, sanitized
 from surepick.studies.batch import Batch
 from surepick.text import quoted
 
@@ -114,7 +114,7 @@ def write_samples(batch: Batch, folder: Path) -> list[Path]:
     for name, item in zip(batch.pulls(), batch.item_ids, strict=True):
         task, number, _ = parts_of(item)
         wanted.setdefault(name, {}).setdefault(task, []).append(number)
-    files = {name: folder / f"{sanitized(name)}.json" for name in wanted}
+    files = files_of(list(wanted), folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, tasks in wanted.items():
         plan = {task: sorted(numbers) for task, numbers in sorted(tasks.items())}
@@ -126,18 +126,11 @@ def check_plan(items: Sequence[str], candidates: Sequence[str], folder: Path) ->
     """Refuse what `write_samples` could not write.
 
     Raises:
-        InvalidInput: the folder holds files or is none, the items are not those of the harness, or two candidates have
-            one name as files.
+        InvalidInput: as `check_folder`, or the items are not those of the harness.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{folder} is there already, and is not an empty folder; give another name.")
+    check_folder(candidates, folder)
     for item in items:
         parts_of(item)
-    if len({sanitized(name).lower() for name in candidates}) < len(candidates):
-        raise InvalidInput(
-            "two candidates would have one file, since their names differ in / or : or capitals only; rename one, or "
-            "ask and tell tables."
-        )
 
 
 def tasks_of(batch: Batch) -> list[str]:

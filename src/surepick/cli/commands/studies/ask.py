@@ -11,7 +11,7 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
 from surepick.cli.output import note, print_json, print_table, say
-from surepick.cli.program_options import Program, check_program, how_to_run, write_plan
+from surepick.cli.program_options import ANSWERS, Program, check_program, how_to_run, write_plan
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput
 from surepick.studies.batch import Batch
@@ -148,7 +148,8 @@ def _print_plan(
     whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
     then = command_line("tell", *study, "RESULTS" if out is None else str(out), *whose)
     if out is not None and program is not None:
-        for line in how_to_run(program, plan, out, command_line("tell", *study, "ANSWERS", "--as", program, *whose)):
+        then = command_line("tell", *study, ANSWERS[program], "--as", program, *whose)
+        for line in how_to_run(program, plan, out, then):
             say(line)
     elif out is None:
         beside = f", {plan.block_name}" if plan.blocks else ", item" if plan.items is not None else ""
@@ -165,7 +166,7 @@ def _print_plan(
 def _write_plan(plan: Batch, out: Path, program: Program | None) -> None:
     """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
     if program is not None:
-        write_plan(plan, out)
+        write_plan(program, plan, out)
         return
     ids, keys = zip(*plan.keys(), strict=True)
     items = {ITEM: plan.item_ids} if plan.items is not None else {}

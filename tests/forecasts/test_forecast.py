@@ -136,10 +136,31 @@ def test_a_guess_that_is_none_is_refused(guess):
         forecast(policy, max_pulls=-1)
 
 
-def test_noise_of_unknown_scale_is_refused():
-    policy = sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.1, delta=0.05, noise=sp.Normal())
-    with pytest.raises(sp.InvalidInput, match="forecast with subgaussian:SIGMA, and run the study with normal"):
-        forecast(policy)
+def unknown_scale() -> sp.Policy:
+    return sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.3, delta=DELTA, noise=sp.Normal())
+
+
+def test_noise_of_unknown_scale_needs_a_guess():
+    with pytest.raises(sp.InvalidInput, match="assume_scale=SIGMA"):
+        forecast(unknown_scale())
+    for wrong in (0.0, -1.0, math.nan, [1.0, 2.0]):
+        with pytest.raises(sp.InvalidInput, match="scale"):
+            forecast(unknown_scale(), assume_scale=wrong)
+    known = sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.3, delta=DELTA, noise="subgaussian:1")
+    with pytest.raises(sp.InvalidInput, match="Leave it out"):
+        forecast(known, assume_scale=1.0)
+
+
+def test_under_a_guessed_scale_pulls_grow_with_it_and_the_forecast_says_that_it_is_a_guess():
+    totals = []
+    for scale in (0.2, 2.0, [2.0, 2.0, 2.0]):
+        found = forecast(unknown_scale(), [1.0, 0.5, 0.4], assume_scale=scale, rehearsals=4)
+        assert any("that you guessed" in warning for warning in found.warnings)
+        totals.append(found.total)
+    assert totals[1] == totals[2] > 5 * totals[0]
+    worst = forecast(unknown_scale(), assume_scale=2.0)
+    assert worst.believable
+    assert worst.total > totals[1] / 2
 
 
 def test_nothing_to_measure_costs_nothing():

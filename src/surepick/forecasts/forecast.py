@@ -23,7 +23,7 @@ from surepick.forecasts.simulated_studies import (
     worst_case,
 )
 from surepick.forecasts.warnings import Doubts, guess_in_embedding, price_of_blocks
-from surepick.noise import Noise, known_scale, largest_scale
+from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scales
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias, uniform_pulls
 from surepick.policies.prices import Prices, checked_budget
@@ -31,6 +31,10 @@ from surepick.text import about
 
 ENDLESS_PULLS = 10_000_000
 MOST_PULLS = 10**13
+ASSUMED_SCALE = (
+    "Measurements were made up with the standard deviation that you guessed: the pulls are about proportional to its "
+    "square. The study finds its own, and its certificate does not rest on the guess."
+)
 
 
 def forecast(
@@ -42,6 +46,7 @@ def forecast(
     max_pulls: int | None = None,
     max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
+    assume_scale: ArrayLike | None = None,
 ) -> Forecast:
     """What the study would cost, without a single measurement.
 
@@ -72,11 +77,13 @@ def forecast(
             else no limit that matters.
         max_cost: the same in money, for arms that have costs; None: no limit.
         rehearsals: most studies to simulate under a guess; fewer are quicker and less exact.
+        assume_scale: with noise of unknown scale a guess of its standard deviation, one number or one an arm, in reward
+            units: made-up rewards are normal with it. The policy does not know it; the study rests on none of it.
 
     Raises:
         InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls or max_cost is
-            negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test items, or
-            nobody knows the scale of the noise.
+            negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test items,
+            nobody knows the scale of the noise and assume_scale is no guess of it, or it is given and not needed.
         ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
 
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
@@ -90,7 +97,7 @@ def forecast(
             "what answers to test items will cost depends on how they go together, item by item, and means do not say "
             "that. Play it on scores that you have: simulate(policy, environments.recorded_answers(scores))."
         )
-    check_scale_known(policy.problem.noise)
+    drawn = noise_to_draw(policy.problem.noise, assume_scale, policy.problem.num_arms)
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
     whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
@@ -99,13 +106,13 @@ def forecast(
     budget = checked_budget(max_cost, prices)
     limit = Limit(pulls, math.inf if budget is None else budget, prices)
     if means is None:
-        worst = [worst_case(one, limit, seed=seed) for one in (policy, bare) if one is not None]
-        return _summary(policy, worst[:1], None, prices, worst[1:])
+        worst = [worst_case(one, drawn, limit, seed=seed) for one in (policy, bare) if one is not None]
+        return _summary(policy, worst[:1], None, prices, worst[1:], drawn)
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     sign = -1.0 if minimize else 1.0
-    runs = simulate_studies(policy, guess, limit, most=rehearsals, seed=seed, sign=sign)
-    others = [] if bare is None else simulate_studies(bare, guess, limit, most=rehearsals, seed=seed, sign=sign)
-    return _summary(policy, runs, -guess if minimize else guess, prices, others)
+    runs = simulate_studies(policy, guess, drawn, limit, most=rehearsals, seed=seed, sign=sign)
+    others = [] if bare is None else simulate_studies(bare, guess, drawn, limit, most=rehearsals, seed=seed, sign=sign)
+    return _summary(policy, runs, -guess if minimize else guess, prices, others, drawn)
 
 
 def compare(
@@ -117,12 +124,13 @@ def compare(
     max_pulls: int | None = None,
     max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
+    assume_scale: ArrayLike | None = None,
 ) -> tuple[ForecastRow, ...]:
     """Forecasts side by side, for several norm bounds, kernels or algorithms.
 
     Args:
         policies: name -> policy, for the same arms.
-        means, minimize, seed, max_pulls, max_cost, rehearsals: as in `forecast`.
+        means, minimize, seed, max_pulls, max_cost, rehearsals, assume_scale: as in `forecast`.
 
     Returns:
         One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
@@ -130,7 +138,7 @@ def compare(
     rows = []
     for name, policy in policies.items():
         try:
-            limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost}
+            limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "assume_scale": assume_scale}
             worst = forecast(policy, seed=seed, **limits)
             guess = None
             if means is not None:
@@ -179,19 +187,33 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
     return sentence
 
 
-def check_scale_known(noise: Noise) -> None:
-    """Refuse noise of unknown scale: nobody can make up measurements without knowing how much they vary.
+def noise_to_draw(noise: Noise, assume_scale: ArrayLike | None, num_arms: int) -> Noise:
+    """What made-up measurements are drawn with: the noise itself, or normal noise of a guessed scale.
+
+    Args:
+        noise: what is assumed.
+        assume_scale: the guess, one number or one an arm; None: there is none.
+        num_arms: K.
 
     Raises:
-        InvalidInput: the noise is such.
+        InvalidInput: nobody knows the scale and none is guessed, the guess is no scale, or it is not needed.
     """
-    if not known_scale(noise):
+    if known_scale(noise):
+        if assume_scale is not None:
+            raise InvalidInput(
+                f"assume_scale is a guess for noise whose scale nobody knows, and noise {noise.spec!r} says it. Leave "
+                "it out, or forecast with noise normal."
+            )
+        return noise
+    if assume_scale is None:
         raise InvalidInput(
-            "a forecast makes measurements up, and with noise normal nobody knows how much they vary. Guess: forecast "
-            "with subgaussian:SIGMA, and run the study with normal. It takes about as many measurements as with the "
-            "right SIGMA where candidates are measured a hundred times, and up to three times as many where a handful "
-            "would do."
+            "a forecast makes measurements up, and with noise normal nobody knows how much they vary. Guess it: "
+            "--assume-scale SIGMA, in Python assume_scale=SIGMA (one number, or one for each candidate). The study "
+            "itself needs no guess and rests on none."
         )
+    drawn = SubGaussian(np.asarray(assume_scale, np.float64).tolist())
+    scales(drawn, num_arms)
+    return drawn
 
 
 def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
@@ -218,13 +240,14 @@ def _summary(
     guess: FloatArray | None,
     prices: Prices | None,
     unblocked_runs: list[SimulatedStudy],
+    drawn: Noise,
 ) -> Forecast:
     totals = np.array([run.total for run in runs], dtype=np.float64)
     batches = np.array([len(run.plans) for run in runs])
     rounds = _mean_rounds(policy, runs)
     uniform = uniform_pulls(
         policy.problem.num_arms,
-        sigma=largest_scale(policy.problem.noise),
+        sigma=largest_scale(drawn),
         epsilon=policy.problem.epsilon,
         delta=policy.problem.delta,
     )
@@ -235,6 +258,8 @@ def _summary(
     blocks = policy.traits.blocks
     if without is not None and blocks is not None:
         mild.append(price_of_blocks(blocks.name, round(totals.mean()), without, guess=guess is not None))
+    if not known_scale(policy.problem.noise):
+        mild.append(ASSUMED_SCALE)
     return Forecast(
         rounds=rounds,
         total=round(totals.mean()),

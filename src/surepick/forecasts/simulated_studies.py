@@ -13,7 +13,7 @@ from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Blocking, Plan
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
-from surepick.noise import Noise, scales
+from surepick.noise import Noise, known_scale, scales
 from surepick.policies.base import Policy, Rounds, stopped
 from surepick.policies.parts import OF_BLOCKS
 from surepick.policies.prices import Prices
@@ -76,15 +76,19 @@ class SimulatedStudy:
 
 
 def simulate_studies(
-    policy: Policy[Any], means: FloatArray, limit: Limit, *, most: int, seed: int, sign: float
+    policy: Policy[Any], means: FloatArray, noise: Noise, limit: Limit, *, most: int, seed: int, sign: float
 ) -> list[SimulatedStudy]:
-    """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless."""
+    """Simulated studies until the mean of their pulls is known well enough, or until two seemed endless.
+
+    Args:
+        noise: what rewards are drawn with: what the policy assumes, or a guess where it assumes no scale.
+    """
     start = policy.init()
     opening = () if stopped(policy, start) else (policy.ask(start),)
     runs: list[SimulatedStudy] = []
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
-        runs.append(_simulated(policy, limit, opening, _Rewards(means, policy.problem.noise, sign, rng)))
+        runs.append(_simulated(policy, limit, opening, _Rewards(means, noise, sign, rng)))
         if sum(bool(run.hopeless) for run in runs) == 2:
             break
         totals = np.array([run.total for run in runs], dtype=np.float64)
@@ -150,8 +154,16 @@ def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
     return replace(policy, spec=None, **unsaid)  # type: ignore[type-var]
 
 
-def worst_case(policy: Policy[Any], limit: Limit, *, seed: int = 0) -> SimulatedStudy:
-    """The most expensive study that we know of: the rounds in full, or a study of equal arms."""
+def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0) -> SimulatedStudy:
+    """The most expensive study that we know of: the rounds in full, or a study of equal arms.
+
+    Args:
+        noise: as in `simulate_studies`.
+    """
+    if not known_scale(policy.problem.noise):  # without noise there would be no scale to find
+        start = policy.init()
+        opening = () if stopped(policy, start) else (policy.ask(start),)
+        return _dearest(_studies_of_equals(policy, noise, limit, opening, seed))
     planned = policy.traits.rounds
     equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
     if not policy.traits.narrows:
@@ -176,22 +188,25 @@ def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: Simulate
     """
     if quiet.cut or quiet.hopeless:
         return quiet
-    middle = 0.0 if policy.problem.noise.support is None else 0.5 * sum(policy.problem.noise.support)
-    means = np.full(policy.problem.num_arms, middle)
-    opening = quiet.plans[:1]
-    runs = [
-        _simulated(
-            policy,
-            limit,
-            opening,
-            _Rewards(means, policy.problem.noise, 1.0, stream(seed, "forecast", "equal", number)),
-        )
-        for number in range(EQUAL_STUDIES if quiet.plans else 1)
-    ]
-    most_expensive = max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.cost, run.total))
+    most_expensive = _dearest(_studies_of_equals(policy, policy.problem.noise, limit, quiet.plans[:1], seed))
     if "budget-exhausted" in (most_expensive.verdict, quiet.verdict):
         return most_expensive
     return replace(most_expensive, verdict=quiet.verdict, reason=quiet.reason)
+
+
+def _studies_of_equals(
+    policy: Policy[Any], noise: Noise, limit: Limit, opening: tuple[Plan, ...], seed: int
+) -> list[SimulatedStudy]:
+    """Studies of equal arms with noise, all with the same first plan; one where there is none."""
+    means = np.full(policy.problem.num_arms, 0.0 if noise.support is None else 0.5 * sum(noise.support))
+    return [
+        _simulated(policy, limit, opening, _Rewards(means, noise, 1.0, stream(seed, "forecast", "equal", number)))
+        for number in range(EQUAL_STUDIES if opening else 1)
+    ]
+
+
+def _dearest(runs: list[SimulatedStudy]) -> SimulatedStudy:
+    return max(runs, key=lambda run: (bool(run.cut or run.hopeless), run.cost, run.total))
 
 
 class _Simulation:

@@ -18,7 +18,7 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.environments.noise_checks import quieter_records
 from surepick.errors import ContractError, NotConverged
-from surepick.forecasts import Forecast, ForecastRow, advice, check_scale_known, compare
+from surepick.forecasts import Forecast, ForecastRow, advice, compare, noise_to_draw
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies.base import Spec, spec_of
@@ -40,6 +40,12 @@ class Subject:
     means: FloatArray | None
     minimize: bool
     norm_bound: str = ""
+    assume_scale: float | None = None
+
+    @property
+    def drawn(self) -> Noise:
+        """What measurements are made up with."""
+        return noise_to_draw(self.noise, self.assume_scale, self.arms.num_arms)
 
 
 def forecast(
@@ -50,6 +56,9 @@ def forecast(
     minimize: options.MinimizeOption = False,
     goal: options.Goal,
     noise: options.NoiseOption = "",
+    assume_scale: Annotated[
+        float | None, Option(help="With --noise normal: a guess of the standard deviation, to make measurements up.")
+    ] = None,
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
     rehearsals: Annotated[int, Option(min=1, help="Most studies to simulate under the guess.")] = 200,
@@ -62,18 +71,18 @@ def forecast(
     every combination is compared. Nothing is measured and nothing is stored.
     """
     if noise:
-        check_scale_known(parse_noise(noise))
+        noise_to_draw(parse_noise(noise), assume_scale, 1)
     example = example_named(source, table, reward, minimize=minimize)
     if example is not None:
         world = example.make(seed)
         assumed = parse_noise(noise) if noise else world.noise
-        subject = Subject(world.arms, assumed, world.means, world.minimize, example.norm_bound)
+        subject = Subject(world.arms, assumed, world.means, world.minimize, example.norm_bound, assume_scale)
     elif reward is None:
         assumed = declared_noise(noise, WHY_NOISE)
-        subject = Subject(table.arms(source), assumed, None, minimize)
+        subject = Subject(table.arms(source), assumed, None, minimize, assume_scale=assume_scale)
     else:
         world = table.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
-        subject = Subject(world.arms, world.noise, world.means, world.minimize)
+        subject = Subject(world.arms, world.noise, world.means, world.minimize, assume_scale=assume_scale)
         note(*quieter_records(world))
     grid = policy.grid(subject.norm_bound)
     forecasts: list[tuple[ForecastRow, Spec | None]] = []
@@ -82,7 +91,7 @@ def forecast(
             status.update(Text(f"forecasting {label} ..."))
             forecasts.append(_row(label, chosen, settings, subject, goal, seed, rehearsals))
     rows = [row for row, _ in forecasts]
-    sigma = largest_scale(subject.noise)
+    sigma = largest_scale(subject.drawn)
     uniform = uniform_pulls(subject.arms.num_arms, sigma=sigma, epsilon=goal.epsilon, delta=goal.delta)
     counsel = advice(tuple(rows), uniform)
     if figure is not None:
@@ -98,6 +107,7 @@ def forecast(
             "num_arms": subject.arms.num_arms,
             **picked(goal, "epsilon", "delta"),
             "noise": subject.noise.spec,
+            **({} if assume_scale is None else {"assume_scale": assume_scale}),
             "minimize": subject.minimize,
             "uniform_pulls": uniform,
             "rows": [_row_json(row, *grid[row.name], spec) for row, spec in forecasts],
@@ -117,7 +127,14 @@ def _row(
     except (ContractError, NotConverged) as refusal:
         return ForecastRow(label, None, None, str(refusal)), None
     with one_thread():
-        (row,) = compare({label: built}, subject.means, minimize=subject.minimize, seed=seed, rehearsals=rehearsals)
+        (row,) = compare(
+            {label: built},
+            subject.means,
+            minimize=subject.minimize,
+            seed=seed,
+            rehearsals=rehearsals,
+            assume_scale=subject.assume_scale,
+        )
     return row, spec_of(built)
 
 
@@ -127,8 +144,10 @@ def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: Spe
 
 
 def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: options.Goal) -> None:
-    noise = subject.noise
+    noise = subject.drawn
     scale = noise.spec if isinstance(noise.sigma, float) else f"subgaussian, scale at most {largest_scale(noise):g}"
+    if subject.assume_scale is not None:
+        scale = f"{subject.noise.spec}, made up with the guessed standard deviation {subject.assume_scale:g}"
     features = subject.arms.features.shape[1]
     say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: one {goal}.")
     guessed = any(row.guess is not None for row in rows)

@@ -59,8 +59,12 @@ def test_what_needs_a_known_scale_says_so(words, sqlite_url, write, refused):
     assert "known beforehand" in refused("create", sqlite_url, "dough", "--arms", table, *GOAL, *words)
 
 
-def test_a_forecast_says_that_it_needs_a_scale(write, refused):
-    assert "nobody knows how much they vary" in refused("forecast", write(ARMS), *GOAL)
+def test_a_forecast_says_that_it_needs_a_scale_and_takes_a_guess(write, refused):
+    assert "--assume-scale SIGMA" in refused("forecast", write(ARMS), *GOAL)
+    found = answer("forecast", write(ARMS), *GOAL, "--assume-scale", "0.2", "--policy", "certified-independent")
+    assert found["assume_scale"] == 0.2
+    assert found["rows"][0]["worst"]["total"] >= 20
+    assert "that you guessed" in " ".join(found["rows"][0]["warnings"])
 
 
 def test_totals_without_squares_are_refused(sqlite_url, write, tmp_path, refused):

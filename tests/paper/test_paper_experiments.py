@@ -74,13 +74,17 @@ def test_yahoo_like(tmp_path, shared_data):
             assert 1 / 3 <= cell.oracle_median_to_expected <= 3, cell.policy
 
 
+EXHAUSTED = {("digits", "xy-static"), ("digits", "xy-adaptive"), ("soare d=10 w=0.01 gap", "action-elimination")}
+
+
 @pytest.mark.slow
 def test_the_peers(tmp_path, shared_data):
     cells, seconds = measured(["peers"], 5, tmp_path / "r.parquet", shared_data)
     certified = {cell.environment: cell.own.mean for cell in cells if cell.policy == "certified-linear"}
     for cell in cells:
         print(f"  {cell.environment} {cell.policy}: {cell.own.mean if cell.own else cell.verdicts}")
-        assert cell.own is not None or (cell.environment == "digits" and cell.policy in ("xy-static", "xy-adaptive"))
+    assert {(cell.environment, cell.policy) for cell in cells if cell.own is None} <= EXHAUSTED
+    for cell in cells:
         proved = cell.own is not None and "heuristic" not in cell.verdicts
         if proved and cell.policy not in ("certified-linear", "certified-independent"):
             assert cell.own.mean > certified[cell.environment]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surepick.core.validation import positive_number
+from surepick.core.validation import check_size, positive_number
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -26,6 +26,7 @@ def check_norm(norm_bound: float, norm_source: str, *, of: str) -> None:
     """
     meaning = f"the largest norm that {of}. A value below the truth makes the certificate worthless."
     positive_number("norm_bound", norm_bound, meaning)
+    check_size("norm_bound", norm_bound)
     if norm_source not in NORM_SOURCES:
         raise InvalidInput(
             f"norm_source is {quoted(norm_source)}; choose 'declared' if someone vouches for norm_bound, or "

@@ -33,6 +33,16 @@ def test_the_forecast_says_what_the_study_takes_without_blocks(name, guess):
     assert from_json(Forecast, to_json(found)) == found
 
 
+@pytest.mark.parametrize("kind", ["blocks", "streams"])
+def test_pairs_of_unknown_scale_are_compared_with_independent_measurements(kind):
+    asked = {"epsilon": 0.4, "delta": 0.1, "noise": "normal"}
+    arms = sp.Arms(ids=list("abcd"))
+    paired, bare = (sp.make_policy("certified-independent", arms, **asked, **more) for more in ({kind: "run"}, {}))
+    found, usual = (forecast(one, MEANS[:4], rehearsals=4, seed=2, assume_scale=0.5) for one in (paired, bare))
+    assert found.without_blocks == usual.total
+    assert found.total > 20
+
+
 def test_small_blocks_are_simulated_as_they_are_dealt():
     """A batch dealt into pairs tells less than one that is a single block."""
     pairs, whole = (

@@ -14,9 +14,10 @@ from surepick.core.plan import Blocking, Plan
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise, known_scale, scales
-from surepick.policies.base import Policy, Rounds, stopped
-from surepick.policies.parts import OF_BLOCKS
+from surepick.policies.base import Policy, Rounds, spec_of, stopped
+from surepick.policies.parts import OF_BLOCKS, PAIRED
 from surepick.policies.prices import Prices
+from surepick.policies.registry import make_policy
 from surepick.policies.verdict import certificate_of
 from surepick.studies.replay import Closed, replay
 
@@ -150,8 +151,13 @@ def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
     """The policy as it would be if its measurements were independent; None where they are."""
     if policy.traits.blocks is None:
         return None
-    unsaid: dict[str, None] = dict.fromkeys(OF_BLOCKS)
-    return replace(policy, spec=None, **unsaid)  # type: ignore[type-var]
+    spec, arms = spec_of(policy), policy.problem.arms
+    if spec is None or arms is None:
+        return None
+    kept = {option: value for option, value in spec.items() if option not in OF_BLOCKS}
+    if kept.get("evidence") == PAIRED:
+        del kept["evidence"]
+    return make_policy(arms=arms, **kept)
 
 
 def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0) -> SimulatedStudy:

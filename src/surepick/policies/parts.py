@@ -25,7 +25,8 @@ LINEAR = ("norm_bound", "bound", "norm_source", "max_rank")
 KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
 MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
 NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
-OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block")
+OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
+PAIRED = "paired"  # the evidence of differences within blocks
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 
 Parts = dict[str, Any]  # what a policy is made of beside the problem and its own options

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -22,6 +23,7 @@ class Program(StrEnum):
     """A program that evaluates models, and writes files."""
 
     lm_eval = "lm-eval"
+    inspect = "inspect"
     promptfoo = "promptfoo"
 
 
@@ -49,8 +51,13 @@ class AnswerOptions:
         expected = Expected(study.ids, order.items.ids, self.candidate, self.metric, self.filter)
         if self.program is not Program.lm_eval and self.filter is not None:
             raise InvalidInput(f"--filter is for --as {Program.lm_eval}; leave it out.")
-        read = promptfoo.read_answers if self.program is Program.promptfoo else lm_eval.read_answers
-        return read(path, expected)
+        if self.program is Program.promptfoo:
+            return promptfoo.read_answers(path, expected)
+        return (
+            _inspect().read_answers(path, expected)
+            if self.program is Program.inspect
+            else (lm_eval.read_answers(path, expected))
+        )
 
 
 def check_options(answers: AnswerOptions, *, beside: bool) -> None:
@@ -74,7 +81,11 @@ def check_options(answers: AnswerOptions, *, beside: bool) -> None:
 
 def items_in(path: Path) -> list[str] | None:
     """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
-    if is_folder(path) or lm_eval.FILE.fullmatch(path.name):
+    folder = is_folder(path)
+    if path.suffix == ".eval" or (folder and any(path.rglob("*.eval"))):
+        found: list[str] = _inspect().items_in_logs(path)
+        return found
+    if folder or lm_eval.FILE.fullmatch(path.name):
         return lm_eval.items_of(path)
     if path.suffix == ".json" and promptfoo.is_results(read_json(file_text(path), str(path))):
         return promptfoo.items_of(path)
@@ -90,6 +101,11 @@ def check_program(program: Program, study: Study, folder: Path) -> None:
     order = study.policy.traits.items
     if order is None:
         raise InvalidInput(f"--as {program} is for test items, and this study has none; leave it out.")
+    if program is Program.inspect:
+        raise InvalidInput(
+            "inspect_ai has no file that says which samples to run; let surepick.integrations.inspect.BestModel run "
+            "them, or ask for a table with --out and tell its logs with --as inspect."
+        )
     check = lm_eval.check_plan if program is Program.lm_eval else promptfoo.check_plan
     check(order.items.ids, study.ids, folder)
 
@@ -118,3 +134,15 @@ def how_to_run(program: Program, batch: Batch, folder: Path, then: str) -> list[
         f"  {run}",
         f"  {then}",
     ]
+
+
+def _inspect() -> Any:
+    """The module for inspect_ai, which it needs.
+
+    Raises:
+        InvalidInput: inspect_ai is absent.
+    """
+    try:
+        return importlib.import_module("surepick.integrations.inspect")
+    except ImportError as error:
+        raise InvalidInput(str(error)) from error

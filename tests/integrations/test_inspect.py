@@ -1,0 +1,155 @@
+"""inspect_ai runs what a study asks: killed and gone on with, each sample is told once and the certificate verifies."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import inspect_models
+import pytest
+from study_commands import surepick
+
+import surepick as sp
+from surepick.errors import InvalidInput, OutOfTurn
+
+pytest.importorskip("inspect_ai", reason='pip install "surepick[inspect]"')
+pytestmark = pytest.mark.filterwarnings("default")  # those of its packages are not ours
+
+
+def calls_in(folder) -> list[str]:
+    file = folder / "calls.txt"
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
+def run_until(folder, questions: int, calls: int | None) -> None:
+    """Run inspect_ai in a process of its own, and kill it with signal 9 after so many calls of models; None: never."""
+    process = subprocess.Popen([sys.executable, inspect_models.__file__, folder, str(questions)])
+    while calls is not None and process.poll() is None and len(calls_in(folder)) < calls:
+        time.sleep(0.02)
+    if calls is not None:
+        assert process.poll() is None, "it ended before it was killed"
+        process.kill()
+    code = process.wait()
+    assert code == (0 if calls is None else -9)
+
+
+def test_six_models_killed_and_resumed_tell_each_sample_once(tmp_path):
+    questions = 300
+    for calls in (25, 70):
+        run_until(tmp_path, questions, calls)
+    run_until(tmp_path, questions, None)
+    url, file = f"sqlite:///{tmp_path / 'lab.db'}", tmp_path / "certificate.json"
+    code, said, _ = surepick("certificate", url, "models", "--out", file)
+    assert code == 0
+    assert "mockllm/a" in said
+    assert surepick("verify", file)[0] == 0
+    looks = [look for part in json.loads(file.read_text())["rounds"] for look in part["looks"]]
+    told = [
+        (arm, item, score)
+        for look in looks
+        for arm, item, score in zip(*(look["answers"][name] for name in ("arms", "items", "scores")), strict=True)
+    ]
+    assert max(Counter((arm, item) for arm, item, _ in told).values()) == 1
+    models = inspect_models.MODELS
+    assert all(score == inspect_models.is_right(models[arm], item) for arm, item, score in told)
+    calls = Counter(calls_in(tmp_path))
+    assert {f"{models[arm]} {item}" for arm, item, _ in told} == set(calls)
+    again = sum(calls.values()) - len(calls)  # in flight when it was killed
+    print(f"{len(told)} answers of {6 * questions}, {again} were asked again after two kills")
+    assert again <= 2 * 6 * 10  # six tasks of ten samples at once
+
+
+@pytest.fixture
+def study(tmp_path, sqlite_url):
+    """A study of 8 questions in tmp_path."""
+    return inspect_models.study_in(tmp_path, 8)
+
+
+def best_model(study, **options):
+    from surepick.integrations.inspect import BestModel
+
+    return BestModel(study, options.pop("task", lambda: inspect_models.task(8)), **options)
+
+
+def test_a_changed_set_is_refused(study):
+    with pytest.raises(InvalidInput, match="sample 'q3' of the study is another one here"):
+        best_model(study, task=lambda: inspect_models.task(8, changed=True))
+    with pytest.raises(InvalidInput, match="the task has 9 samples, and the study 8 items"):
+        best_model(study, task=lambda: inspect_models.task(9))
+
+
+def test_what_cannot_be_run_is_refused(study, tmp_path):
+    def twice():
+        task = inspect_models.task(8)
+        task.epochs = 2
+        return task
+
+    with pytest.raises(InvalidInput, match="the task has 2 epochs, and an item is answered once"):
+        best_model(study, task=twice)
+    with pytest.raises(InvalidInput, match="models must have one model for each arm"):
+        best_model(study, models={"mockllm/a": "mockllm/a"})
+    with pytest.raises(InvalidInput, match="two arms are one model for inspect_ai"):
+        best_model(study, models=dict.fromkeys(inspect_models.MODELS, "mockllm/a"))
+    draws = sp.Study(sp.make_policy("lucb", sp.Arms(ids=["a", "b"]), epsilon=0.1, delta=0.1, noise="bernoulli"))
+    with pytest.raises(InvalidInput, match="BestModel is for a study of test items"):
+        best_model(draws)
+
+
+def test_a_model_that_is_broken_ends_the_run_and_stores_what_came(study, tmp_path):
+    with pytest.raises(BaseException, match=r"no sample of the last tasks had a score") as failure:
+        inspect_models.run(tmp_path, 8, failing="mockllm/c")
+    assert failure.type is OutOfTurn or failure.group_contains(OutOfTurn)
+    asked = Counter(line.split()[0] for line in calls_in(tmp_path))
+    assert asked["mockllm/a"] == asked["mockllm/b"] > 0
+    assert inspect_models.study_in(tmp_path, 8).progress().told == 5 * asked["mockllm/a"]
+
+
+def whole_logs(folder, questions: int = 8, **options):
+    """Logs of two models that answered all questions."""
+    from inspect_ai import eval as evaluate
+
+    models = inspect_models.models(folder, **options)
+    for name in inspect_models.MODELS[:2]:
+        task = inspect_models.task(questions, changed=options.get("failing") == "nobody")
+        evaluate(task, model=models[name], log_dir=str(folder / "whole"), display="none")
+    return folder / "whole"
+
+
+def test_logs_are_read_with_the_ids_of_a_live_run(study, tmp_path, refused):
+    from surepick.cli.program_options import items_in
+    from surepick.integrations.answers import Expected
+    from surepick.integrations.inspect import items_of, read_answers
+
+    logs = whole_logs(tmp_path)
+    items = items_of(inspect_models.task(8))
+    assert sorted(items_in(logs)) == sorted(items)
+    found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
+    rows = list(zip(found.candidates, found.items, found.scores, strict=True))
+    assert len(rows) == len(set(rows)) == 16
+    assert all(score == inspect_models.is_right(name, items.index(item)) for name, item, score in rows)
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    assert "are not answers to items that the open plan asked" in refused(
+        "tell", url, "models", logs, "--as", "inspect"
+    )
+    words = ("tell", url, "models", logs, "--as", "inspect", "--metric", "exact")
+    assert "has no scorer 'exact'; there is 'match'." in refused(*words)
+    (tmp_path / "broken.eval").write_bytes(b"no archive")
+    broken = refused("tell", url, "models", tmp_path / "broken.eval", "--as", "inspect")
+    assert "broken.eval cannot be read as a log of inspect_ai" in broken
+
+
+def test_logs_of_a_changed_set_are_refused_and_errors_are_no_score(study, tmp_path, refused):
+    from surepick.integrations.answers import Expected
+    from surepick.integrations.inspect import items_of, read_answers
+
+    (tmp_path / "broken").mkdir()
+    logs = whole_logs(tmp_path / "broken", failing="mockllm/b")
+    found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items_of(inspect_models.task(8)))))
+    assert set(found.candidates) == {"mockllm/a"}
+    assert found.empty > 0
+    (tmp_path / "changed").mkdir()
+    changed = whole_logs(tmp_path / "changed", failing="nobody")
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    said = refused("tell", url, "models", changed, "--as", "inspect")
+    assert "sample 'q3' of the study is another one here" in said

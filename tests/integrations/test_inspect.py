@@ -1,5 +1,6 @@
 """inspect_ai runs what a study asks: killed and gone on with, each sample is told once and the certificate verifies."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -15,6 +16,13 @@ from surepick.errors import InvalidInput, OutOfTurn
 
 pytest.importorskip("inspect_ai", reason='pip install "surepick[inspect]"')
 pytestmark = pytest.mark.filterwarnings("default")  # those of its packages are not ours
+
+
+@pytest.fixture(autouse=True)
+def streams_closed():
+    """What inspect_ai left open is closed while its warnings are not errors."""
+    yield
+    gc.collect()
 
 
 def calls_in(folder) -> list[str]:

@@ -15,7 +15,7 @@ import surepick as sp
 from surepick.errors import InvalidInput, OutOfTurn
 
 pytest.importorskip("inspect_ai", reason='pip install "surepick[inspect]"')
-pytestmark = pytest.mark.filterwarnings("default")  # those of its packages are not ours
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of its packages are not ours
 
 
 @pytest.fixture(autouse=True)

@@ -249,7 +249,7 @@ def peeking() -> tuple[int, list[str]]:
 FLOORS = (  # from the top; the folders and modules of a floor do not see each other
     (("bench", "experiments, data sets"),),
     (("cli", "commands"),),
-    (("reports", "pages, figures"), ("testing", "checks of a policy")),
+    (("reports", "pages, figures"), ("testing", "checks of a policy"), ("integrations", "others' files")),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
     (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),
     (("studies", "ask, tell, replay; logs"), ("theory", "the paper's bounds")),
@@ -262,6 +262,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("text", "lines of words"),),
 )
 OUTSIDE = (
+    "integrations",
     "bench",
     "cli",
     "reports",

@@ -150,7 +150,7 @@ def test_a_policy_without_room_is_a_row_and_not_the_end(tmp_path):
         (("--noise", "bounded:0:1", "--policy", "rage", "--norm-bound", "1"), "--norm-bound has no meaning"),
         (("--noise", "bounded:0:1", "--policy", "rage,nonsense"), "no policy 'nonsense'"),
         (("--noise", "loud"), "not understood"),
-        (("--noise", "normal"), "forecast with subgaussian:SIGMA"),
+        (("--noise", "normal"), "--assume-scale SIGMA"),
     ],
 )
 def test_bad_input_is_named(table, arguments, words):

@@ -79,7 +79,7 @@ def test_a_block_in_a_study_without_blocks_is_refused(database_url, arms, write)
     [
         (("--block-size", "8"), "only with blocks"),
         (("--blocks", "day", "--policy", "lucb"), "--blocks has no meaning for lucb"),
-        (("--blocks", "day", "--noise", "normal"), "Leave blocks out"),
+        (("--blocks", "day", "--noise", "normal", "--block-size", "8"), "has no option 'block_size'"),
     ],
 )
 def test_what_has_no_meaning_is_refused(database_url, arms, words, said):

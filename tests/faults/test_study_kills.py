@@ -13,6 +13,8 @@ from study_storms import Storm, run_storm
 from study_supervisor import run_supervisor, start_alone
 from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, subject
 
+from surepick import write_certificate, write_report
+from surepick.certificates.verify import verify_certificate
 from surepick.core.json import to_json
 from surepick.studies.database import create_study, list_studies, open_study
 from surepick.studies.logs.base import Planned
@@ -145,6 +147,21 @@ def test_kills_among_test_items(database_url, tmp_path, undisturbed):
     items = ("certified-items",)
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=items)
     assert phases.total() >= 6
+
+
+def test_kills_of_a_study_in_blocks(database_url, tmp_path, undisturbed):
+    """What is left is certified, verified and reported."""
+    name = "certified-linear, blocks"
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=(name,))
+    assert phases.total() >= 6
+    study = open_study(database_url, f"{name} 1")
+    try:
+        assert study.certificate().verdict == "certified"
+        assert study.log.last_decision().seen.blocks.number > 1
+        assert verify_certificate(write_certificate(study, tmp_path / "lab.json")).holds
+        assert write_report(study, tmp_path / "lab.html").stat().st_size > 0
+    finally:
+        study.log._engine.dispose()
 
 
 @pytest.mark.slow

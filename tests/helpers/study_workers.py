@@ -24,13 +24,18 @@ import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.studies import replay as replays
 from surepick.studies.database import open_study, resume_study
+from surepick.studies.logs.keys import read_pull_key
 from surepick.studies.logs.sql.log import SqlLog
 
 WORKERS = ("ann", "bob")
-SUBJECTS = {  # policy, options, arms, features, epsilon, sigma (None: test items)
+SUBJECTS = {  # policy, and what makes it another subject: options, arms, features, epsilon, sigma (None: test items)
     "certified-linear": ({"norm_bound": 1.0, "largest_batch": 30}, 100, 5, 0.1, 0.8),
     "linear-embedding": ({"norm_bound": 1.0}, 60, 4, 0.15, 0.5),
     "action-elimination": ({}, 60, 2, 0.5, 0.3),
+    "certified-linear, blocks": (
+        {"norm_bound": 1.0, "largest_batch": 30, "blocks": "plate", "block_size": 8, "control": "sku-1"},
+        *(100, 5, 0.1, 0.8),
+    ),
     "certified-items": ({"items": 120, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
 }
 POINTS = (  # what a worker comes by, and may be killed at; the second number: how often, most of all, before it is
@@ -93,7 +98,7 @@ def subject(name: str, seed: int) -> tuple[sp.Arms, Any]:
     points /= np.linalg.norm(points, axis=1).max()
     arms = sp.Arms(points, [f"sku-{arm}" for arm in range(number)])
     noise = sp.Bernoulli() if sigma is None else sp.SubGaussian(sigma)
-    policy = sp.make_policy(name, arms, epsilon=epsilon, delta=0.05, noise=noise, **options)
+    policy = sp.make_policy(name.partition(",")[0], arms, epsilon=epsilon, delta=0.05, noise=noise, **options)
     return arms, policy
 
 
@@ -106,9 +111,21 @@ def rewards_of(name: str, seed: int) -> Callable[[str, str], float]:
     means = dict(
         zip(arms.ids, (features @ np.full(features.shape[1], features.shape[1] ** -0.5)).tolist(), strict=True)
     )
+    if "blocks" in SUBJECTS[name][0]:  # all of a block are off by the same large amount
+        return lambda arm, key: (
+            means[arm]
+            + 10.0 * float(stream(seed, "block", block_of(key)).normal())
+            + sigma * float(stream(seed, "noise", key).normal())
+        )
     if sigma is None:  # right or wrong
         return lambda arm, key: float(stream(seed, "noise", key).random() < 0.5 + 0.4 * means[arm])
     return lambda arm, key: means[arm] + sigma * float(stream(seed, "noise", key).normal())
+
+
+def block_of(key: str) -> str:
+    """The block of a pull: a function of its key, so that it is the same whoever measures it and whenever."""
+    plan, ordinal = read_pull_key(key) or (0, 0)
+    return f"plate {plan}.{(ordinal + len(key)) % 3}"
 
 
 # where a worker is
@@ -307,7 +324,8 @@ class Worker:
         rewards = [self.reward(arm, key) for arm, key in pairs]
         without = again and self.order.doctored == "forget the keys"
         PLACE.reach("telling")
-        receipt = self.study.tell(ids, rewards, keys=None if without else keys, worker=self.name)
+        blocks = [block_of(key) for key in keys] if self.study.blocking is not None else None
+        receipt = self.study.tell(ids, rewards, keys=None if without else keys, worker=self.name, blocks=blocks)
         PLACE.reach("told")
         self.journal.note("acknowledged", pairs)
         PLACE.reach("noted")

@@ -34,7 +34,7 @@ SUBJECTS = {  # policy, and what makes it another subject: options, arms, featur
     "action-elimination": ({}, 60, 2, 0.5, 0.3),
     "certified-linear, blocks": (
         {"norm_bound": 1.0, "largest_batch": 30, "blocks": "plate", "block_size": 8, "control": "sku-1"},
-        *(100, 5, 0.1, 0.8),
+        *(30, 3, 0.4, 0.4),
     ),
     "certified-items": ({"items": 120, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
 }

@@ -81,13 +81,29 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
 def test_what_a_lease_has_left_keeps_its_streams(database_url):
     study = create_study(database_url, "line", policy_of())
     first, second = (study.lease(10, worker=name) for name in ("ann", "ben"))
-    assert not set(first.blocks) & set(second.blocks)
+    assert {*first.blocks, *second.blocks} == {f"1.{number}" for number in range(1, 6)}
+    both = [*zip(first.pulls(), first.blocks, strict=True), *zip(second.pulls(), second.blocks, strict=True)]
+    assert len(set(both)) == len(both) == 20
     rows = list(zip(first.pulls(), first.keys(), first.blocks, strict=True))
     (name, (_, key), stream), *rest = rows[::-1]
     study.tell([name], observed([name], [stream]), [key], worker="ann", blocks=[stream])
     left = study.lease(10, worker="ann")
     kept = {key: stream for (_, key), stream in zip(left.keys(), left.blocks, strict=True)}
     assert kept == {key: stream for _, (_, key), stream in rest}
+
+
+def test_leases_of_single_pulls_are_pairs_all_the_same(database_url):
+    study = create_study(database_url, "line", policy_of())
+    while (batch := study.lease(1, worker="ann")) is not None and batch.total:
+        _, keys = zip(*batch.keys(), strict=True)
+        study.tell(
+            batch.pulls(),
+            observed(batch.pulls(), batch.blocks),
+            keys,
+            worker="ann",
+            blocks=batch.blocks,
+        )
+    assert (study.certificate().verdict, study.recommend()) == ("certified", "b")
 
 
 def test_a_stream_of_an_earlier_round_is_refused(database_url):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from surepick.core.arrays import IntArray
-from surepick.core.plan import Blocking
 from surepick.core.validation import storable_text, whole_number
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.batch import Batch
@@ -90,17 +89,7 @@ def lease_part(
         if planned.plan.first_items is not None:
             return ledger.batch(planned, open_plan.wanted_of(held), lease=held.lease)
         batch = part(log, open_plan, held, ledger.ids)
-        return ledger.in_blocks(batch, int(held.done.sum()), _dealt(ledger.blocking, held, batch))
-
-
-def _dealt(blocking: Blocking | None, held: LeaseProgress, batch: Batch) -> IntArray | None:
-    """The block of each pull that a lease has left, where it keeps the one that it was dealt; None: it does not."""
-    if blocking is None or not blocking.again or batch.ordinals is None:
-        return None
-    counts = held.leased.counts
-    starts, arms = np.cumsum(counts) - counts, np.repeat(np.arange(len(counts)), batch.counts)
-    dealt: IntArray = blocking.dealt(counts)[starts[arms] + batch.ordinals - held.leased.first[arms]]
-    return dealt
+        return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
 
 
 def whole_arms(free: IntArray, most: int) -> int:

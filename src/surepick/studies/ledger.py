@@ -114,19 +114,24 @@ class Ledger:
             return self.in_blocks(batch, 0 if counts is None else int(self.replay.look(planned).recorded.sum()))
         return self._items_left(planned, planned.plan.counts if counts is None else counts, lease)
 
-    def in_blocks(self, batch: Batch, before: int, dealt: IntArray | None = None) -> Batch:
+    def in_blocks(self, batch: Batch, before: int, asked: IntArray | None = None) -> Batch:
         """The batch with a block for each of its pulls, where the study has blocks.
+
+        A block that can be gone back to is dealt once for the whole plan, whoever measures in it. Others are those of
+        the lease: nobody can be asked to measure on another's plate.
 
         Args:
             before: pulls of the plan, or of the lease, that came earlier: their blocks are other ones.
-            dealt: the block of each pull, from 0, where blocks can be gone back to; None: they are dealt anew.
+            asked: pulls of the plan that the lease is of, shape (K,); None: nothing is leased.
         """
         blocking = self.blocking
         if blocking is None:
             return batch
-        whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
-        places = blocking.dealt(batch.counts) + before if dealt is None else dealt
-        names = [f"{whose}.{place + 1}" for place in places.tolist()]
+        if asked is not None and batch.ordinals is not None and blocking.again:
+            names = _dealt_in(batch, blocking, asked)
+        else:
+            whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
+            names = [f"{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
         return replace(batch, blocks=tuple(names), block_name=blocking.name)
 
     def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:
@@ -221,3 +226,15 @@ class Ledger:
             raise InvalidInput("this batch is of another study: its candidates are others.")
         holder = batch.lease.worker if worker is None and batch.lease is not None else worker
         return holder, batch.number if plan is None else plan
+
+
+def _dealt_in(batch: Batch, blocking: Blocking, asked: IntArray) -> list[str]:
+    """The block of each leased pull as the plan deals it; a pull that is asked for once more has one of its own."""
+    arms, ordinals = np.repeat(np.arange(len(asked)), batch.counts), np.asarray(batch.ordinals)
+    first = np.cumsum(asked) - asked
+    dealt = blocking.dealt(asked)[first[arms] + np.minimum(ordinals, asked[arms] - 1)]
+    again = ordinals >= asked[arms]
+    return [
+        f"{batch.number}.{block + 1}" if not anew else f"{batch.number}.{block + 1}+{ordinal}"
+        for block, ordinal, anew in zip(dealt.tolist(), ordinals.tolist(), again.tolist(), strict=True)
+    ]

@@ -67,7 +67,8 @@ class PairedElimination:
             names the block of each.
         streams: in its place, what measurements that share random numbers are called ("stream"): nothing is added to
             all of them, so that arms that do not go together are compared as if they had been measured apart.
-        largest_batch: most pulls in a batch, if two blocks need no more; None: no limit.
+        largest_batch: most pulls in a batch after the first, but for those that put the candidate in each block; None:
+            no limit.
 
     Raises:
         InvalidInput: a setting has no meaning.

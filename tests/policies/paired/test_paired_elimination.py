@@ -205,11 +205,11 @@ def test_what_was_bet_against_a_former_candidate_counts_as_it_is():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"noise": "normal", "blocks": "day", "streams": "run"}, "give blocks="),
-        ({"noise": "subgaussian:1", "streams": "run"}, "nobody knows how much"),
+        ({"noise": "normal", "blocks": "day", "streams": "run"}, "both given; name one"),
+        ({"noise": "subgaussian:1", "streams": "run"}, "measured, not declared"),
         ({"noise": "normal", "streams": "run", "batch_size": 8}, "has no option 'batch_size'"),
         ({"noise": "normal", "streams": "reward"}, "other columns"),
-        ({"noise": "normal", "evidence": "paired"}, "give blocks="),
+        ({"noise": "normal", "evidence": "paired"}, "nothing says what goes together"),
         ({"noise": "normal", "blocks": "day", "evidence": "carried"}, "compared without features"),
     ],
 )

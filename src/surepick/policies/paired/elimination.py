@@ -88,13 +88,27 @@ class PairedElimination:
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
         check_options(self)
-        named = (self.blocks is None) != (self.streams is None)
-        if not named or known_scale(self.problem.noise) or self.embedding.traits.family != "independent":
-            raise InvalidInput(
-                "evidence='paired' compares candidates within blocks, without features, where nobody knows how much "
-                "their differences vary: give blocks='stream' (or 'day'), noise=Normal() and certified-independent."
-            )
+        self._check_named()
         delta_for_test(self.problem)
+
+    def _check_named(self) -> None:
+        """Refuse what pairs within blocks cannot be formed of.
+
+        Raises:
+            InvalidInput: not exactly one of blocks and streams, a scale that is declared, or features.
+        """
+        if (self.blocks is None) == (self.streams is None):
+            both = "blocks and streams are both given" if self.blocks is not None else "nothing says what goes together"
+            raise InvalidInput(
+                f"{both}; name one: streams of random numbers that candidates share, or blocks (days, plates) that may "
+                "be off by any amount beside."
+            )
+        if known_scale(self.problem.noise) or self.embedding.traits.family != "independent":
+            raise InvalidInput(
+                f"how much differences within a {self.blocks or self.streams} vary is measured, not declared, and "
+                "features are not used: take --noise normal (Normal()) and certified-independent. With a declared noise "
+                "take --blocks."
+            )
 
     @property
     def traits(self) -> Traits:

@@ -106,8 +106,8 @@ class PairedElimination:
         if known_scale(self.problem.noise) or self.embedding.traits.family != "independent":
             raise InvalidInput(
                 f"how much differences within a {self.blocks or self.streams} vary is measured, not declared, and "
-                "features are not used: take --noise normal (Normal()) and certified-independent. With a declared noise "
-                "take --blocks."
+                "features are not used: take --noise normal (Normal()) and certified-independent. With a declared "
+                "noise take --blocks."
             )
 
     @property

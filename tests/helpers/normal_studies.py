@@ -48,9 +48,14 @@ def five_arms(best: str) -> sp.environments.Environment:
 def wrong_answers(world: sp.environments.Environment, runs: int, *, delta: float, **options) -> tuple[int, int]:
     """(studies that stop by themselves with an arm that is worse than epsilon, pulls of all)."""
     policy = sp.make_policy("certified-independent", world.arms, epsilon=1.0, delta=delta, noise=sp.Normal(), **options)
+    return _counted(world, policy, runs, 20_311)
+
+
+def _counted(world: sp.environments.Environment, policy, runs: int, stream: int) -> tuple[int, int]:
+    """(studies of a policy that stop with an arm that is worse than epsilon = 1, pulls of all)."""
     wrong = pulls = 0
     for seed in range(runs):
-        rng, state = np.random.default_rng([seed, 20_311]), policy.init()
+        rng, state = np.random.default_rng([seed, stream]), policy.init()
         while not stopped(policy, state):
             plan = policy.ask(state)
             state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
@@ -96,13 +101,5 @@ def believed_wrongly(runs: int, *, delta: float, scale: float, repeats: int, loo
 def wrong_answers_with_features(runs: int, *, delta: float, best: str) -> tuple[int, int]:
     """(studies that stop with an arm that is worse than epsilon, pulls of all); variances from 1 to 100."""
     scales = [0.5, 0.2, 1.0, 0.4, 2.0] if best == "quietest" else [0.5, 2.0, 0.2, 0.4, 1.0]
-    world, wrong, pulls = plane(scales), 0, 0
-    policy = linear_policy(world.arms, delta)
-    for seed in range(runs):
-        rng, state = np.random.default_rng([seed, 20_313]), policy.init()
-        while not stopped(policy, state):
-            plan = policy.ask(state)
-            state = policy.tell(state, plan, world.pull(plan.counts, rng)).state
-        wrong += not world.is_epsilon_best(policy.claim(state).leader, 1.0)
-        pulls += state.pulls
-    return wrong, pulls
+    world = plane(scales)
+    return _counted(world, linear_policy(world.arms, delta), runs, 20_313)

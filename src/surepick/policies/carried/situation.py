@@ -23,7 +23,7 @@ from surepick.policies.base import Problem
 from surepick.policies.carried.block_equations import without_effects, without_effects_on_vectors
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
-from surepick.policies.carried.state import CarriedState, Processes
+from surepick.policies.carried.state import CarriedState, Processes, open_rivals
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import threshold_of
@@ -152,12 +152,7 @@ class Situation:
     def goal(self, state: CarriedState, candidate: int, guess: Guess, margins: FloatArray) -> Goal:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
         processes, epsilon, threshold = begun(state), self.problem.epsilon, threshold_of(self.problem)
-        bounds = np.minimum(state.bounds_of(candidate), self.upper_bounds(processes, candidate))
-        still_open = ~(state.beaten | (bounds <= epsilon))
-        still_open[candidate] = False
-        if not still_open.any():
-            still_open[0 if candidate else 1] = True
-        rivals = np.flatnonzero(still_open)
+        rivals = open_rivals(state, candidate, self.upper_bounds(processes, candidate), epsilon)
         least, noise_mgf = float(margins[rivals].min()), self.noise_mgf(state.seen)
         if isinstance(processes, MeanProcesses):
             seen_at = np.array(margins)

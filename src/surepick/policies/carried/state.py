@@ -88,6 +88,19 @@ class CarriedState:
         return np.full(len(self.beaten), UNKNOWN) if known is None else known
 
 
+def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon: float) -> IntArray:
+    """The arms that are neither rejected against a candidate nor beaten, ascending; one of them where there is none.
+
+    Args:
+        bounds: U of every arm against it now, shape (K,).
+    """
+    still_open = ~(state.beaten | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
+    still_open[candidate] = False
+    if not still_open.any():
+        still_open[0 if candidate else 1] = True
+    return np.flatnonzero(still_open)
+
+
 MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed
 
 

@@ -33,7 +33,7 @@ from surepick.policies.carried.guesses import (
 from surepick.policies.carried.means_rule import whole
 from surepick.policies.carried.planning import HEURISTIC_REPEATS, HEURISTIC_SWITCH, steadied
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, Rest, start_weights
-from surepick.policies.carried.state import CarriedState, gap_of, tightened
+from surepick.policies.carried.state import CarriedState, gap_of, open_rivals, tightened
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option
 from surepick.policies.paired import rule
@@ -138,7 +138,7 @@ class PairedElimination:
             counts = np.full(num_arms, HEURISTIC_REPEATS)
             return Plan(round=carried.round, counts=counts, dim=num_arms, lower_bound=0.0)
         rest = self._rest(state, self._guess(state))
-        total = self._sizes.testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
+        total = BatchSizes(None, None, None).testing(carried.round, state.pulls, rest.total, Grid(1.0, 1.0))
         limit = np.inf if self.largest_batch is None else self.largest_batch
         wanted = int(max(min(np.ceil(total), limit), 2))
         counts = whole(steadied(rest.pulls / rest.pulls.sum()), wanted, of=rest.candidate)
@@ -273,10 +273,6 @@ class PairedElimination:
 
         return self._kept.of(state, candidate, form)
 
-    @property
-    def _sizes(self) -> BatchSizes:
-        return BatchSizes(None, None, None)
-
     def _rest(self, state: PairedState, guess: Guess) -> Rest:
         """The candidate to go on with, and what it is predicted to take."""
         best, former = int(np.argmax(guess.scores)), state.carried.candidate
@@ -297,15 +293,9 @@ class PairedElimination:
 
     def _goal(self, state: PairedState, guess: Guess, candidate: int, margins: FloatArray, spread: Spread) -> Goal:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
-        threshold = threshold_of(self.problem)
-        bounds = np.minimum(
-            state.carried.bounds_of(candidate), rule.upper_bounds(state.processes, candidate, threshold)
-        )
-        still_open = ~(state.carried.beaten | (bounds <= self.problem.epsilon))
-        still_open[candidate] = False
-        if not still_open.any():
-            still_open[0 if candidate else 1] = True
-        rivals, scales = np.flatnonzero(still_open), spread.noise_scales(margins)
+        threshold, scales = threshold_of(self.problem), spread.noise_scales(margins)
+        bounds = rule.upper_bounds(state.processes, candidate, threshold)
+        rivals = open_rivals(state.carried, candidate, bounds, self.problem.epsilon)
         return Goal(candidate, rivals, margins[rivals], self.problem.epsilon, threshold, guess.scores, scales)
 
     def _processes_after(self, state: PairedState, candidate: int, seen: BlockTotals, news: Pairs) -> MeanProcesses:

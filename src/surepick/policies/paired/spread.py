@@ -13,7 +13,6 @@ from surepick.estimators.normal_mgf import likely_variances, variance_bounds
 from surepick.policies.paired.pairs import Pairs
 
 HEURISTIC_PRIOR = 10.0  # blocks that the correlation which arms have in common counts for
-HEURISTIC_STEEPEST = 1.0  # slope
 
 
 @record
@@ -105,7 +104,7 @@ def spread_of_streams(before: Pairs, past: Observations, failure: float) -> Spre
     likely = np.sqrt(own * hub)
     common = float(np.clip(covariances.sum() / max(float(np.sum(number * likely)), 1e-300), 0.0, 1.0))
     shared = (HEURISTIC_PRIOR * common * likely + covariances) / (HEURISTIC_PRIOR + number)
-    slopes = np.clip(shared / hub, 0.0, HEURISTIC_STEEPEST)
+    slopes = np.clip(shared / hub, 0.0, 1.0)
     left = np.maximum(own - 2.0 * slopes * shared + slopes**2 * hub, 0.05 * own)
     slopes[centre] = 0.0
     return Spread(

@@ -13,6 +13,33 @@ VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
 
 
 @record
+class Lists:
+    """The answer to a question other than "which is the best".
+
+    Args:
+        question: in words.
+        first, second: what is said of every candidate on the first list, and on the second, in words.
+        inside: ids of the candidates on the first list: those that the question asks for.
+        outside: ids of those on the second list.
+        undecided: ids of those on neither, of which the question asks.
+        guarantee: how often any of this, or which share of it, may be wrong, in words.
+    """
+
+    question: str
+    first: str
+    second: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...]
+    undecided: tuple[str, ...]
+    guarantee: str
+
+    @property
+    def promise(self) -> str:
+        """What may be claimed when nobody is undecided."""
+        return f"{self.first} {self.second} {self.guarantee}"
+
+
+@record
 class Certificate:
     """The answer, and what it rests on.
 
@@ -29,6 +56,7 @@ class Certificate:
         minimize: small rewards are good.
         rounds: the trace.
         cost: money spent on them, in the currency of the costs; None where nothing has a cost.
+        lists: the answer, where the question is not which arm is the best; then `best_arm` is the one that looks best.
     """
 
     best_arm: str
@@ -43,10 +71,13 @@ class Certificate:
     minimize: bool = False
     rounds: tuple[RoundRecord, ...] = ()
     cost: float | None = field(default=None, metadata=LATER)
+    lists: Lists | None = field(default=None, metadata=LATER)
 
     @property
     def promise(self) -> str:
         """What may be claimed, in one sentence."""
+        if self.lists is not None:
+            return self._promise_of(self.lists)
         best = "smallest" if self.minimize else "largest"
         if self.verdict == "certified":
             return (
@@ -62,9 +93,26 @@ class Certificate:
             f"{self.certified_gap:.4g} of the {best} of all."
         )
 
+    def _promise_of(self, lists: Lists) -> str:
+        if self.verdict == "certified":
+            return lists.promise
+        if self.verdict == "heuristic":
+            return f"{lists.first} {lists.second} But that is not a theorem."
+        return (
+            f"{len(lists.undecided)} candidates are undecided; {len(lists.inside)} are on the first list and "
+            f"{len(lists.outside)} on the second."
+        )
+
+    @property
+    def headline(self) -> str:
+        """The answer: the recommended arm, or the arms on the first list."""
+        return self.best_arm if self.lists is None else named(self.lists.inside)
+
     def __str__(self) -> str:
+        asked = [] if self.lists is None else [self.lists.question]
         lines = [
-            f"{self.best_arm}   {self.verdict}",
+            *asked,
+            f"{self.headline}   {self.verdict}",
             self.promise,
             self.reason,
             f"Measurements spent: {self.pulls:,}",
@@ -83,4 +131,15 @@ class Certificate:
             *([] if self.cost is None else [("money spent", money(self.cost))]),
             *(("holds if", sentence) for sentence in self.assumptions),
         ]
-        return html_table((), rows, f"{self.best_arm}: {self.verdict}", most=len(rows))
+        return html_table((), rows, f"{self.headline}: {self.verdict}", most=len(rows))
+
+
+MOST_NAMED = 20
+
+
+def named(ids: tuple[str, ...], most: int = MOST_NAMED) -> str:
+    """Ids in a row, of many the first; "none" where there is none."""
+    if not ids:
+        return "none"
+    more = f" and {len(ids) - most:,} more" if len(ids) > most else ""
+    return ", ".join(ids[:most]) + more

@@ -35,6 +35,11 @@ def _checked(name: str, value: object, holds: Callable[[float], bool], must: str
     return number
 
 
+def finite_number(name: str, value: object) -> float:
+    """The value as a finite float; any other is `InvalidInput`."""
+    return _checked(name, value, math.isfinite, "be finite.")
+
+
 def positive_number(name: str, value: object, meaning: str) -> float:
     """The value as a positive finite float; any other is `InvalidInput`, whose message ends with `meaning`."""
     return _checked(name, value, lambda number: 0.0 < number < math.inf, f"be positive and finite: {meaning}")

@@ -259,3 +259,44 @@ def _gains_of_means(
     penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
     gains[rivals], bets[rivals], drawn[rivals] = placed * (epsilon - ahead) - penalty, placed, placed * ahead
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+
+
+def number_evidence(
+    seen: Observations,
+    bound: float,
+    margins: FloatArray,
+    noise_mgf: NoiseMgf,
+    noise_scales: FloatArray,
+    needs: FloatArray | None = None,
+) -> FloatArray:
+    """The logarithm of each arm's e-value from one batch, against "its mean is above the bound"; arms share nothing.
+
+        gain = t (bound - mean) - allowance of n pulls for bets t / n,    t = kappa margin n / s^2
+
+    Args:
+        seen: the batch, with squares where rewards have a range.
+        bound: in reward units.
+        margins: guesses of bound - h_j from before the batch, shape (K,); nothing is bet where they are not positive.
+        noise_mgf, noise_scales, needs: as in `batch_evidence`.
+
+    Returns:
+        shape (K,); 0 for arms without a pull.
+
+    Source: docs/questions.md, line 2.
+    """
+    gains = np.zeros(len(seen.counts))
+    arms = np.flatnonzero((seen.counts > 0) & (margins > 0.0))
+    if len(arms) == 0:
+        return gains
+    counts, share, slack = seen.counts[arms], 1.0 / seen.counts[arms], margins[arms]
+    placed, promise = np.zeros(len(arms)), np.zeros(len(arms))
+    for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
+        tried = HEURISTIC_CAUTION * slack * counts / scale[arms] ** 2
+        if scale is noise_scales:
+            tried = noise_mgf.middling(tried, share)
+        cost = noise_mgf.expected(tried * share, arms, counts)
+        tried, gain = _enough(tried, slack, cost, None if needs is None else needs[arms])
+        placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
+    penalty = noise_mgf.total(placed * share, arms, seen)
+    gains[arms] = placed * (bound - seen.means[arms]) - penalty
+    return np.minimum(gains, CERTAIN)

@@ -17,6 +17,7 @@ from surepick.core.validation import as_number, check_size, positive_number, who
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise, known_scale, largest_scale, scales
+from surepick.questions import Question
 from surepick.text import quoted
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ Spec = Mapping[str, Any]
 
 @record
 class Problem:
-    """What is asked: an arm whose mean is within epsilon of the best, with probability at least 1 - delta.
+    """What is asked: an arm whose mean is within epsilon of the best, with probability at least 1 - delta; or another
+    question.
 
     Args:
         num_arms: K.
@@ -51,6 +53,7 @@ class Problem:
         noise: what is assumed of a reward.
         gap_bound: an upper bound on the largest gap between two arms, in reward units; None: none is declared.
         arms: what is chosen among, where that is known; `Study(policy)` takes them from here.
+        question: what is asked in place of the best arm; None: an epsilon-best arm.
 
     Raises:
         InvalidInput: no certificate has a meaning under these.
@@ -62,6 +65,7 @@ class Problem:
     noise: Noise
     gap_bound: float | None = None
     arms: Arms | None = field(default=None, compare=False, repr=False)
+    question: Question | None = None
 
     def __post_init__(self) -> None:
         whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
@@ -155,7 +159,8 @@ class Traits:
         uses_features: a result of one arm says something of others.
         certifies: what its certificate rests on. "survivors": arms are ruled out until one is left or the others are
             near it; "candidate": one candidate is tested against all others, and `Plan.predicted_pulls` says what this
-            will still take; "nothing": it recommends by a rule that proves nothing.
+            will still take; "lists": arms are put on lists, which answer the question; "nothing": it recommends by a
+            rule that proves nothing.
         assumptions: about the mean rewards, as sentences.
         checks: what the policy looks for in the data, in sentences that hold while no check fails.
         caveats: what a user should know before the first pull, as sentences.
@@ -176,7 +181,7 @@ class Traits:
     stops: Literal["own", "never", "budget"] = "own"
     eliminates: bool = False
     uses_features: bool = False
-    certifies: Literal["survivors", "candidate", "nothing"] = "survivors"
+    certifies: Literal["survivors", "candidate", "lists", "nothing"] = "survivors"
     assumptions: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -196,7 +201,7 @@ class Traits:
     @property
     def narrows(self) -> bool:
         """Whether `active` narrows down to epsilon-best arms; one that tests a candidate may leave others in it."""
-        return self.eliminates and self.certifies != "candidate"
+        return self.eliminates and self.certifies == "survivors"
 
 
 @record
@@ -216,6 +221,7 @@ class Claim:
         remark: gives a sentence to be added, "" for none; called only when the words are needed.
         epsilon: what is promised, where that is more than what was asked.
         of_draws: measurements are independent draws, as the noise says; False where `assumptions` say it all.
+        lists: (arms on the first list, arms on the second), ascending, where the question is answered by lists.
     """
 
     leader: int
@@ -229,6 +235,7 @@ class Claim:
     remark: Callable[[], str] = field(default=str, compare=False)
     epsilon: float | None = None
     of_draws: bool = True
+    lists: tuple[IntArray, IntArray] | None = field(default=None, compare=False)
 
 
 @runtime_checkable

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from importlib import import_module
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
@@ -17,8 +16,10 @@ from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
+from surepick.policies.entry import Entry
 from surepick.policies.options import check_noise
-from surepick.policies.parts import NETWORK, OPTIONS_OF, MakeParts, Parts, taken
+from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
+from surepick.questions import question_spec, taken_question
 from surepick.text import quoted
 
 LITERAL_ROUNDS = {
@@ -34,63 +35,8 @@ PUBLISHED_NETWORK = {
 CARRIED = "carried.elimination.CarriedElimination"
 EPOCHS = "certified.elimination.CertifiedElimination"
 PAIRED = "paired.elimination.PairedElimination"
+LISTS = "questions.elimination.CertifiedLists"
 OF_ITEMS = "certified-items"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """How a name becomes a policy.
-
-    Args:
-        path: module and class, below `surepick.policies`.
-        parts: (arms, options) -> the embedding, the features or the network; it takes its options out of `options`.
-        summary: one line for people who choose.
-        paper: the options that give the literal choices of its source.
-        rule: how the dimension of a round is chosen, where that is an option.
-        usual: defaults that differ from those of the records.
-        set: fields that the name decides, which are no options.
-        unsaid: options that came later, with their usual value, which a spec does not name.
-        earlier: options whose usual value is another one today, with what a stored spec without them means.
-        kinds: values of the option "evidence" that stand for another class, with its path.
-        listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
-    """
-
-    path: str
-    parts: MakeParts
-    summary: str
-    paper: Mapping[str, Any] = field(default_factory=dict)
-    rule: type[Any] | None = None
-    usual: Mapping[str, Any] = field(default_factory=dict)
-    set: Mapping[str, Any] = field(default_factory=dict)
-    unsaid: Mapping[str, Any] = field(default_factory=dict)
-    earlier: Mapping[str, Any] = field(default_factory=dict)
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    listed: str = ""
-
-    def record(self, kind: str | None = None) -> type[Any]:
-        """The class; torch is loaded only for those that need it.
-
-        Args:
-            kind: the value of "evidence"; None: the usual one.
-        """
-        module, _, name = (self.path if kind is None else self.kinds[kind]).rpartition(".")
-        found: type[Any] = getattr(import_module(f"surepick.policies.{module}"), name)
-        return found
-
-    def own_options(self) -> tuple[str, ...]:
-        """What a user may set of the policy and its rule."""
-        return (*(["evidence"] if self.kinds else []), *(tuple(self.listed.split()) or self.record_fields()))
-
-    def record_fields(self) -> tuple[str, ...]:
-        """The fields of the policy and its rule, but for what they are made of."""
-        ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
-        records = [self.record(), *map(self.record, self.kinds), *([self.rule] if self.rule else [])]
-        names = [each.name for one in records for each in fields(one) if each.init and each.name not in ours]
-        return tuple(dict.fromkeys(names))
-
-    def options(self) -> tuple[str, ...]:
-        """All options, those of the problem and of the parts included."""
-        return ("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()))
 
 
 def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
@@ -99,7 +45,7 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 
 def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
-    kinds = {"carried": CARRIED, "epochs": EPOCHS, **more}
+    kinds = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
     unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0, **dict.fromkeys(parts_of.OF_BLOCKS)}
     return Entry(CARRIED, parts, summary, unsaid=unsaid, earlier={"evidence": "epochs"}, kinds=kinds)
 
@@ -289,13 +235,18 @@ def make_policy(
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.usual, **options}
+    question = taken_question(given) if "lists" in entry.kinds else None
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
+    if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
+        raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
+    if question is not None:
+        kind = "lists"
     if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:
         check_choice("evidence", kind, tuple(entry.kinds))
-    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms)
+    problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms, question)
     parts = entry.parts(arms, given)
     if entry.rule is not None:
         parts["rule"] = entry.rule(**taken(given, tuple(each.name for each in fields(entry.rule) if each.init)))
@@ -338,6 +289,8 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
     problem: Problem = policy.problem
     asked = {"epsilon": problem.epsilon, "delta": problem.delta, "noise": problem.noise.spec}
     options: dict[str, Any] = {"gap_bound": problem.gap_bound}
+    if problem.question is not None:
+        options["question"] = question_spec(problem.question)
     for one in (policy, *([policy.rule] if entry.rule else [])):
         held = {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
         options |= {key: value.spec if isinstance(value, Items) else value for key, value in held.items()}

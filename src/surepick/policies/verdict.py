@@ -7,6 +7,7 @@ from typing import Any
 from surepick.core.certificate import Certificate
 from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
+from surepick.policies.questions.words import lists_of
 
 
 def certificate(problem: Problem, claim: Claim) -> Certificate:
@@ -30,6 +31,7 @@ def certificate(problem: Problem, claim: Claim) -> Certificate:
         reason=f"{reason} {remark}" if remark else reason,
         assumptions=_assumptions(problem, claim),
         certified_gap=claim.gap,
+        lists=lists_of(problem, claim),
     )
 
 
@@ -46,6 +48,8 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
     """(verdict, reason in words)."""
     if claim.reason:
         return "heuristic", claim.reason
+    if not claim.finished and claim.lists is not None:
+        return "not-yet", "The measurements so far do not put every candidate on a list; more are needed."
     if not claim.finished:
         return "not-yet", "The measurements so far do not single out a candidate that is good enough; more are needed."
     if claim.finished == "budget":
@@ -79,6 +83,8 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
             "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
             True,
         )
+    if claim.lists is not None:
+        return "Every candidate that the question asks about is on a list.", True
     if claim.gap is None or claim.gap > _promised(problem, claim):
         return (
             "The planned rounds are over, but the realised widths do not certify the leader: measurements are "

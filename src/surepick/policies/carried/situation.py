@@ -18,7 +18,6 @@ from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.noise import known_scale
-from surepick.policies import model_checks
 from surepick.policies.base import Problem
 from surepick.policies.carried.block_equations import without_effects, without_effects_on_vectors
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
@@ -27,6 +26,7 @@ from surepick.policies.carried.state import CarriedState, Processes, open_rivals
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import threshold_of
+from surepick.policies.certified.opening import embedded_in
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 
@@ -65,9 +65,7 @@ class Situation:
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        if self.embedding.num_distinct == self.problem.num_arms and model_checks.is_saturated(self.embedding, dim):
-            return IndependentArms(self.problem.num_arms)
-        return self.embedding.at(dim)
+        return embedded_in(self.embedding, self.problem.num_arms, dim)
 
     def guess(self, processes: Processes | None, seen: Observations) -> Guess:
         """What the past suggests of the means."""

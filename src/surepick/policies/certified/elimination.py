@@ -9,13 +9,13 @@ from dataclasses import field
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.design import Design, Embedding, IndependentArms
+from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import ContractError, InvalidInput
+from surepick.errors import InvalidInput
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
 from surepick.linalg.whitening import Whitened
 from surepick.policies import model_checks, options
@@ -23,8 +23,8 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, des
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
+from surepick.policies.certified.opening import embedded_in, first_dimension
 from surepick.policies.certified.sampling_rule import NextBatch, PlugInMeans
-from surepick.policies.dimension import best_found, cheapest_dimension
 from surepick.policies.options import check_options, option
 
 
@@ -131,40 +131,15 @@ class CertifiedElimination:
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
-        if self.embedding.num_distinct == self.problem.num_arms and model_checks.is_saturated(self.embedding, dim):
-            return IndependentArms(self.problem.num_arms)
-        return self.embedding.at(dim)
+        return embedded_in(self.embedding, self.problem.num_arms, dim)
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
-        dim, design = self._first_dimension()
+        dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self.embedded(dim)
         total = sampling_rule.opening_total(embedded, self.problem)
         counts = round_design(design.weights, self._capped(total, design.weights))
         return designed(round_number, self._with_check_pulls(dim, counts), design, embedded)
-
-    def _first_dimension(self) -> tuple[int, Design]:
-        """The dimension that tells all differences to within epsilon for the fewest pulls, and its design."""
-        everybody = np.arange(self.problem.num_arms)
-        if self.dim is not None or model_checks.norm_bound_uninformative(self.embedding, self.problem.epsilon):
-            dim = self.embedding.max_dim if self.dim is None else self.dim
-        else:
-            distinct = self.embedding.num_distinct > 2
-            try:
-                choice = cheapest_dimension(
-                    self.embedding,
-                    everybody,
-                    self.problem.epsilon,
-                    tolerance=self.tolerance,
-                    least_dim=2 if distinct else 1,
-                    least_value=1.0 if distinct else 0.0,
-                    design_of=sampling_rule.opening_design,
-                )
-            except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
-                dim = self.embedding.max_dim
-            else:
-                return choice.dim, choice.design
-        return dim, best_found(sampling_rule.opening_design, self.embedded(dim), self.tolerance)
 
     def _next_batch(self, state: CertifiedState) -> NextBatch:
         """The candidate to go on with, and the design that is predicted to certify it first."""

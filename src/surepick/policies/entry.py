@@ -1,0 +1,68 @@
+"""How a name becomes a policy: its class, its parts and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import Any
+
+from surepick.policies.parts import OPTIONS_OF, MakeParts
+from surepick.questions import QUESTION_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a name becomes a policy.
+
+    Args:
+        path: module and class, below `surepick.policies`.
+        parts: (arms, options) -> the embedding, the features or the network; it takes its options out of `options`.
+        summary: one line for people who choose.
+        paper: the options that give the literal choices of its source.
+        rule: how the dimension of a round is chosen, where that is an option.
+        usual: defaults that differ from those of the records.
+        set: fields that the name decides, which are no options.
+        unsaid: options that came later, with their usual value, which a spec does not name.
+        earlier: options whose usual value is another one today, with what a stored spec without them means.
+        kinds: values of the option "evidence" that stand for another class, with its path.
+        listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
+    """
+
+    path: str
+    parts: MakeParts
+    summary: str
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    rule: type[Any] | None = None
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+    unsaid: Mapping[str, Any] = field(default_factory=dict)
+    earlier: Mapping[str, Any] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    listed: str = ""
+
+    def record(self, kind: str | None = None) -> type[Any]:
+        """The class; torch is loaded only for those that need it.
+
+        Args:
+            kind: the value of "evidence"; None: the usual one.
+        """
+        module, _, name = (self.path if kind is None else self.kinds[kind]).rpartition(".")
+        found: type[Any] = getattr(import_module(f"surepick.policies.{module}"), name)
+        return found
+
+    def own_options(self) -> tuple[str, ...]:
+        """What a user may set of the policy and its rule."""
+        return (*(["evidence"] if self.kinds else []), *(tuple(self.listed.split()) or self.record_fields()))
+
+    def record_fields(self) -> tuple[str, ...]:
+        """The fields of the policy and its rule, but for what they are made of."""
+        ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
+        records = [self.record(), *map(self.record, self.kinds), *([self.rule] if self.rule else [])]
+        names = [each.name for one in records for each in fields(one) if each.init and each.name not in ours]
+        return tuple(dict.fromkeys(names))
+
+    def options(self) -> tuple[str, ...]:
+        """All options, those of the problem and of the parts included."""
+        asked = ("question", *QUESTION_OPTIONS) if "lists" in self.kinds else ()
+        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()), *asked)))

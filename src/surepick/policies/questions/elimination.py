@@ -1,0 +1,222 @@
+"""Certified lists: every arm is put on a list once evidence against the contrary is strong enough."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.design import IndependentArms
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.designs import round_design
+from surepick.embeddings import ArmEmbedding
+from surepick.errors import InvalidInput
+from surepick.estimators import estimate, noise_mgf_after
+from surepick.noise import failure_probability, known_scale
+from surepick.policies import model_checks, options
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.conclusion import capped, delta_for_test
+from surepick.policies.certified.opening import first_dimension
+from surepick.policies.options import check_options, option
+from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf, View
+from surepick.policies.questions.outlook import Ground, Outlook
+from surepick.policies.questions.sheets import NUMBER, Sheets, sheet_of, written
+from surepick.policies.questions.state import Lists, QuestionState
+from surepick.questions import Above, TopM
+
+HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
+
+
+@record
+class CertifiedLists:
+    """Answer a question by lists: collect evidence, for each arm, against what would make its place on a list false.
+
+        E = product over batches of exp(t (m - beta - xhat) - allowance)        against "a difference is above m"
+
+    The differences, their margins m, and how many nulls share delta are the question's (`inquiries.py`); estimates,
+    biases and allowances are those of `batch_evidence`, t is fixed before the batch. Each batch is the design that is
+    predicted to decide the comparisons that look true with the fewest pulls.
+
+    Args:
+        problem: what is asked; its question is not None.
+        embedding: the family psi_d with its misspecification bound.
+        dim: fixes d; None: chosen.
+        tolerance: relative gap of the designs.
+        reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
+            fit can show; none where every list of means is representable.
+        largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+
+    Raises:
+        InvalidInput: a setting has no meaning, the embedding declares no norm bound, or the question names no arm.
+
+    Source: ours (docs/questions.md), after Ville (1939), Holm (1979) and Vovk & Wang (2021) for e-values, Wang & Ramdas
+    (2022) for e-BH.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    dim: int | None = None
+    tolerance: float = option(0.05, options.tolerance)
+    reserve: float = option(0.05, options.check_share)
+    largest_batch: int | None = option(None, options.largest_batch)
+    evidence: str = field(default="lists", init=False, compare=False, repr=False)
+    _inquiry: Inquiry = field(init=False, compare=False, repr=False)
+    spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_arms(self.problem, self.embedding.num_arms)
+        check_options(self)
+        if self.dim is not None:
+            self.embedding.at(self.dim)
+        if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
+            raise InvalidInput(
+                "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
+                "norm_bound, or IndependentEmbedding."
+            )
+        if not known_scale(self.problem.noise):
+            raise InvalidInput(
+                f"noise {self.problem.noise.spec!r} names no scale, and a question other than 'best' needs one: "
+                "declare subgaussian:SIGMA, or measure it first (surepick tune noise)."
+            )
+        object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
+
+    @property
+    def traits(self) -> Traits:
+        own = self.embedding.traits
+        return Traits(
+            uses_features=own.family != "independent",
+            certifies="lists",
+            assumptions=own.assumptions,
+            checks=model_checks.checks_of(self.embedding),
+            caveats=own.caveats,
+            embedding=self.embedding,
+            misspecification=self.embedding.misspecification,
+        )
+
+    def init(self) -> QuestionState:
+        num_arms = self.problem.num_arms
+        return QuestionState(1, Observations.nothing(num_arms), (), Lists.empty(num_arms), 0, 0, "")
+
+    def ask(self, state: QuestionState) -> Plan:
+        if state.seen.total == 0:
+            return self._opening(state.round)
+        ground = self._ground(state.dim)
+        outlook = ground.outlook(state.seen)
+        aims = self._inquiry.aims(View(state.sheets, state.lists, outlook))
+        design = ground.design(aims, noise_mgf_after(self.problem.noise, state.seen))
+        total = sampling_rule.batch_total(design.value, state.seen.total)
+        counts = self._whole(state.dim, design.weights, total)
+        return Plan(
+            round=state.round,
+            counts=counts,
+            dim=ground.embedded.dim,
+            predicted_pulls=design.value,
+            lower_bound=design.lower_bound,
+            misspecification=ground.embedded.misspecification,
+        )
+
+    def tell(self, state: QuestionState, plan: Plan, seen: Observations) -> Step[QuestionState]:
+        dim = plan.dim
+        ground, sheets = self._ground(dim), state.sheets
+        pooled = state.seen.plus(seen)
+        if state.seen.total > 0 and seen.total > 0:
+            sheets = self._bet(state, ground, seen)
+        lists, leader = state.lists, state.leader
+        if pooled.total > 0:
+            outlook = ground.outlook(pooled)
+            lists = self._inquiry.decided(View(sheets, lists, outlook))
+            leader = self._leader(lists, outlook)
+        after = QuestionState(
+            round=state.round + (seen.total > 0),
+            seen=pooled,
+            sheets=sheets,
+            lists=lists,
+            dim=dim,
+            leader=leader,
+            finished="certified" if np.all(lists.decided | ~self._inquiry.asked) else "",
+            compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
+            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, seen)),
+        )
+        return Step(after, trace_row(plan, after, pulls=seen.total, gap=None, alarms=after.alarms))
+
+    def claim(self, state: QuestionState) -> Claim:
+        return Claim(
+            leader=state.leader,
+            finished=state.finished,
+            pulls=state.pulls,
+            spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
+            assumptions=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
+            lists=(np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside)),
+        )
+
+    def _opening(self, round_number: int) -> Plan:
+        """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""
+        dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
+        embedded = self._ground(dim).embedded
+        if isinstance(embedded, IndependentArms):
+            weights, total = np.full(embedded.num_arms, 1.0 / embedded.num_arms), HEURISTIC_FIRST_PULLS * dim
+        else:
+            weights, total = design.weights, max(2 * embedded.dim, 4)
+        counts = self._whole(dim, weights, total)
+        value, bound = design.value, design.lower_bound
+        return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
+                    misspecification=embedded.misspecification)  # fmt: skip
+
+    def _whole(self, dim: int, weights: FloatArray, total: int) -> IntArray:
+        pulls = capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
+        counts = round_design(weights, pulls)
+        if isinstance(self._ground(dim).embedded, IndependentArms):
+            return counts
+        return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve)
+
+    def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
+        """The sheets after a batch; all bets are functions of what was told before it."""
+        outlook, sheets = ground.outlook(state.seen), state.sheets
+        for bet in self._inquiry.bets(View(sheets, state.lists, outlook)):
+            gains = ground.gains(bet, state.seen, seen, outlook)
+            sheets = written(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
+        return sheets
+
+    def _leader(self, lists: Lists, outlook: Outlook) -> int:
+        """The arm that looks best, of those inside if there are any."""
+        allowed = lists.inside if lists.inside.any() else np.ones(self.problem.num_arms, bool)
+        return int(np.argmax(np.where(allowed, outlook.scores, -np.inf)))
+
+    def _ground(self, dim: int) -> Ground:
+        return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance)
+
+    def _failed_checks(self, ground: Ground, plan: Plan, seen: Observations) -> tuple[str, ...]:
+        embedded = ground.embedded
+        if isinstance(embedded, IndependentArms) or seen.total == 0:
+            return ()
+        return model_checks.failed_checks(self.embedding, plan, seen, estimate(embedded, seen), self.problem)
+
+
+def inquiry_of(problem: Problem) -> Inquiry:
+    """The question of a problem, as a policy asks it.
+
+    Raises:
+        InvalidInput: it names no arm, or asks for more arms than there are.
+    """
+    asked, num_arms, delta = problem.question, problem.num_arms, delta_for_test(problem)
+    if isinstance(asked, Above):
+        centre, discovery = NUMBER, asked.errors == "discovery"
+        if asked.control is not None:
+            ids = () if problem.arms is None else problem.arms.ids
+            if asked.control not in ids:
+                raise InvalidInput(f"control is {asked.control!r}, and no candidate has that id.")
+            centre = ids.index(asked.control)
+        if num_arms < 2 and asked.control is not None:
+            raise InvalidInput("there is only the control; nothing can be compared with it.")
+        return AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)
+    if isinstance(asked, TopM):
+        if asked.m >= num_arms:
+            raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")
+        return TopOf(num_arms, asked.m, problem.epsilon, delta)
+    slack = problem.epsilon if asked is None or asked.slack is None else asked.slack
+    return GoodOnes(num_arms, problem.epsilon, slack, delta)

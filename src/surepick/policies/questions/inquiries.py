@@ -1,0 +1,336 @@
+"""The questions: what each bets on, what it wants decided next, and when an arm is on a list.
+
+A false answer needs the process of a true null to reach its threshold; docs/questions.md has, for each question, what
+can be false, and so how many nulls share delta.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
+from surepick.policies.questions.outlook import HEURISTIC_LEAST_MARGIN, Aims, Outlook
+from surepick.policies.questions.sheets import NUMBER, Bet, Sheet, Sheets, sheet_of
+from surepick.policies.questions.state import Lists
+
+
+@record
+class View:
+    """What a rule sees: all of it from the past.
+
+    Args:
+        sheets: the evidence.
+        lists: what is answered so far.
+        outlook: guesses of the means.
+    """
+
+    sheets: Sheets
+    lists: Lists
+    outlook: Outlook
+
+    def sheet(self, name: str) -> Sheet:
+        """The sheet of that name; a new one where there is none."""
+        return sheet_of(self.sheets, name, len(self.outlook.scores))
+
+
+class Inquiry(Protocol):
+    """One question, as a policy asks it."""
+
+    @property
+    def number(self) -> float | None:
+        """What arms are compared with; None: with each other."""
+        ...
+
+    @property
+    def asked(self) -> BoolArray:
+        """Which arms will be on a list in the end, shape (K,)."""
+        ...
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        """What the next batch bets on; a function of the past."""
+        ...
+
+    def aims(self, view: View) -> Aims:
+        """What is to be decided next: at least one pair."""
+        ...
+
+    def decided(self, view: View) -> Lists:
+        """The lists after a batch."""
+        ...
+
+
+def holm(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArray, delta: float) -> Lists:
+    """Lists of which no arm is wrong, except with probability delta.
+
+        an arm gets on a list once one of its two processes has reached (arms not yet on a list) / delta
+
+    Of the two nulls of an arm at most one is true, so there are no more true ones than arms asked about (docs/
+    questions.md, line 3).
+
+    Args:
+        highs, lows: log of the largest value of the processes that put an arm on the first list, and on the second;
+            shape (K,).
+        lists: those so far.
+        asked: which arms there are, shape (K,).
+    """
+    inside, outside = np.array(lists.inside), np.array(lists.outside)
+    while True:
+        still = asked & ~inside & ~outside
+        threshold = math.log(max(int(np.count_nonzero(still)), 1) / delta)
+        up, down = still & (highs >= threshold), still & (lows >= threshold)
+        if not np.any(up | down):
+            return Lists(inside, outside)
+        inside |= up & (highs >= lows)
+        outside |= (up | down) & ~inside
+
+
+def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float) -> BoolArray:
+    """A list of which a share of at most delta is wrong on average: the k arms of largest e-values, for the largest k
+    with all of these at least K / (delta k).
+
+    Args:
+        values: log of the processes as they are now, shape (K,); not of their largest values.
+        allowed: arms that may be on the list, shape (K,).
+        total: how many arms the question asks about, allowed or not.
+
+    Source: Wang & Ramdas (2022), e-BH; any dependence, at any stopping time (docs/questions.md, line 5).
+    """
+    found, number = np.zeros(len(values), bool), int(np.count_nonzero(allowed))
+    order = np.argsort(np.where(allowed, -values, np.inf), kind="stable")[:number]
+    enough = np.flatnonzero(values[order] >= math.log(total / delta) - np.log(np.arange(1, number + 1)))
+    if len(enough):
+        found[order[: enough[-1] + 1]] = True
+    return found
+
+
+@record
+class AboveCentre:
+    """Which arms are above a number, or an arm.
+
+    Args:
+        num_arms: K.
+        centre: the control; NUMBER: there is a threshold.
+        threshold: tau; None: there is a control.
+        epsilon: the margin, in reward units.
+        delta: what may be spent.
+        discovery: errors are counted as shares of the view.lists.
+    """
+
+    num_arms: int
+    centre: int
+    threshold: float | None
+    epsilon: float
+    delta: float
+    discovery: bool
+    by: float = 0.0
+
+    @property
+    def number(self) -> float | None:
+        return self.threshold
+
+    @property
+    def asked(self) -> BoolArray:
+        found = np.ones(self.num_arms, bool)
+        if self.centre != NUMBER:
+            found[self.centre] = False
+        return found
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        made = []
+        for name, high in (("above", True), ("below", False)):
+            lacks = self._lacks(view, name)
+            arms = self.asked & (lacks > 0.0) & (self.discovery | ~view.lists.decided)
+            made.append(Bet(name, self.centre, self._margin(high=high), high, arms, np.maximum(lacks, 0.0)))
+        return tuple(made)
+
+    def aims(self, view: View) -> Aims:
+        arms = np.flatnonzero(self.asked & ~view.lists.decided)
+        high = self._looks_above(view)[arms]
+        sides = [
+            np.maximum(view.outlook.cautious(arms, self.centre, self._margin(high=side), high=side), self._least)
+            for side in (True, False)
+        ]
+        lacks = [self._lacks(view, name)[arms] for name in ("above", "below")]
+        centres = np.full(len(arms), self.centre)
+        return Aims(arms, centres, np.where(high, *sides), np.where(high, *lacks))
+
+    def decided(self, view: View) -> Lists:
+        above, below = (view.sheet(name) for name in ("above", "below"))
+        if not self.discovery:
+            return holm(above.peaks, below.peaks, view.lists, self.asked, self.delta)
+        total, higher = int(np.count_nonzero(self.asked)), above.values >= below.values
+        inside = discoveries(above.values, self.asked & higher, total, self.delta)
+        outside = discoveries(below.values, self.asked & ~higher, total, self.delta)
+        return Lists(inside, outside)
+
+    def _lacks(self, view: View, name: str) -> FloatArray:
+        """What each arm's evidence lacks for one of the two lists, shape (K,)."""
+        sheet, asked = view.sheet(name), int(np.count_nonzero(self.asked))
+        if not self.discovery:
+            left = max(int(np.count_nonzero(self.asked & ~view.lists.decided)), 1)
+            return math.log(left / self.delta) - sheet.peaks
+        side = self._looks_above(view) == (name == "above")
+        expected = max(int(np.count_nonzero(side & self.asked)), 1)
+        return math.log(asked / (self.delta * expected)) - sheet.values
+
+    def _margin(self, *, high: bool) -> float:
+        return self.epsilon - self.by if high else self.epsilon + self.by
+
+    def _looks_above(self, view: View) -> BoolArray:
+        return np.asarray(view.outlook.leads(self.centre, high=True) >= self.by)
+
+    @property
+    def _least(self) -> float:
+        return HEURISTIC_LEAST_MARGIN * self.epsilon
+
+
+@record
+class TopOf:
+    """Which are the m best.
+
+    Args:
+        num_arms: K.
+        m: how many.
+        epsilon: in reward units.
+        delta: what may be spent.
+    """
+
+    num_arms: int
+    m: int
+    epsilon: float
+    delta: float
+
+    @property
+    def number(self) -> float | None:
+        return None
+
+    @property
+    def asked(self) -> BoolArray:
+        return np.ones(self.num_arms, bool)
+
+    @property
+    def threshold(self) -> float:
+        """log(m (K - m) / delta): the pairs of a true one of the m best and one that is none (line 7)."""
+        return math.log(self.m * (self.num_arms - self.m) / self.delta)
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        top, _ = self._guessed(view.outlook)
+        known = {int(one.name) for one in view.sheets}
+        made = []
+        for arm in (*top.tolist(), *sorted(known - set(top.tolist()))):
+            lacks = self.threshold - view.sheet(str(arm)).peaks
+            arms = lacks > 0.0
+            arms[arm] = False
+            arms[top] &= arm not in top  # one of the guess is not compared with another
+            made.append(Bet(str(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0)))
+        return tuple(made)
+
+    def aims(self, view: View) -> Aims:
+        top, others = self._guessed(view.outlook)
+        lacks = np.array([self.threshold - view.sheet(str(arm)).peaks[others] for arm in top])
+        leads = np.array([view.outlook.cautious(others, int(arm), self.epsilon, high=False) for arm in top])
+        place, rival = np.nonzero(lacks > 0.0)
+        if len(place) == 0:
+            place, rival = np.array([0]), np.array([0])
+        return Aims(others[rival], top[place], leads[place, rival], lacks[place, rival])
+
+    def decided(self, view: View) -> Lists:
+        top, others = self._guessed(view.outlook)
+        names = {one.name for one in view.sheets}
+        for arm in top.tolist():
+            if str(arm) not in names or np.any(view.sheet(str(arm)).peaks[others] < self.threshold):
+                return view.lists
+        inside = np.zeros(self.num_arms, bool)
+        inside[top] = True
+        return Lists(inside, ~inside)
+
+    def _guessed(self, outlook: Outlook) -> tuple[IntArray, IntArray]:
+        """(the m arms that look best, the others), ascending."""
+        order = np.argsort(-outlook.scores, kind="stable")
+        return np.sort(order[: self.m]), np.sort(order[self.m :])
+
+
+@record
+class GoodOnes:
+    """Which arms are within epsilon of the best.
+
+    Args:
+        num_arms: K.
+        epsilon, slack: in reward units.
+        delta: what may be spent.
+    """
+
+    num_arms: int
+    epsilon: float
+    slack: float
+    delta: float
+
+    @property
+    def number(self) -> float | None:
+        return None
+
+    @property
+    def asked(self) -> BoolArray:
+        return np.ones(self.num_arms, bool)
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        threshold, witness = self._threshold(view.lists), self._witness(view)
+        lacks = threshold - view.sheet("out").peaks
+        arms = (lacks > 0.0) & ~view.lists.decided
+        arms[witness] = False
+        made = [Bet("out", witness, -self.epsilon, False, arms, np.maximum(lacks, 0.0))]
+        good = ~view.lists.decided & self._looks_good(view.outlook, witness)
+        known = {int(one.name) for one in view.sheets if one.name != "out"}
+        for arm in np.flatnonzero(
+            good | (np.isin(np.arange(self.num_arms), list(known)) & ~view.lists.decided)
+        ).tolist():
+            lacks = threshold - view.sheet(str(arm)).peaks
+            rivals = (lacks > 0.0) & ~view.lists.outside
+            rivals[arm] = False
+            made.append(Bet(str(arm), arm, self.epsilon + self.slack, False, rivals, np.maximum(lacks, 0.0)))
+        return tuple(made)
+
+    def aims(self, view: View) -> Aims:
+        threshold, witness = self._threshold(view.lists), self._witness(view)
+        good = self._looks_good(view.outlook, witness)
+        bad = np.flatnonzero(~view.lists.decided & ~good)
+        out = threshold - view.sheet("out").peaks[bad]
+        low = np.maximum(view.outlook.leads(witness, high=False)[bad] - self.epsilon, 0.25 * self.slack)
+        firsts, seconds, leads, needs = [bad], [np.full(len(bad), witness)], [low], [out]
+        rivals = np.flatnonzero(~view.lists.outside)
+        for arm in np.flatnonzero(~view.lists.decided & good).tolist():
+            lacks = threshold - view.sheet(str(arm)).peaks[rivals]
+            still = (lacks > 0.0) & (rivals != arm)
+            firsts.append(rivals[still])
+            seconds.append(np.full(int(still.sum()), arm))
+            leads.append(view.outlook.cautious(rivals[still], arm, self.epsilon + self.slack, high=False))
+            needs.append(lacks[still])
+        return Aims(*(np.concatenate(part) for part in (firsts, seconds, leads, needs)))
+
+    def decided(self, view: View) -> Lists:
+        inside, outside = np.array(view.lists.inside), np.array(view.lists.outside)
+        while True:
+            threshold = self._threshold(Lists(inside, outside))
+            down = ~inside & ~outside & (view.sheet("out").peaks >= threshold)
+            up = np.zeros(self.num_arms, bool)
+            for one in view.sheets:
+                if one.name != "out" and not (inside | outside | down)[int(one.name)]:
+                    rivals = ~(outside | down)
+                    rivals[int(one.name)] = False
+                    up[int(one.name)] = bool(np.all(one.peaks[rivals] >= threshold))
+            if not np.any(up | down):
+                return Lists(inside, outside)
+            inside, outside = inside | up, outside | down
+
+    def _threshold(self, lists: Lists) -> float:
+        return math.log(max(self.num_arms - int(np.count_nonzero(lists.decided)), 1) / self.delta)
+
+    def _witness(self, view: View) -> int:
+        """The arm that others are shown to be worse than."""
+        return int(np.argmax(np.where(view.lists.outside, -np.inf, view.outlook.scores)))
+
+    def _looks_good(self, outlook: Outlook, witness: int) -> BoolArray:
+        return np.asarray(outlook.leads(witness, high=False) <= self.epsilon + 0.5 * self.slack)

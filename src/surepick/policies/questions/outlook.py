@@ -1,0 +1,204 @@
+"""What the past suggests of the means, for steering; and what a batch says, which is all that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.design import Design, Embedding, IndependentArms
+from surepick.core.observations import Observations
+from surepick.designs import solve_target_design
+from surepick.designs.pairs import independent_pairs_design
+from surepick.embeddings import ArmEmbedding
+from surepick.estimators import NoiseMgf, batch_evidence, noise_mgf_after, with_squares
+from surepick.estimators.e_values import number_evidence
+from surepick.policies.base import Problem
+from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
+from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.opening import embedded_in
+from surepick.policies.dimension import best_found
+from surepick.policies.questions.sheets import NUMBER, Bet
+
+HEURISTIC_DOUBT = 1.0  # standard errors within which a lead on the wrong side is taken for chance
+HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
+HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin
+MOST_TARGETS = 2000  # pairs that a design is made for
+
+
+@record
+class Aims:
+    """The comparisons that are to be decided next.
+
+    Args:
+        first, second: the arms of each pair, or NUMBER in the second place, shape (m,).
+        leads: the margin plus the lead that the null denies, as guessed, shape (m,), in reward units.
+        needs: what the evidence of each pair still lacks, shape (m,).
+    """
+
+    first: IntArray
+    second: IntArray
+    leads: FloatArray
+    needs: FloatArray
+
+
+@record
+class Outlook:
+    """Guesses of the means.
+
+    Args:
+        scores: shape (K,), in reward units; absolute where there is a number to compare with.
+        number: what arms are compared with, in the same units.
+        errors: c or NUMBER -> standard errors of the difference of each arm to it, shape (K,).
+    """
+
+    scores: FloatArray
+    number: float
+    errors: Callable[[int], FloatArray]
+
+    def score_of(self, centre: int) -> float:
+        """That of an arm, or the number."""
+        return self.number if centre == NUMBER else float(self.scores[centre])
+
+    def leads(self, centre: int, *, high: bool) -> FloatArray:
+        """By how much each arm is below the centre, or above it where `high`, as guessed; shape (K,)."""
+        found = self.score_of(centre) - self.scores
+        return -found if high else found
+
+    def margins(self, bet: Bet) -> FloatArray:
+        """By how much the truth contradicts each null of a bet, as guessed; no bet where it is not positive; (K,)."""
+        lead = self.leads(bet.centre, high=bet.high)
+        if bet.margin <= 0.0:
+            return np.maximum(bet.margin + lead, 0.0)
+        behind = np.minimum(lead + HEURISTIC_DOUBT * self.errors(bet.centre), 0.0)
+        trails = np.maximum(bet.margin + behind, HEURISTIC_LEAST_MARGIN * bet.margin)
+        return np.asarray(np.where(lead >= 0.0, bet.margin + lead, trails))
+
+    def cautious(self, arms: IntArray, centre: int, margin: float, *, high: bool) -> FloatArray:
+        """The same for planning, shape of `arms`: leads are lowered by part of their errors."""
+        lead = self.leads(centre, high=high)[arms]
+        lowered = np.maximum(lead - HEURISTIC_CAUTION * self.errors(centre)[arms], np.minimum(lead, 0.0))
+        return np.asarray(np.maximum(margin + lowered, HEURISTIC_LEAST_MARGIN * abs(margin)))
+
+
+@record
+class Ground:
+    """The arms as they are compared: in d dimensions, with one more at the origin where there is a number.
+
+    Args:
+        problem: what is asked.
+        embedding: the family psi_d.
+        dim: d.
+        number: what arms are compared with; None: with each other.
+        tolerance: relative gap of the designs.
+    """
+
+    problem: Problem
+    embedding: ArmEmbedding
+    dim: int
+    number: float | None
+    tolerance: float
+
+    @property
+    def embedded(self) -> Embedding | IndependentArms:
+        """psi_d; arms without structure where nothing is assumed of the arms."""
+        return embedded_in(self.embedding, self.problem.num_arms, self.dim)
+
+    @property
+    def extended(self) -> Embedding | IndependentArms:
+        """The same with the origin as the last arm, where vectors are compared with a number."""
+        embedded = self.embedded
+        if self.number is None or isinstance(embedded, IndependentArms):
+            return embedded
+        origin = np.zeros((1, embedded.dim))
+        return Embedding(np.vstack([embedded.features, origin]), embedded.misspecification)
+
+    def outlook(self, seen: Observations) -> Outlook:
+        """What the past suggests."""
+        number, extended = self.number or 0.0, self.extended
+        scales = noise_mgf_after(self.problem.noise, seen).noise_scales(self.problem.epsilon)
+        if isinstance(extended, IndependentArms):
+            guess = guess_of_means(seen, scales, self.problem.epsilon)
+
+            def errors(centre: int) -> FloatArray:
+                if centre != NUMBER:
+                    return guess.errors(centre)
+                squares = guess.errors(0) ** 2
+                return np.asarray(np.sqrt(np.maximum(squares - 0.5 * squares[0], 0.0)))
+
+            return Outlook(guess.scores, number, errors)
+        more = extended.num_arms - self.problem.num_arms
+        longer, wider = with_more(seen, more), np.append(scales, np.full(more, scales.max()))
+        fitted = guess_of_vectors(sampling_rule.plug_in_means(extended, longer, wider))
+        scores = fitted.scores - (fitted.scores[-1] if more else 0.0)
+        num_arms = self.problem.num_arms
+
+        def distances(centre: int) -> FloatArray:
+            return np.asarray(fitted.errors(num_arms if centre == NUMBER else centre)[:num_arms])
+
+        return Outlook(scores[:num_arms], number, distances)
+
+    def gains(self, bet: Bet, past: Observations, seen: Observations, outlook: Outlook) -> FloatArray:
+        """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2).
+
+        Args:
+            past: everything told before the batch.
+            seen: the batch.
+            outlook: from the past.
+        """
+        noise, epsilon = self.problem.noise, self.problem.epsilon
+        before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
+        noise_mgf = noise_mgf_after(noise, before)
+        batch, scales = with_squares(noise, batch), noise_mgf.noise_scales(epsilon)
+        margins = np.where(bet.arms, outlook.margins(bet), 0.0)
+        margin, centre, used = bet.margin, bet.centre, self.extended
+        if bet.centre == NUMBER:
+            margin = margin - outlook.number if bet.high else margin + outlook.number
+            if isinstance(used, IndependentArms):
+                return number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs)
+            centre = self.problem.num_arms
+        more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
+        found = batch_evidence(
+            used,
+            with_more(batch, more),
+            centre=centre,
+            epsilon=margin,
+            margins=np.append(margins, np.zeros(more)),
+            noise_mgf=noise_mgf,
+            noise_scales=np.append(scales, np.full(more, scales.max())),
+            norm_bound=self.embedding.norm_bound,
+            needs=np.append(bet.needs, np.zeros(more)),
+        )
+        return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
+
+    def design(self, aims: Aims, noise_mgf: NoiseMgf) -> Design:
+        """The design that is predicted to decide all pairs with the fewest pulls; its value is their number."""
+        scales = noise_mgf.noise_scales(self.problem.epsilon)
+        accuracies = aims.leads / sampling_rule.efforts(-aims.needs, 0.0)
+        embedded = self.embedded
+        if isinstance(embedded, IndependentArms):
+            return independent_pairs_design(aims.first, aims.second, accuracies, scales, tolerance=self.tolerance)
+        vectors = embedded.features / scales[:, None]
+        ends = np.where((aims.second >= 0)[:, None], embedded.features[aims.second], 0.0)
+        bias = 2.0 * embedded.misspecification
+        room = np.maximum(aims.leads - bias, sampling_rule.LEAST_SLACK * aims.leads) / aims.leads
+        targets = (embedded.features[aims.first] - ends) / (accuracies * room)[:, None]
+        if len(targets) > MOST_TARGETS:
+            lengths = np.einsum("ij,ij->i", targets, targets)
+            targets = targets[np.sort(np.argsort(-lengths, kind="stable")[:MOST_TARGETS])]
+        return best_found(solve_target_design, vectors, targets, tolerance=self.tolerance)
+
+
+def negated(seen: Observations) -> Observations:
+    """The same with the sign of every reward turned."""
+    return Observations(seen.counts, -seen.sums, seen.squares)
+
+
+def with_more(seen: Observations, more: int) -> Observations:
+    """The same with that many arms more, of which nothing was told."""
+    if more == 0:
+        return seen
+    zeros = np.zeros(more)
+    squares = None if seen.squares is None else np.append(seen.squares, zeros)
+    return Observations(np.append(seen.counts, zeros.astype(np.int64)), np.append(seen.sums, zeros), squares)

@@ -1,0 +1,60 @@
+"""What an answer by lists says, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.certificate import Lists
+from surepick.policies.base import Claim, Problem
+from surepick.questions import Above, AllGood, Question, TopM
+
+
+def lists_of(problem: Problem, claim: Claim) -> Lists | None:
+    """The lists of a claim, with what they promise; None where the question is which arm is the best.
+
+    Arms have their ids, or their indices where the problem does not know them.
+    """
+    if claim.lists is None or problem.question is None:
+        return None
+    asked, num_arms = problem.question, problem.num_arms
+    ids = tuple(map(str, range(num_arms))) if problem.arms is None else problem.arms.ids
+    inside, outside = (arms.tolist() for arms in claim.lists)
+    unasked = [ids.index(asked.control)] if isinstance(asked, Above) and asked.control is not None else []
+    left = np.setdiff1d(np.arange(num_arms), [*inside, *outside, *unasked]).tolist()
+    question, first, second = said(asked, problem.epsilon)
+    inside, outside, undecided = (tuple(ids[arm] for arm in arms) for arms in (inside, outside, left))
+    return Lists(question, first, second, inside, outside, undecided, guarantee_of(asked, problem.delta))
+
+
+def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
+    """(the question, what is said of the first list, what is said of the second)."""
+    if isinstance(asked, Above):
+        centre = f"{asked.threshold:g}" if asked.control is None else f"the control {asked.control}"
+        centre += f" plus {asked.by:g}" if asked.by else ""
+        better, worse = ("above", "below") if asked.control is None else ("better than", "worse than")
+        return (
+            f"Which candidates are {better} {centre}?",
+            f"Each one on the first list is {better} {centre}, or {worse} it by less than {epsilon:g}.",
+            f"Each one on the second list is {worse} {centre}, or {better} it by less than {epsilon:g}.",
+        )
+    if isinstance(asked, TopM):
+        return (
+            f"Which candidates are the {asked.m} best?",
+            f"Each one on the first list is at most {epsilon:g} worse than the one in place {asked.m}.",
+            "The second list has the others.",
+        )
+    slack = epsilon if asked.slack is None else asked.slack
+    return (
+        f"Which candidates are within {epsilon:g} of the best one?",
+        f"Each one on the first list is within {epsilon + slack:g} of the best one.",
+        f"Each one on the second list is worse than the best one by more than {epsilon:g}.",
+    )
+
+
+def guarantee_of(asked: Question, delta: float) -> str:
+    """How often any of it, or which share of it, may be wrong."""
+    if isinstance(asked, Above) and asked.errors == "discovery":
+        return f"Of each list, a share of at most {delta:g} is wrong on average; single candidates may be."
+    if isinstance(asked, (Above, AllGood)):
+        return f"The probability that a single one of these statements is wrong is at most {delta:g}."
+    return f"This statement is wrong with probability at most {delta:g}."

@@ -1,0 +1,173 @@
+"""What is asked of the candidates, beside "which one is the best": one record a question.
+
+Each question is answered by lists, and says in `problem` units what its answer promises. docs/questions.md has the
+proofs. A policy's problem holds the question; None there asks for one epsilon-best arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal
+
+from surepick.core.arrays import record
+from surepick.core.validation import check_choice, finite_number, positive_number, storable_text, whole_number
+from surepick.errors import InvalidInput
+from surepick.text import quoted
+
+ERRORS = ("family", "discovery")
+
+
+@record
+class Above:
+    """Which arms are above a threshold, or better than a control?
+
+        said to be above    h_i >= tau - epsilon,   not h_i <= tau - epsilon
+        said to be below    h_i <= tau + epsilon,   not h_i >= tau + epsilon
+
+    tau is the threshold, or the control's mean, plus `by`. An arm within epsilon of it is rightly on either list.
+
+    Args:
+        threshold: tau, in reward units; None: there is a control.
+        control: id of the arm that the others are compared with, which is on neither list; None: there is a threshold.
+        by: how much above the threshold or the control is wanted, in reward units: with by = epsilon all on the first
+            list are really above it.
+        errors: "family": with probability at least 1 - delta no arm at all is on a wrong list. "discovery": of each
+            list, the share that is wrong is at most delta on average; it needs far fewer measurements where many arms
+            are above.
+
+    Raises:
+        InvalidInput: there are not exactly one of threshold and control, or a value has no meaning.
+    """
+
+    threshold: float | None = None
+    control: str | None = None
+    by: float = 0.0
+    errors: Literal["family", "discovery"] = "family"
+
+    def __post_init__(self) -> None:
+        if (self.threshold is None) == (self.control is None):
+            raise InvalidInput(
+                "question 'above' needs threshold, a number, or control, the id of the candidate that the others are "
+                "compared with; not both."
+            )
+        if self.threshold is not None:
+            object.__setattr__(self, "threshold", finite_number("threshold", self.threshold))
+        if self.control is not None:
+            storable_text("control", self.control)
+        object.__setattr__(self, "by", finite_number("by", self.by))
+        check_choice("errors", self.errors, ERRORS)
+
+
+@record
+class TopM:
+    """Which are the m best?
+
+    Every arm of the list is at most epsilon worse than the m-th best arm.
+
+    Args:
+        m: how many, at least 1 and fewer than there are arms.
+
+    Raises:
+        InvalidInput: m is no whole number, or below 1.
+    """
+
+    m: int
+
+    def __post_init__(self) -> None:
+        whole_number("m", self.m, least=1, meaning="how many of the best are wanted.")
+
+
+@record
+class AllGood:
+    """Which are all the arms within epsilon of the best?
+
+        said to be good       h_i >= max h - epsilon - slack
+        said not to be good   h_i <  max h - epsilon
+
+    So every arm within epsilon of the best one is on the list, and none that is worse by more than epsilon + slack.
+
+    Args:
+        slack: in reward units, > 0; an arm between epsilon and epsilon + slack is rightly on either list. None:
+            epsilon.
+
+    Raises:
+        InvalidInput: slack is not positive.
+    """
+
+    slack: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.slack is not None:
+            positive_number("slack", self.slack, "how much worse than epsilon an arm on the list may be.")
+
+
+Question = Above | TopM | AllGood
+NAMES: Mapping[str, type[Any]] = {"above": Above, "top": TopM, "all-good": AllGood}
+
+
+def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Mapping[str, Any]) -> Question | None:
+    """The question of a record, of its name and options, or of its spec.
+
+    Args:
+        asked: a record, its name, its `question_spec`, or None: which arm is the best.
+        options: fields of the record where only its name is given.
+
+    Raises:
+        InvalidInput: there is no such question, or it has no such option.
+    """
+    if isinstance(asked, str) and asked != "best":
+        return _made(asked, options)
+    if options:
+        raise InvalidInput(
+            f"{', '.join(options)}: {'belongs' if len(options) == 1 else 'belong'} to a question by its name, e.g. "
+            "question='top', m=5."
+        )
+    if asked is None or asked == "best":
+        return None
+    if isinstance(asked, Mapping):
+        given = dict(asked)
+        return _made(given.pop("name", None), given)
+    if not isinstance(asked, (Above, TopM, AllGood)):
+        raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join(['best', *NAMES])}, or its record.")
+    return asked
+
+
+def _made(name: object, options: Mapping[str, Any]) -> Question:
+    if name not in NAMES:
+        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join(['best', *NAMES])}.")
+    made = NAMES[str(name)]
+    known = [each.name for each in fields(made)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise InvalidInput(f"question {name!r} has no option {unknown[0]!r}; it knows {', '.join(known)}.")
+    if made is TopM and options.get("m") is None:
+        raise InvalidInput("question 'top' needs m: how many of the best are wanted.")
+    found: Question = made(**options)
+    return found
+
+
+def question_spec(question: Question | None) -> dict[str, Any] | None:
+    """Plain data that `parse_question` makes an equal question of; None for the best arm."""
+    if question is None:
+        return None
+    name = next(name for name, made in NAMES.items() if isinstance(question, made))
+    held = {each.name: getattr(question, each.name) for each in fields(question)}
+    return {"name": name, **{key: value for key, value in held.items() if value is not None}}
+
+
+QUESTION_OPTIONS = tuple(dict.fromkeys(each.name for made in NAMES.values() for each in fields(made)))
+
+
+def taken_question(options: dict[str, Any]) -> Question | None:
+    """The question that the options ask; it takes its options out of them.
+
+    `control` belongs to the question where there is one, and else to blocks.
+
+    Raises:
+        InvalidInput: as `parse_question`.
+    """
+    asked = options.pop("question", None)
+    own = [name for name in QUESTION_OPTIONS if name in options and (asked is not None or name != "control")]
+    given = {name: value for name in own if (value := options.pop(name)) is not None}
+    return parse_question(asked, given)

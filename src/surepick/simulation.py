@@ -18,6 +18,7 @@ from surepick.environments import Environment
 from surepick.environments.rewards import StreamedRewards
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
+from surepick.policies.questions.truth import wrongly_listed
 from surepick.studies import Study
 from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
@@ -31,7 +32,7 @@ class Run:
         best_arm: id of the arm returned at the policy's own stop.
         arm: its index.
         pulls: measurements until the policy stopped by itself: the number that a user pays.
-        success: the arm is epsilon-best, and the policy stopped by itself.
+        success: the arm is epsilon-best, or no arm is on a wrong list, and the policy stopped by itself.
         oracle_pulls: pulls when the active set first held only epsilon-best arms. Needs the truth: computed after the
             fact from the trace, never available to a user. None if never, and for policies that do not eliminate.
         verdict: of the certificate; "budget-exhausted" when the next plan would have passed max_pulls, max_cost,
@@ -115,6 +116,9 @@ def simulate(
     ended = until_stopped(study, pull, **limits, on_batch=on_plan)
     answer = ended.certificate
     right = environment.is_epsilon_best(answer.arm, policy.problem.epsilon)
+    if answer.lists is not None:
+        means = -environment.means if environment.minimize else environment.means
+        right = not wrongly_listed(policy.problem, answer.lists, environment.arms, means).any()
     return Run(
         best_arm=answer.best_arm,
         arm=answer.arm,

@@ -261,7 +261,8 @@ def document_of(
         measured=lambda: measured_in(look.seen for look in facts.looks),
     )
     items, in_blocks = policy.traits.items, policy.traits.blocks is not None
-    number = version_for(judge=facts.judge, cost=answer.cost, items=items, in_blocks=in_blocks)
+    listed = answer.lists is not None
+    number = version_for(judge=facts.judge, cost=answer.cost, items=items, in_blocks=in_blocks, listed=listed)
     candidates = _arms_entry(arms)
     document = {
         "format": FORMAT,
@@ -270,6 +271,7 @@ def document_of(
         "reproduced": facts.reproduced,
         "study": facts.study,
         "best_arm": answer.best_arm,
+        "lists": encode(answer.lists),
         "epsilon": float(answer.epsilon),
         "delta": float(answer.delta),
         "pulls": answer.pulls,

@@ -34,7 +34,7 @@ from surepick.text import printable, quoted
 BROKEN = (SurepickError, MemoryError, OSError, RuntimeError, *UNREADABLE)  # RecursionError is a RuntimeError
 LARGEST = 2**30  # bytes of a certificate: 10,000 candidates of 4,000 features each have less
 ANSWER = {  # line -> the fields that it is about
-    "the answer": ("best_arm", "epsilon", "delta", "certified_gap", "minimize"),
+    "the answer": ("best_arm", "lists", "epsilon", "delta", "certified_gap", "minimize"),
     "the measurements spent": ("pulls", "cost"),
     "the verdict": ("verdict", "promise", "reason"),
     "the assumptions and checks": ("assumptions", "checks"),

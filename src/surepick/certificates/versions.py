@@ -8,18 +8,21 @@ from surepick.certificates.seal import without
 from surepick.items import ItemOrder
 from surepick.studies.logs.base import CLOSED_ROUNDS
 
-VERSION = 6  # the newest
-OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS, IN_BLOCKS = 2, 3, 4, 5, 6
+VERSION = 7  # the newest
+OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS, IN_BLOCKS, WITH_LISTS = 2, 3, 4, 5, 6, 7
 ADDED = {  # version -> its new fields
     2: ("registration", "signature"),
     IN_PARTS: ("judge",),
     WITH_COSTS: ("cost",),
     OF_ITEMS: ("items",),
     IN_BLOCKS: (),
+    WITH_LISTS: ("lists",),
 }
 
 
-def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = None, in_blocks: bool = False) -> int:
+def version_for(
+    *, judge: str, cost: float | None, items: ItemOrder | None = None, in_blocks: bool = False, listed: bool = False
+) -> int:
     """The earliest version that says all of a study.
 
     Args:
@@ -27,7 +30,10 @@ def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = Non
         cost: money spent; None where nothing has a cost.
         items: the test items in their order; None where measurements are draws.
         in_blocks: results name their blocks.
+        listed: the question is answered by lists.
     """
+    if listed:
+        return WITH_LISTS
     if in_blocks:
         return IN_BLOCKS
     if items is not None:
@@ -40,7 +46,7 @@ def version_for(*, judge: str, cost: float | None, items: ItemOrder | None = Non
 def of_version(document: dict[str, Any], version: int) -> dict[str, Any]:
     """The certificate as that version of the format has it."""
     later = [name for since, names in ADDED.items() if since > version for name in names]
-    later += [name for name in ("cost", "items") if document.get(name) is None]  # absent where a study has none
+    later += [name for name in ("cost", "items", "lists") if document.get(name) is None]  # absent there
     kept = without(document, "version", *later)
     first = {"format": kept.pop("format")} if "format" in kept else {}
     return {**first, "version": version, **kept}

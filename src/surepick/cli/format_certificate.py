@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from surepick.cli.output import known, picked, print_table, say
-from surepick.core.certificate import Certificate
+from surepick.core.certificate import Certificate, Listed, named
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord
 from surepick.environments import Environment
@@ -34,7 +34,7 @@ def certificate_json(answer: Certificate, progress: Progress) -> dict[str, Any]:
             "epsilon",
             "delta",
             "pulls",
-            *known(answer, "cost"),
+            *known(answer, "cost", "lists"),
             "verdict",
             "reason",
             "certified_gap",
@@ -81,7 +81,9 @@ def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
     print_table(tuple(rows[0]), [tuple(row.values()) for row in rows], title=title)
     if len(shown) < len(rounds):
         say((f"({len(shown)} of {len(rounds)} rounds shown)", "dim"))
-    if _predicts(policy):
+    if policy.traits.certifies == "lists":
+        say("undecided: all that are on neither list; to come: a rough prediction")
+    elif _predicts(policy):
         possible = f"the best so far, and all that may yet be better by more than {policy.problem.epsilon:g}"
         if policy.traits.eliminates:
             possible = "all that are not ruled out as the best"
@@ -97,7 +99,7 @@ def spaced(total: int, most: int) -> list[int]:
 
 def _predicts(policy: Policy[Any]) -> bool:
     """Whether its rounds predict how many pulls certifying a candidate still takes; others rule candidates out."""
-    return policy.traits.certifies == "candidate"
+    return policy.traits.certifies in ("candidate", "lists")
 
 
 def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[str, str]:
@@ -113,7 +115,8 @@ def _cells(rounds: Sequence[RoundRecord], at: int, policy: Policy[Any]) -> dict[
     gap = _gap(row, policy)
     if not _predicts(policy):
         return cells | {"left": f"{len(row.active):,}", "off by at most": _number(gap, "?")}
-    cells |= {"still possible": f"{len(row.active):,}", "to come": _to_come(rounds, at, policy.problem.epsilon)}
+    left = "undecided" if policy.traits.certifies == "lists" else "still possible"
+    cells |= {left: f"{len(row.active):,}", "to come": _to_come(rounds, at, policy.problem.epsilon)}
     if policy.traits.eliminates and any(_gap(each, policy) is not None for each in rounds):
         cells["off by at most"] = _number(gap, "?")
     return cells
@@ -141,6 +144,9 @@ def print_certificate(answer: Certificate, noise: Noise) -> None:
     """The verdict in words that need no statistics; a bound that the range of the rewards gives anyway is left out."""
     answer = replace(answer, certified_gap=informative(answer.certified_gap, noise))
     style = VERDICT_STYLES.get(answer.verdict)
+    if answer.lists is not None:
+        _print_lists(answer, answer.lists, style)
+        return
     if answer.pulls == 0 and style is None:
         say("No round is complete, so there is no answer yet.   ", (answer.verdict, "bold red"))
         say(answer.reason)
@@ -152,6 +158,15 @@ def print_certificate(answer: Certificate, noise: Noise) -> None:
         say(line)
 
 
+def _print_lists(answer: Certificate, lists: Listed, style: str | None) -> None:
+    """The answer to a question, list by list."""
+    say((lists.question, "bold"), "   ", (answer.verdict, style or "bold red"))
+    for title, ids in (("first list", lists.inside), ("second list", lists.outside), ("undecided", lists.undecided)):
+        say(f"  {title} ({len(ids):,}): ", (named(ids), "bold"))
+    for line in str(answer).splitlines()[2:]:
+        say(line)
+
+
 def print_registration(code: str | None) -> None:
     """The registration code, under an answer."""
     say("Registration code: ", "none: the policy has parts without a name" if code is None else code)
@@ -160,6 +175,9 @@ def print_registration(code: str | None) -> None:
 def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
     """Whether the answer is right, which a rehearsal knows and a real study does not."""
     best = environment.best
+    if run.certificate.lists is not None:
+        say(f"The truth is known here: {'no candidate is' if run.success else 'a candidate is'} on a wrong list.")
+        return
     if environment.is_epsilon_best(run.arm, epsilon):
         judged = "The answer is right."
     elif run.verdict == "certified":

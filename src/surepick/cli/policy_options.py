@@ -12,6 +12,7 @@ from typer import Option
 
 from surepick.cli.options import Goal
 from surepick.cli.program_options import items_in
+from surepick.cli.question_options import QuestionOptions
 from surepick.core.arms import Arms
 from surepick.embeddings.norm_bound import ESTIMATED
 from surepick.errors import InvalidInput
@@ -19,6 +20,7 @@ from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_names, policy_options
+from surepick.questions import QUESTION_OPTIONS
 from surepick.studies.logs.item_keys import ITEM
 from surepick.tables.reading import read_table
 
@@ -33,13 +35,14 @@ WHO_KNOWS = {
     "max_batches": WITHOUT_FEATURES,
     "batch_cost": WITHOUT_FEATURES,
     "items": "certified-items",
+    **dict.fromkeys(("question", *QUESTION_OPTIONS), WITHOUT_FEATURES),
     **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
 }
 Values = dict[str, list[Any]]  # option -> the values that were given, one or several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyOptions:
+class PolicyOptions(QuestionOptions):
     """The policy and its settings. `surepick forecast` compares lists with commas; others take one value."""
 
     policy: Annotated[
@@ -92,7 +95,9 @@ class PolicyOptions:
     block_size: Annotated[str | None, Option(metavar="PULLS", help="Most measurements in a block; with --blocks.")] = (
         None
     )
-    control: Annotated[str | None, Option(metavar="ID", help="A candidate for every block; with --blocks.")] = None
+    control: Annotated[
+        str | None, Option(metavar="ID", help="A candidate for every block, or with which all are compared.")
+    ] = None
     once_a_block: Annotated[
         bool, Option("--once-a-block", help="A candidate is measured at most once in a block; with --blocks.")
     ] = False
@@ -180,7 +185,8 @@ class PolicyOptions:
             "control": [] if self.control is None else [self.control],
             "once_a_block": [True] if self.once_a_block else [],
         }
-        return {option: several for option, several in values.items() if several} | _more_options(self.option or [])
+        given = {option: several for option, several in values.items() if several}
+        return given | self.question_values() | _more_options(self.option or [])
 
 
 def _items(given: str) -> int | list[str]:

@@ -13,7 +13,7 @@ VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
 
 
 @record
-class Lists:
+class Listed:
     """The answer to a question other than "which is the best".
 
     Args:
@@ -71,7 +71,7 @@ class Certificate:
     minimize: bool = False
     rounds: tuple[RoundRecord, ...] = ()
     cost: float | None = field(default=None, metadata=LATER)
-    lists: Lists | None = field(default=None, metadata=LATER)
+    lists: Listed | None = field(default=None, metadata=LATER)
 
     @property
     def promise(self) -> str:
@@ -93,7 +93,7 @@ class Certificate:
             f"{self.certified_gap:.4g} of the {best} of all."
         )
 
-    def _promise_of(self, lists: Lists) -> str:
+    def _promise_of(self, lists: Listed) -> str:
         if self.verdict == "certified":
             return lists.promise
         if self.verdict == "heuristic":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import Any
 
+from surepick.errors import InvalidInput
 from surepick.policies.parts import OPTIONS_OF, MakeParts
 from surepick.questions import QUESTION_OPTIONS
 
@@ -66,3 +67,16 @@ class Entry:
         """All options, those of the problem and of the parts included."""
         asked = ("question", *QUESTION_OPTIONS) if "lists" in self.kinds else ()
         return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()), *asked)))
+
+
+def refuse_beside_lists(name: str, unsaid: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse options of the best arm's evidence where the question is another one.
+
+    Raises:
+        InvalidInput: one of them says something.
+    """
+    said = [option for option, usual in unsaid.items() if given.get(option, usual) not in (usual, None)]
+    if said:
+        raise InvalidInput(
+            f"{name} takes {said[0]} for question 'best' only, so far; leave it out, or ask for the best."
+        )

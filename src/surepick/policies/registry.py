@@ -16,7 +16,7 @@ from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.entry import Entry
+from surepick.policies.entry import Entry, refuse_beside_lists
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.questions import question_spec, taken_question
@@ -242,6 +242,7 @@ def make_policy(
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
     if question is not None:
         kind = "lists"
+        refuse_beside_lists(name, entry.unsaid, given)
     if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:

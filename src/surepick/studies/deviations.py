@@ -17,6 +17,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, name_of
 from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
+from surepick.questions import Above
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import (
     ABANDONED,
@@ -50,6 +51,12 @@ def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) ->
     """
     if minimize and policy.traits.items is not None:
         raise InvalidInput("scores of test items are shares of points, so large ones are good: report 1 - score.")
+    asked = policy.problem.question
+    if minimize and isinstance(asked, Above) and asked.threshold is not None:
+        raise InvalidInput(
+            "a threshold is for rewards of which large ones are good: leave minimize out, and the second list has the "
+            "candidates below it."
+        )
     if judge not in JUDGES:
         raise InvalidInput(f"judge is {quoted(judge)}; it must be 'closed rounds' or 'as they come'.")
     if judge == AS_THEY_COME and not policy.traits.judges_parts:

@@ -50,7 +50,10 @@ def it_is_a_policy(tested: PolicyUnderTest) -> None:
     must(policy.problem == asked, f"Its problem is {policy.problem}, and it was made for {asked}.")
     traits = policy.traits
     must(traits.stops in ("own", "never", "budget"), f"Its traits say stops={traits.stops!r}.")
-    must(traits.certifies in ("survivors", "candidate", "nothing"), f"Its traits say certifies={traits.certifies!r}.")
+    must(
+        traits.certifies in ("survivors", "candidate", "lists", "nothing"),
+        f"Its traits say certifies={traits.certifies!r}.",
+    )
     must(tested.make(Arms(FEATURES), asked).traits == traits, "Two policies made from equal arguments differ.")
 
 

@@ -14,6 +14,7 @@ from surepick.certificates.verify import Verification, read_certificate, verify_
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, picked, print_json, say
 from surepick.core.arms import Arms
+from surepick.core.certificate import named
 from surepick.errors import InvalidInput
 from surepick.studies.registration import read_code
 from surepick.tables import read_arms
@@ -99,7 +100,9 @@ def _print(document: dict[str, Any], result: Verification) -> None:
     elif document["pulls"] == 0 and result.verdict == "not-yet":
         say("All of it holds. No round is complete, so there is no answer yet.")
     else:
-        say(f"All of it holds: {document['best_arm']}, {result.verdict}. {document['promise']}")
+        lists = document.get("lists")
+        answer = document["best_arm"] if lists is None else named(tuple(lists["inside"]))
+        say(f"All of it holds: {answer}, {result.verdict}. {document['promise']}")
     for sentence in result.unchecked:
         say(sentence)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.core.certificate import Lists
+from surepick.core.certificate import Listed
 from surepick.policies.base import Claim, Problem
 from surepick.questions import Above, AllGood, Question, TopM
 
 
-def lists_of(problem: Problem, claim: Claim) -> Lists | None:
+def lists_of(problem: Problem, claim: Claim) -> Listed | None:
     """The lists of a claim, with what they promise; None where the question is which arm is the best.
 
     Arms have their ids, or their indices where the problem does not know them.
@@ -23,7 +23,7 @@ def lists_of(problem: Problem, claim: Claim) -> Lists | None:
     left = np.setdiff1d(np.arange(num_arms), [*inside, *outside, *unasked]).tolist()
     question, first, second = said(asked, problem.epsilon)
     inside, outside, undecided = (tuple(ids[arm] for arm in arms) for arms in (inside, outside, left))
-    return Lists(question, first, second, inside, outside, undecided, guarantee_of(asked, problem.delta))
+    return Listed(question, first, second, inside, outside, undecided, guarantee_of(asked, problem.delta))
 
 
 def said(asked: Question, epsilon: float) -> tuple[str, str, str]:

@@ -1,0 +1,40 @@
+"""The question, where it is not which candidate is the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from typer import Option
+
+from surepick.questions import NAMES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """What is asked of the candidates."""
+
+    question: Annotated[
+        str | None,
+        Option(help=f"{', '.join(['best', *NAMES])}: which is the best (usual), which are above, the --m best, ..."),
+    ] = None
+    m: Annotated[int | None, Option(min=1, help="How many of the best; with --question top.")] = None
+    threshold: Annotated[float | None, Option(help="What means are compared with; with --question above.")] = None
+    by: Annotated[
+        float | None, Option(help="How much above the threshold or the control is wanted; with --question above.")
+    ] = None
+    errors: Annotated[
+        str | None,
+        Option(
+            help="family: no one at all is on a wrong list; discovery: a small share of each list may be, for fewer "
+            "measurements; with --question above."
+        ),
+    ] = None
+    slack: Annotated[
+        float | None, Option(help="How much worse than epsilon one on the list may be; with --question all-good.")
+    ] = None
+
+    def question_values(self) -> dict[str, list[Any]]:
+        """The options of the question that were given."""
+        names = ("question", "m", "threshold", "by", "errors", "slack")
+        return {name: [value] for name in names if (value := getattr(self, name)) is not None}

@@ -177,6 +177,8 @@ def _looks(
                     f"plan {number}: {missing} of the measurements asked were neither reported nor given up"
                 )
             allocation = look["allocation"]
+            lists = policy.traits.certifies == "lists" and entry["round"] > 1
+            value = "predicted_pulls" if lists or look["candidate"] is not None else "design_value"
             plan = Plan(
                 round=entry["round"],
                 counts=counts,
@@ -184,7 +186,7 @@ def _looks(
                 looks=look["looks"],
                 allocation=None if allocation is None else dense(allocation, arms.num_arms),
                 dim=look["dim"],
-                **{"design_value" if look["candidate"] is None else "predicted_pulls": look["value"]},
+                **{value: look["value"]},
                 lower_bound=look["lower_bound"],
                 misspecification=look["misspecification"],
                 predicted_cost=look.get("predicted_cost"),

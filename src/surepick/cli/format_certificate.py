@@ -137,7 +137,7 @@ def _to_come(rounds: Sequence[RoundRecord], at: int, epsilon: float) -> str:
         return "?" if predicted is None else f"{float(f'{predicted:.2g}'):,.0f}"
     last = rounds[at]
     near = last.certified_gap is not None and last.certified_gap <= epsilon
-    return "0" if near or len(last.active) == 1 else "?"
+    return "0" if near or len(last.active) <= 1 else "?"
 
 
 def print_certificate(answer: Certificate, noise: Noise) -> None:

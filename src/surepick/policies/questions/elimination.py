@@ -99,7 +99,8 @@ class CertifiedLists:
 
     def init(self) -> QuestionState:
         num_arms = self.problem.num_arms
-        return QuestionState(1, Observations.nothing(num_arms), (), Lists.empty(num_arms), 0, 0, "")
+        asked = np.flatnonzero(self._inquiry.asked)
+        return QuestionState(1, Observations.nothing(num_arms), (), Lists.empty(num_arms), 0, asked, 0, "")
 
     def ask(self, state: QuestionState) -> Plan:
         if state.seen.total == 0:
@@ -130,14 +131,16 @@ class CertifiedLists:
             outlook = ground.outlook(pooled)
             lists = self._inquiry.decided(View(sheets, lists, outlook))
             leader = self._leader(lists, outlook)
+        left = np.flatnonzero(self._inquiry.asked & ~lists.decided)
         after = QuestionState(
             round=state.round + (seen.total > 0),
             seen=pooled,
             sheets=sheets,
             lists=lists,
             dim=dim,
+            active=left,
             leader=leader,
-            finished="certified" if np.all(lists.decided | ~self._inquiry.asked) else "",
+            finished="" if len(left) else "certified",
             compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, seen)),
         )

@@ -45,6 +45,7 @@ class QuestionState:
         sheets: the evidence.
         lists: what is answered so far.
         dim: dimension of the last batch's embedding; 0 before the first.
+        active: the arms that are asked about and on no list, ascending.
         leader: the arm that looks best now.
         finished: why it stopped: "" while it runs, or "certified".
         compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
@@ -56,19 +57,16 @@ class QuestionState:
     sheets: Sheets
     lists: Lists
     dim: int
+    active: IntArray
     leader: int
     finished: str
     compressed: bool = False
     alarms: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        freeze(self, active=np.int64)
+
     @property
     def pulls(self) -> int:
         """All pulls received."""
         return self.seen.total
-
-    @property
-    def active(self) -> IntArray:
-        """The arms that are on no list, and the leader; ascending."""
-        still = ~self.lists.decided
-        still[self.leader] = True
-        return np.flatnonzero(still)

@@ -145,7 +145,9 @@ def print_certificate(answer: Certificate, noise: Noise) -> None:
     answer = replace(answer, certified_gap=informative(answer.certified_gap, noise))
     style = VERDICT_STYLES.get(answer.verdict)
     if answer.lists is not None:
-        _print_lists(answer, answer.lists, style)
+        print_lists(answer, answer.lists)
+        for line in str(answer).splitlines()[2:]:
+            say(line)
         return
     if answer.pulls == 0 and style is None:
         say("No round is complete, so there is no answer yet.   ", (answer.verdict, "bold red"))
@@ -158,13 +160,11 @@ def print_certificate(answer: Certificate, noise: Noise) -> None:
         say(line)
 
 
-def _print_lists(answer: Certificate, lists: Listed, style: str | None) -> None:
+def print_lists(answer: Certificate, lists: Listed) -> None:
     """The answer to a question, list by list."""
-    say((lists.question, "bold"), "   ", (answer.verdict, style or "bold red"))
+    say((lists.question, "bold"), "   ", (answer.verdict, VERDICT_STYLES.get(answer.verdict, "bold red")))
     for title, ids in (("first list", lists.inside), ("second list", lists.outside), ("undecided", lists.undecided)):
         say(f"  {title} ({len(ids):,}): ", (named(ids), "bold"))
-    for line in str(answer).splitlines()[2:]:
-        say(line)
 
 
 def print_registration(code: str | None) -> None:

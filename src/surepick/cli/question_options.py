@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from surepick.questions import NAMES
+from surepick.cli.options import Goal
+from surepick.policies.questions.words import guarantee_of, said
+from surepick.questions import NAMES, taken_question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +40,11 @@ class QuestionOptions:
         """The options of the question that were given."""
         names = ("question", "m", "threshold", "by", "errors", "slack")
         return {name: [value] for name in names if (value := getattr(self, name)) is not None}
+
+    def asked(self, goal: Goal) -> str:
+        """The question, and what is promised of its answer, in words."""
+        given = {name: value for name, (value,) in self.question_values().items()}
+        question = taken_question({**given, "control": getattr(self, "control", None)})
+        if question is None:
+            return f"one {goal}."
+        return f"{said(question, goal.epsilon)[0]} {guarantee_of(question, goal.delta)}"

@@ -194,7 +194,7 @@ class Doubts:
         ]
 
     def _wrong(self) -> list[str]:
-        if self.guess is None or self.policy.traits.stops == "never":
+        if self.guess is None or self.policy.traits.stops == "never" or self.policy.problem.question is not None:
             return []
         best, epsilon = self.guess.max(), self.policy.problem.epsilon + 1e-9 * np.max(np.abs(self.guess))
         wrong = sum(bool(best - self.guess[run.recommended] > epsilon) for run in self.runs)

@@ -25,6 +25,7 @@ class Terms:
         gap_bound: the declared bound on the gap of two arms, in reward units; None without one.
         prices: what measurements cost; None where nothing has a cost.
         blocks: what is said of blocks; None where measurements are independent. The control is not known here.
+        listed: the question is answered by lists.
     """
 
     delta: float
@@ -34,6 +35,7 @@ class Terms:
     gap_bound: float | None = None
     prices: Prices | None = None
     blocks: Blocking | None = None
+    listed: bool = False
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
@@ -44,7 +46,9 @@ class Terms:
         proves = traits.certifies != "nothing" and within and backed
         gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
         blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
-        return Terms(delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices, blocks)
+        return Terms(
+            delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices, blocks, traits.certifies == "lists"
+        )
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
@@ -58,6 +62,7 @@ class Terms:
             gap_bound=asked.get("gap_bound"),
             prices=Prices.stored_in(configuration),
             blocks=Blocking.stored_in(asked),
+            listed=asked.get("question") is not None,
         )
 
     def stored(self) -> dict[str, Any]:

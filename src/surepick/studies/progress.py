@@ -71,6 +71,7 @@ class Progress:
         cost: money spent on the measurements of the judged plans, in the currency of the costs; None where nothing has
             a cost.
         plan_cost: what all that the open plan asks costs; None without costs or without an open plan.
+        listed: the question is answered by lists, and `left` candidates are undecided.
     """
 
     judged: int
@@ -101,6 +102,7 @@ class Progress:
     judge: Judge = CLOSED_ROUNDS
     cost: float | None = None
     plan_cost: float | None = None
+    listed: bool = False
 
     @property
     def done_by(self) -> float | None:
@@ -126,6 +128,10 @@ class Progress:
         """Who would be recommended after the closed rounds, and what they prove, in words."""
         if self.leader is None:
             return "nothing is known before the first round is complete"
+        if self.listed and self.stopped:
+            return f"every candidate that is asked about is on a list, {self.verdict}"
+        if self.listed:
+            return f"{self.left:,} of {times(self.candidates, 'candidate')} are on no list yet"
         if self.stopped and not self._batches_over:
             answer = f"{self.leader} is the answer, {self.verdict}"
             return f"{answer}: {self.proved}" if self.proved else answer
@@ -174,7 +180,8 @@ class Progress:
     @property
     def _candidates(self) -> list[str]:
         """How many are left, unless it is said how many are ruled out."""
-        return [f"{self.left:,} of {times(self.candidates, 'candidate')} left"] if self.ruled_out is None else []
+        left = [f"{self.left:,} of {times(self.candidates, 'candidate')} left"]
+        return left if self.ruled_out is None and not self.listed else []
 
     @property
     def _came(self) -> str:
@@ -239,6 +246,7 @@ def progress_of(
         set_aside=log.set_aside(),
         now=now,
         judge=judge,
+        listed=terms.listed,
         cost=None if prices is None else prices.spent(log.measured(judged), len(ids), batches=judged),
     )
     over = closed.stopped or closed.ended is not None

@@ -98,7 +98,7 @@ def forecast(
         title = f"{subject.arms.num_arms:,} candidates, epsilon {goal.epsilon:g}, delta {goal.delta:g}"
         forecast_figure(rows, uniform, figure, title=title)
     if output is options.Format.text:
-        _print(subject, rows, uniform, goal)
+        _print(subject, rows, uniform, policy.asked(goal))
         say()
         say((counsel, "bold"))
         return
@@ -143,13 +143,13 @@ def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: Spe
     return about | picked(row, "name", "worst", "guess", "warnings", "believable")
 
 
-def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, goal: options.Goal) -> None:
+def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, asked: str) -> None:
     noise = subject.drawn
     scale = noise.spec if isinstance(noise.sigma, float) else f"subgaussian, scale at most {largest_scale(noise):g}"
     if subject.assume_scale is not None:
         scale = f"{subject.noise.spec}, made up with the guessed standard deviation {subject.assume_scale:g}"
     features = subject.arms.features.shape[1]
-    say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: one {goal}.")
+    say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: {asked}")
     guessed = any(row.guess is not None for row in rows)
     notes: dict[str, int] = {}  # sentence -> its number
     evenly = next((row.worst.uniform_cost for row in rows if row.worst is not None), None)

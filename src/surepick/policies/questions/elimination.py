@@ -7,6 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.certificate import named
 from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
@@ -27,6 +28,7 @@ from surepick.policies.questions.outlook import Ground, Outlook
 from surepick.policies.questions.sheets import NUMBER, Sheets, sheet_of, written
 from surepick.policies.questions.state import Lists, QuestionState
 from surepick.questions import Above, TopM
+from surepick.text import quoted
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
 
@@ -212,7 +214,9 @@ def inquiry_of(problem: Problem) -> Inquiry:
         if asked.control is not None:
             ids = () if problem.arms is None else problem.arms.ids
             if asked.control not in ids:
-                raise InvalidInput(f"control is {asked.control!r}, and no candidate has that id.")
+                raise InvalidInput(
+                    f"control is {quoted(asked.control)}, and no candidate is called so; {named(ids, 5)} are."
+                )
             centre = ids.index(asked.control)
         if num_arms < 2 and asked.control is not None:
             raise InvalidInput("there is only the control; nothing can be compared with it.")

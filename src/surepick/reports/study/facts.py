@@ -25,7 +25,7 @@ class Facts:
         alarms: what the checks of the assumptions found, each once.
         looks: the closed batches, in order, each with its round.
         names: of the candidates.
-        fates: of the candidates.
+        fates: of the candidates; of an answer by lists, on which one they are.
         best: position of the recommended candidate, or of the best so far; None while nothing is known.
         widest: the largest difference of two candidates that was possible before any measurement.
     """
@@ -58,6 +58,12 @@ class Facts:
     def uses_features(self) -> bool:
         """Whether a result of one candidate says something of others."""
         return bool(self.document["traits"]["uses_features"])
+
+    @property
+    def lists(self) -> dict[str, Any] | None:
+        """The answer by lists; None where the question is which candidate is the best."""
+        found: dict[str, Any] | None = self.document.get("lists")
+        return found
 
     @property
     def tests_one(self) -> bool:
@@ -104,16 +110,26 @@ def facts_of(document: Document) -> Facts:
     elif standing == "not-yet" and document["ended"] is not None:
         standing = "closed"
     fates = tuple(document["candidates"]["fates"])
+    best = fates.index("recommended") if "recommended" in fates else None
+    names = tuple(map(str, range(number_of))) if ids is None else tuple(ids)
+    if document.get("lists") is not None:
+        fates = fates_of(names, document["lists"])
     return Facts(
         document=document,
         standing=standing,
         alarms=alarms,
         looks=tuple(look | {"round": entry["round"]} for entry in document["rounds"] for look in entry["looks"]),
-        names=tuple(map(str, range(number_of))) if ids is None else tuple(ids),
+        names=names,
         fates=fates,
-        best=fates.index("recommended") if "recommended" in fates else None,
+        best=best,
         widest=_widest(document),
     )
+
+
+def fates_of(names: tuple[str, ...], lists: Document) -> tuple[Fate, ...]:
+    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" on neither."""
+    inside, outside = set(lists["inside"]), set(lists["outside"])
+    return tuple("recommended" if name in inside else "left" if name in outside else "possible" for name in names)
 
 
 def is_empty(document: Document) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surepick.cli import options
+from surepick.cli.format_certificate import print_lists
 from surepick.cli.open_study import NameArgument, UrlArgument, opened, resumed
 from surepick.cli.output import end_by, known, picked, print_json, say
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -62,10 +63,12 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
     study = opened(url, name)
     answer, progress = study.certificate(), study.progress()
     if output is options.Format.json:
-        fields = ("best_arm", "verdict", "pulls", *known(answer, "cost"))
+        fields = ("best_arm", *known(answer, "lists"), "verdict", "pulls", *known(answer, "cost"))
         print_json(picked(answer, *fields) | picked(progress, *PROVED))
     elif answer.pulls == 0 and answer.verdict == "not-yet":
         say("No recommendation yet: no round is complete.")
+    elif answer.lists is not None:
+        print_lists(answer, answer.lists)
     else:
         said = f": {progress.proved}." if progress.proved else ""
         say((answer.best_arm, "bold"), f"   {answer.verdict}{said}")

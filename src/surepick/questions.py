@@ -6,12 +6,20 @@ proofs. A policy's problem holds the question; None there asks for one epsilon-b
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Literal
 
 from surepick.core.arrays import record
-from surepick.core.validation import check_choice, finite_number, positive_number, storable_text, whole_number
+from surepick.core.validation import (
+    check_choice,
+    finite_number,
+    positive_number,
+    probability,
+    storable_text,
+    whole_number,
+)
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -102,8 +110,33 @@ class AllGood:
             positive_number("slack", self.slack, "how much worse than epsilon an arm on the list may be.")
 
 
-Question = Above | TopM | AllGood
-NAMES: Mapping[str, type[Any]] = {"above": Above, "top": TopM, "all-good": AllGood}
+@record
+class OneOf:
+    """Which arm is within epsilon of one of the best share of the list?
+
+    The price does not grow with the list: only a random sample of it is compared.
+
+    Args:
+        share: of the list, in (0, 1), e.g. .01: the best per cent.
+        sample_seed: of the draw. None: it is drawn now, so that whoever made the list cannot know it.
+
+    Raises:
+        InvalidInput: share is not between 0 and 1, or sample_seed no whole number.
+    """
+
+    share: float
+    sample_seed: int = 0
+
+    def __init__(self, share: float, sample_seed: int | None = None) -> None:
+        object.__setattr__(self, "share", probability("share", share, "of the list, e.g. 0.01 for the best per cent."))
+        drawn = secrets.randbelow(MOST_SEED) if sample_seed is None else sample_seed
+        object.__setattr__(self, "sample_seed", whole_number("sample_seed", drawn, least=0, meaning="of the draw."))
+
+
+Question = Above | TopM | AllGood | OneOf
+NAMES: Mapping[str, type[Any]] = {"above": Above, "top": TopM, "all-good": AllGood, "one-of": OneOf}
+MOST_SEED = 2**32
+LISTED = ("above", "top", "all-good")  # whose answers are lists of arms
 
 
 def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Mapping[str, Any]) -> Question | None:
@@ -128,7 +161,7 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
     if isinstance(asked, Mapping):
         given = dict(asked)
         return _made(given.pop("name", None), given)
-    if not isinstance(asked, (Above, TopM, AllGood)):
+    if not isinstance(asked, (Above, TopM, AllGood, OneOf)):
         raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join(['best', *NAMES])}, or its record.")
     return asked
 
@@ -141,6 +174,8 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InvalidInput(f"question {name!r} has no option {unknown[0]!r}; it knows {', '.join(known)}.")
+    if made is OneOf and options.get("share") is None:
+        raise InvalidInput("question 'one-of' needs share: of the list, e.g. 0.01 for one of the best per cent.")
     if made is TopM and options.get("m") is None:
         raise InvalidInput("question 'top' needs m: how many of the best are wanted.")
     found: Question = made(**options)

@@ -36,9 +36,13 @@ class QuestionOptions:
         float | None, Option(help="How much worse than epsilon one on the list may be; with --question all-good.")
     ] = None
 
+    share: Annotated[
+        float | None, Option(help="One of the best share is wanted, e.g. 0.01; with --question one-of.")
+    ] = None
+
     def question_values(self) -> dict[str, list[Any]]:
         """The options of the question that were given."""
-        names = ("question", "m", "threshold", "by", "errors", "slack")
+        names = ("question", "m", "threshold", "by", "errors", "slack", "share")
         return {name: [value] for name in names if (value := getattr(self, name)) is not None}
 
     def asked(self, goal: Goal) -> str:

@@ -98,6 +98,8 @@ class Certificate:
             return lists.promise
         if self.verdict == "heuristic":
             return f"{lists.first} {lists.second} But that is not a theorem."
+        if not lists.undecided:
+            return "Nothing is promised yet."
         return (
             f"{len(lists.undecided)} candidates are undecided; {len(lists.inside)} are on the first list and "
             f"{len(lists.outside)} on the second."

@@ -14,12 +14,13 @@ from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
-from surepick.policies.base import Policy, Problem, current_name
+from surepick.policies.base import Policy, Problem, current_name, spec_of
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import Entry, refuse_beside_lists
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
-from surepick.questions import question_spec, taken_question
+from surepick.policies.questions.one_of import OneOfShare, arms_of, sample_of
+from surepick.questions import OneOf, question_spec, taken_question
 from surepick.text import quoted
 
 LITERAL_ROUNDS = {
@@ -236,6 +237,8 @@ def make_policy(
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.usual, **options}
     question = taken_question(given) if "lists" in entry.kinds else None
+    if isinstance(question, OneOf):
+        return _one_of(question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
@@ -263,6 +266,20 @@ def make_policy(
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy
+
+
+def _one_of(
+    question: OneOf, name: str, arms: Arms, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
+) -> Policy[Any]:
+    """The policy of that name for a random sample of the arms, as the answer of the whole list."""
+    assumed = parse_noise(noise) if isinstance(noise, str) else noise
+    problem = Problem(arms.num_arms, epsilon, delta, assumed, options.get("gap_bound"), arms, question)
+    members = sample_of(question, arms.num_arms, delta)
+    sampled = arms_of(arms, members)
+    inner = make_policy(name, sampled, epsilon=epsilon, delta=delta / 2.0, noise=noise, **options)
+    spec = spec_of(inner)
+    asked = {"delta": delta, "question": question_spec(question)}
+    return OneOfShare(problem, inner, members, spec=None if spec is None else {**spec, **asked})
 
 
 def stored_policy(spec: Mapping[str, Any], arms: Arms) -> Policy[Any]:

@@ -11,6 +11,7 @@ from surepick.core.arrays import record
 from surepick.core.plan import Blocking
 from surepick.policies.base import Policy
 from surepick.policies.prices import Prices
+from surepick.questions import LISTED
 
 
 @record
@@ -62,7 +63,7 @@ class Terms:
             gap_bound=asked.get("gap_bound"),
             prices=Prices.stored_in(configuration),
             blocks=Blocking.stored_in(asked),
-            listed=asked.get("question") is not None,
+            listed=(asked.get("question") or {}).get("name") in LISTED,
         )
 
     def stored(self) -> dict[str, Any]:

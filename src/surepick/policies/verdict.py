@@ -8,6 +8,7 @@ from surepick.core.certificate import Certificate
 from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
 from surepick.policies.questions.words import lists_of
+from surepick.questions import OneOf
 
 
 def certificate(problem: Problem, claim: Claim) -> Certificate:
@@ -48,7 +49,7 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
     """(verdict, reason in words)."""
     if claim.reason:
         return "heuristic", claim.reason
-    if not claim.finished and claim.lists is not None:
+    if not claim.finished and claim.lists is not None and not isinstance(problem.question, OneOf):
         return "not-yet", "The measurements so far do not put every candidate on a list; more are needed."
     if not claim.finished:
         return "not-yet", "The measurements so far do not single out a candidate that is good enough; more are needed."
@@ -83,6 +84,8 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
             "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
             True,
         )
+    if isinstance(problem.question, OneOf):
+        return f"No other candidate of the sample can be better by more than {_promised(problem, claim):.4g}.", True
     if claim.lists is not None:
         return "Every candidate that the question asks about is on a list.", True
     if claim.gap is None or claim.gap > _promised(problem, claim):

@@ -27,7 +27,7 @@ from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry
 from surepick.policies.questions.outlook import Ground, Outlook
 from surepick.policies.questions.sheets import NUMBER, Sheets, sheet_of, written
 from surepick.policies.questions.state import Lists, QuestionState
-from surepick.questions import Above, TopM
+from surepick.questions import Above, AllGood, TopM
 from surepick.text import quoted
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
@@ -225,5 +225,5 @@ def inquiry_of(problem: Problem) -> Inquiry:
         if asked.m >= num_arms:
             raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")
         return TopOf(num_arms, asked.m, problem.epsilon, delta)
-    slack = problem.epsilon if asked is None or asked.slack is None else asked.slack
+    slack = asked.slack if isinstance(asked, AllGood) and asked.slack is not None else problem.epsilon
     return GoodOnes(num_arms, problem.epsilon, slack, delta)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.certificate import Listed
 from surepick.policies.base import Problem
-from surepick.questions import Above, TopM
+from surepick.questions import Above, OneOf, TopM
 
 ROUNDING = 1e-12  # of the means' size
 
@@ -35,6 +37,8 @@ def wrongly_listed(problem: Problem, lists: Listed, arms: Arms, means: FloatArra
         low, high = centre + asked.by - epsilon, centre + asked.by + epsilon
     elif isinstance(asked, TopM):
         low, high = float(np.sort(means)[-asked.m]) - epsilon, np.inf
+    elif isinstance(asked, OneOf):
+        low, high = float(np.sort(means)[-math.ceil(asked.share * len(means))]) - epsilon, np.inf
     else:
         high = float(means.max()) - epsilon
         low = high - (epsilon if asked.slack is None else asked.slack)

@@ -6,7 +6,7 @@ import numpy as np
 
 from surepick.core.certificate import Listed
 from surepick.policies.base import Claim, Problem
-from surepick.questions import Above, AllGood, Question, TopM
+from surepick.questions import Above, AllGood, OneOf, Question, TopM
 
 
 def lists_of(problem: Problem, claim: Claim) -> Listed | None:
@@ -20,6 +20,8 @@ def lists_of(problem: Problem, claim: Claim) -> Listed | None:
     ids = tuple(map(str, range(num_arms))) if problem.arms is None else problem.arms.ids
     inside, outside = (arms.tolist() for arms in claim.lists)
     unasked = [ids.index(asked.control)] if isinstance(asked, Above) and asked.control is not None else []
+    if isinstance(asked, OneOf):
+        unasked = list(range(num_arms))
     left = np.setdiff1d(np.arange(num_arms), [*inside, *outside, *unasked]).tolist()
     question, first, second = said(asked, problem.epsilon)
     inside, outside, undecided = (tuple(ids[arm] for arm in arms) for arms in (inside, outside, left))
@@ -42,6 +44,13 @@ def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
             f"Which candidates are the {asked.m} best?",
             f"Each one on the first list is at most {epsilon:g} worse than the one in place {asked.m}.",
             "The second list has the others.",
+        )
+    if isinstance(asked, OneOf):
+        best = f"the best {100.0 * asked.share:g}% of the list"
+        return (
+            f"Which candidate is one of {best}?",
+            f"The one on the first list is at most {epsilon:g} worse than one of {best}.",
+            "There is no second list.",
         )
     slack = epsilon if asked.slack is None else asked.slack
     return (

@@ -1,0 +1,135 @@
+"""One of the best share of a list: how large the sample is, what it misses, and that its price does not grow."""
+
+import math
+
+import numpy as np
+import pytest
+from bounds import failures_allowed
+from scipy.stats import hypergeom
+
+import surepick as sp
+from surepick.certificates.document import certificate_document
+from surepick.core.observations import Observations
+from surepick.errors import InvalidInput
+from surepick.policies.base import stopped
+from surepick.policies.questions.one_of import sample_of
+from surepick.questions import OneOf, question_spec
+
+DELTA = 0.1
+
+
+def policy_of(num_arms, share, seed, *, epsilon=0.5, delta=DELTA, sigma=0.5):
+    arms = sp.Arms(ids=range(num_arms))
+    noise, question = f"subgaussian:{sigma}", OneOf(share, seed)
+    return sp.make_policy("certified-independent", arms, epsilon=epsilon, delta=delta, noise=noise, question=question)
+
+
+def played(policy, means, seed, sigma=0.5):
+    """The claim at the policy's own stop, on normal rewards."""
+    rng, state = np.random.default_rng(seed), policy.init()
+    while not stopped(policy, state):
+        plan = policy.ask(state)
+        scatter = sigma * np.sqrt(plan.counts) * rng.standard_normal(len(means))
+        state = policy.tell(state, plan, Observations(plan.counts, plan.counts * means + scatter)).state
+    return policy.claim(state)
+
+
+@pytest.mark.parametrize("num_arms", [1, 2, 7, 60, 1000, 100_000])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.99])
+def test_the_sample_misses_the_best_share_with_at_most_half_of_delta(num_arms, share):
+    best = min(math.ceil(share * num_arms), num_arms)
+    number = len(sample_of(OneOf(share, 0), num_arms, DELTA))
+    assert hypergeom.pmf(0, num_arms, best, number) <= DELTA / 2 * (1 + 1e-9)
+    if 1 < number < num_arms - best + 1:
+        assert (1 - best / num_arms) ** (number - 1) > DELTA / 2  # the formula asks for no more
+
+
+def test_the_size_of_the_sample_does_not_grow_with_the_list():
+    sizes = {len(sample_of(OneOf(0.05, 0), num_arms, 0.05)) for num_arms in (10**3, 10**4, 10**5)}
+    assert sizes == {72}
+
+
+def test_the_sample_depends_on_its_seed_alone_and_a_fresh_seed_is_drawn():
+    assert np.array_equal(sample_of(OneOf(0.1, 3), 500, DELTA), sample_of(OneOf(0.1, 3), 500, DELTA))
+    assert not np.array_equal(sample_of(OneOf(0.1, 3), 500, DELTA), sample_of(OneOf(0.1, 4), 500, DELTA))
+    assert len({OneOf(0.1).sample_seed for _ in range(20)}) > 1
+
+
+def wrong_of(runs, *, num_arms=40, share=0.1, sample=None):
+    """How many of so many studies of a list whose best share stands where the maker of the list likes it, are wrong."""
+    best = math.ceil(share * num_arms)
+    means = np.zeros(num_arms)
+    means[:best] = 1.0  # the first of the list: a sample of the first n would be of use, of the last n of none
+    wrong = 0
+    for seed in range(runs):
+        policy = policy_of(num_arms, share, seed)
+        if sample is not None:
+            inner = sp.make_policy(
+                "certified-independent", sp.Arms(ids=sample), epsilon=0.5, delta=DELTA / 2, noise="subgaussian:0.5"
+            )
+            policy = type(policy)(policy.problem, inner, np.array(sample))
+        wrong += means[played(policy, means, seed).leader] < 0.5
+    return wrong
+
+
+@pytest.mark.parametrize("runs", [150, pytest.param(5000, marks=pytest.mark.slow)])
+def test_lists_made_by_an_adversary_are_answered_rightly(runs):
+    assert wrong_of(runs) <= failures_allowed(runs, DELTA)
+
+
+def test_a_sample_that_the_maker_of_the_list_knows_is_caught():
+    assert wrong_of(60, sample=list(range(20, 40))) > failures_allowed(60, DELTA)
+
+
+def test_a_policy_made_again_from_its_spec_is_equal():
+    policy = policy_of(300, 0.05, 7)
+    again = sp.make_policy(arms=policy.problem.arms, **policy.spec)
+    assert policy.spec["question"] == {"name": "one-of", "share": 0.05, "sample_seed": 7}
+    assert again == policy
+    assert question_spec(again.problem.question) == policy.spec["question"]
+
+
+def test_the_certificate_of_a_study_verifies_and_says_that_a_sample_was_drawn():
+    means = np.linspace(0, 1, 200)
+    rng = np.random.default_rng(5)
+    study = sp.Study(policy_of(200, 0.1, 1))
+    result = study.run(lambda ids: means[[int(one) for one in ids]] + 0.5 * rng.standard_normal(len(ids)))
+    assert result.verdict == "certified"
+    assert result.certificate.lists.inside == (result.best_arm,)
+    assert result.certificate.lists.undecided == ()
+    assert any("drawn at random (seed 1)" in sentence for sentence in result.certificate.assumptions)
+    assert "one of the best 10% of the list" in result.certificate.promise
+    assert sp.verify_certificate(certificate_document(study)).holds
+
+
+def test_results_of_others_than_the_sample_are_not_looked_at():
+    policy = policy_of(60, 0.5, 0)
+    state = policy.init()
+    plan = policy.ask(state)
+    others = np.setdiff1d(np.arange(60), policy.members)
+    assert not plan.counts[others].any()
+    counts = plan.counts.copy()
+    counts[others[0]] = 5
+    told = policy.tell(state, plan, Observations(counts, 100.0 * (counts > plan.counts)))
+    assert told.state == policy.tell(state, plan, Observations(plan.counts, np.zeros(60))).state
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1, "half"])
+def test_a_share_is_between_0_and_1(share):
+    with pytest.raises(InvalidInput, match="share"):
+        OneOf(share)
+
+
+@pytest.mark.slow
+def test_the_price_does_not_grow_with_the_list():
+    """Of samples of equal size; the best 5 of 100 are better by a standard deviation; 300 lists of each length."""
+    prices = []
+    for num_arms in (10**3, 10**4, 10**5):
+        totals = []
+        for seed in range(300):
+            means = np.zeros(num_arms)
+            means[np.random.default_rng(seed).permutation(num_arms)[: num_arms // 20]] = 0.5
+            totals.append(played(policy_of(num_arms, 0.05, seed, delta=0.05, epsilon=0.4), means, seed).pulls)
+        prices.append(np.median(totals))
+    print(f"median pulls of 1,000, 10,000 and 100,000 candidates: {prices}")
+    assert max(prices) <= 1.15 * min(prices)

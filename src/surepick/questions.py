@@ -194,6 +194,14 @@ def question_spec(question: Question | None) -> dict[str, Any] | None:
 QUESTION_OPTIONS = tuple(dict.fromkeys(each.name for made in NAMES.values() for each in fields(made)))
 
 
+def of_question(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those of other questions than the one that they name: for whoever compares questions."""
+    made = NAMES.get(str(options.get("question", "best")))
+    own = () if made is None else tuple(each.name for each in fields(made))
+    named = "question" in options
+    return {name: value for name, value in options.items() if not named or name in own or name not in QUESTION_OPTIONS}
+
+
 def taken_question(options: dict[str, Any]) -> Question | None:
     """The question that the options ask; it takes its options out of them.
 

@@ -20,7 +20,7 @@ from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_names, policy_options
-from surepick.questions import QUESTION_OPTIONS
+from surepick.questions import QUESTION_OPTIONS, of_question
 from surepick.studies.logs.item_keys import ITEM
 from surepick.tables.reading import read_table
 
@@ -154,7 +154,7 @@ class PolicyOptions(QuestionOptions):
             _check_estimate(name, values)
             known = {option: several for option, several in values.items() if option in policy_options(name)}
             for combination in product(*known.values()):
-                options = dict(zip(known, combination, strict=True))
+                options = of_question(dict(zip(known, combination, strict=True)))
                 grid[_label(name, options)] = (name, options)
         return grid
 

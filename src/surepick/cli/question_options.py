@@ -41,13 +41,18 @@ class QuestionOptions:
     ] = None
 
     def question_values(self) -> dict[str, list[Any]]:
-        """The options of the question that were given."""
-        names = ("question", "m", "threshold", "by", "errors", "slack", "share")
-        return {name: [value] for name in names if (value := getattr(self, name)) is not None}
+        """The options of the question that were given; several questions where commas stand between them."""
+        names = ("m", "threshold", "by", "errors", "slack", "share")
+        found = {name: [value] for name in names if (value := getattr(self, name)) is not None}
+        asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
+        return {"question": asked, **found} if asked else found
 
     def asked(self, goal: Goal) -> str:
         """The question, and what is promised of its answer, in words."""
-        given = {name: value for name, (value,) in self.question_values().items()}
+        values = self.question_values()
+        if len(values.get("question", [])) > 1:
+            return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
+        given = {name: value for name, (value,) in values.items()}
         question = taken_question({**given, "control": getattr(self, "control", None)})
         if question is None:
             return f"one {goal}."

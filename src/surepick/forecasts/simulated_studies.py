@@ -14,11 +14,12 @@ from surepick.core.plan import Blocking, Plan
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise, known_scale, scales
-from surepick.policies.base import Policy, Rounds, spec_of, stopped
+from surepick.policies.base import Policy, Problem, Rounds, spec_of, stopped
 from surepick.policies.parts import OF_BLOCKS, PAIRED
 from surepick.policies.prices import Prices
 from surepick.policies.registry import make_policy
 from surepick.policies.verdict import certificate_of
+from surepick.questions import Above
 from surepick.studies.replay import Closed, replay
 
 FEWEST_STUDIES, MOST_STUDIES = 8, 200
@@ -126,11 +127,11 @@ class _Equal:
     """Equal rewards without noise; where arms differ in noise, the noisiest leads by a hair."""
 
     scales: FloatArray
+    level: float = 0.0
 
     def draw(self, counts: IntArray) -> Observations:
-        if np.ptp(self.scales) == 0.0:
-            return Observations(counts, np.zeros(len(counts)), np.zeros(len(counts)))
-        means = 1e-9 * self.scales
+        uneven = np.ptp(self.scales) > 0.0
+        means = self.level + (1e-9 * self.scales if uneven else np.zeros(len(counts)))
         return Observations(counts, counts * means, counts * means**2)
 
 
@@ -171,7 +172,7 @@ def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0
         opening = () if stopped(policy, start) else (policy.ask(start),)
         return _dearest(_studies_of_equals(policy, noise, limit, opening, seed))
     planned = policy.traits.rounds
-    equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms))
+    equal = _Equal(scales(policy.problem.noise, policy.problem.num_arms), _level(policy.problem))
     if not policy.traits.narrows:
         return _most_expensive_of_equals(policy, limit, _simulated(policy, limit, (), equal), seed)
     if planned is None or policy.traits.stops != "own" or planned.stopping != "certified":
@@ -182,6 +183,12 @@ def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0
         return run
     last = _simulated(policy, limit, run.plans, equal)  # the same plans: only `tell` stops earlier
     return replace(run, verdict=last.verdict, reason=last.reason)
+
+
+def _level(problem: Problem) -> float:
+    """Where equal arms are hardest to judge: at the threshold, if there is one."""
+    asked = problem.question
+    return asked.threshold + asked.by if isinstance(asked, Above) and asked.threshold is not None else 0.0
 
 
 def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:
@@ -204,7 +211,8 @@ def _studies_of_equals(
     policy: Policy[Any], noise: Noise, limit: Limit, opening: tuple[Plan, ...], seed: int
 ) -> list[SimulatedStudy]:
     """Studies of equal arms with noise, all with the same first plan; one where there is none."""
-    means = np.full(policy.problem.num_arms, 0.0 if noise.support is None else 0.5 * sum(noise.support))
+    middle = 0.0 if noise.support is None else 0.5 * sum(noise.support)
+    means = np.full(policy.problem.num_arms, _level(policy.problem) or middle)
     return [
         _simulated(policy, limit, opening, _Rewards(means, noise, 1.0, stream(seed, "forecast", "equal", number)))
         for number in range(EQUAL_STUDIES if opening else 1)

@@ -218,6 +218,12 @@ def inquiry_of(problem: Problem) -> Inquiry:
                     f"control is {quoted(asked.control)}, and no candidate is called so; {named(ids, 5)} are."
                 )
             centre = ids.index(asked.control)
+        support = problem.noise.support
+        if asked.threshold is not None and support is not None and not support[0] <= asked.threshold <= support[1]:
+            raise InvalidInput(
+                f"threshold is {asked.threshold:g}, and rewards lie between {support[0]:g} and {support[1]:g}: nothing "
+                "has to be measured."
+            )
         if num_arms < 2 and asked.control is not None:
             raise InvalidInput("there is only the control; nothing can be compared with it.")
         return AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)

@@ -97,6 +97,7 @@ class CertifiedLists:
             caveats=own.caveats,
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
+            uses_costs=True,
         )
 
     def init(self) -> QuestionState:
@@ -110,16 +111,17 @@ class CertifiedLists:
         ground = self._ground(state.dim)
         outlook = ground.outlook(state.seen)
         aims = self._inquiry.aims(View(state.sheets, state.lists, outlook))
-        design = ground.design(aims, noise_mgf_after(self.problem.noise, state.seen))
-        total = sampling_rule.batch_total(design.value, state.seen.total)
-        counts = self._whole(state.dim, design.weights, total)
+        rest = ground.rest(aims, noise_mgf_after(self.problem.noise, state.seen))
+        total = sampling_rule.batch_total(rest.pulls, state.seen.total)
+        counts = self._whole(state.dim, rest.weights, total)
         return Plan(
             round=state.round,
             counts=counts,
             dim=ground.embedded.dim,
-            predicted_pulls=design.value,
-            lower_bound=design.lower_bound,
+            predicted_pulls=rest.pulls,
+            lower_bound=rest.least,
             misspecification=ground.embedded.misspecification,
+            predicted_cost=rest.cost,
         )
 
     def tell(self, state: QuestionState, plan: Plan, seen: Observations) -> Step[QuestionState]:
@@ -177,7 +179,9 @@ class CertifiedLists:
         counts = round_design(weights, pulls)
         if isinstance(self._ground(dim).embedded, IndependentArms):
             return counts
-        return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve)
+        return model_checks.with_check_pulls(
+            self.embedding, dim, counts, share=self.reserve, costs=self.problem.relative_costs
+        )
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
         """The sheets after a batch; all bets are functions of what was told before it."""

@@ -44,6 +44,23 @@ class Aims:
 
 
 @record
+class Rest:
+    """What is still to be measured, as it is predicted.
+
+    Args:
+        weights: shares of the pulls, shape (K,).
+        pulls: how many.
+        least: no design needs fewer; None where the design is for money.
+        cost: money for them; None where all pulls cost alike.
+    """
+
+    weights: FloatArray
+    pulls: float
+    least: float | None
+    cost: float | None
+
+
+@record
 class Outlook:
     """Guesses of the means.
 
@@ -172,9 +189,27 @@ class Ground:
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
-    def design(self, aims: Aims, noise_mgf: NoiseMgf) -> Design:
-        """The design that is predicted to decide all pairs with the fewest pulls; its value is their number."""
-        scales = noise_mgf.noise_scales(self.problem.epsilon)
+    def rest(self, aims: Aims, noise_mgf: NoiseMgf) -> Rest:
+        """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
+
+        Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then
+        the design's value is money, in units of the cheapest pull.
+        """
+        scales, costs = noise_mgf.noise_scales(self.problem.epsilon), self.problem.relative_costs
+        if costs is None:
+            design = self._design(aims, scales)
+            return Rest(design.weights, design.value, design.lower_bound, None)
+        design = self._design(aims, scales * np.sqrt(costs))
+        pulls = design.weights / costs
+        return Rest(
+            pulls / pulls.sum(),
+            design.value * float(pulls.sum()),
+            None,
+            design.value * self.problem.cheapest_cost,
+        )
+
+    def _design(self, aims: Aims, scales: FloatArray) -> Design:
+        """The design that decides all pairs with the fewest pulls; its value is their number."""
         accuracies = aims.leads / sampling_rule.efforts(-aims.needs, 0.0)
         embedded = self.embedded
         if isinstance(embedded, IndependentArms):

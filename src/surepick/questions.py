@@ -30,8 +30,8 @@ ERRORS = ("family", "discovery")
 class Above:
     """Which arms are above a threshold, or better than a control?
 
-        said to be above    h_i >= tau - epsilon,   not h_i <= tau - epsilon
-        said to be below    h_i <= tau + epsilon,   not h_i >= tau + epsilon
+        said to be above    h_i > tau - epsilon
+        said to be below    h_i < tau + epsilon
 
     tau is the threshold, or the control's mean, plus `by`. An arm within epsilon of it is rightly on either list.
 

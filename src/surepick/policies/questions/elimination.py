@@ -55,7 +55,7 @@ class CertifiedLists:
     Raises:
         InvalidInput: a setting has no meaning, the embedding declares no norm bound, or the question names no arm.
 
-    Source: ours (docs/questions.md), after Ville (1939), Holm (1979) and Vovk & Wang (2021) for e-values, Wang & Ramdas
+    Source: ours (docs/questions.md), after Ville (1939); Vovk & Wang (2021) for e-values, Wang & Ramdas
     (2022) for e-BH.
     """
 

@@ -62,29 +62,30 @@ class Inquiry(Protocol):
         ...
 
 
-def holm(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArray, delta: float) -> Lists:
+def classified(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArray, delta: float) -> Lists:
     """Lists of which no arm is wrong, except with probability delta.
 
-        an arm gets on a list once one of its two processes has reached (arms not yet on a list) / delta
+        an arm gets on a list once one of its two processes has reached (arms asked about) / delta
 
     Of the two nulls of an arm at most one is true, so there are no more true ones than arms asked about (docs/
-    questions.md, line 3).
+    questions.md, line 3). The threshold stays as it is when arms get on lists: that an arm is rightly on one of them
+    shows its false null, while its true one was a chance to err, which is spent.
 
     Args:
         highs, lows: log of the largest value of the processes that put an arm on the first list, and on the second;
             shape (K,).
-        lists: those so far.
+        lists: those so far; an arm stays where it is.
         asked: which arms there are, shape (K,).
     """
-    inside, outside = np.array(lists.inside), np.array(lists.outside)
-    while True:
-        still = asked & ~inside & ~outside
-        threshold = math.log(max(int(np.count_nonzero(still)), 1) / delta)
-        up, down = still & (highs >= threshold), still & (lows >= threshold)
-        if not np.any(up | down):
-            return Lists(inside, outside)
-        inside |= up & (highs >= lows)
-        outside |= (up | down) & ~inside
+    threshold, still = threshold_of(int(np.count_nonzero(asked)), delta), asked & ~lists.decided
+    up, down = still & (highs >= threshold), still & (lows >= threshold)
+    first = up & (~down | (highs >= lows))
+    return Lists(lists.inside | first, lists.outside | (down & ~first))
+
+
+def threshold_of(nulls: int, delta: float) -> float:
+    """log(nulls / delta): what a process must reach where so many can be true."""
+    return math.log(nulls / delta)
 
 
 def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float) -> BoolArray:
@@ -116,7 +117,8 @@ class AboveCentre:
         threshold: tau; None: there is a control.
         epsilon: the margin, in reward units.
         delta: what may be spent.
-        discovery: errors are counted as shares of the view.lists.
+        discovery: errors are counted as shares of the lists.
+        by: how much above the threshold or the control is wanted, in reward units.
     """
 
     num_arms: int
@@ -160,7 +162,7 @@ class AboveCentre:
     def decided(self, view: View) -> Lists:
         above, below = (view.sheet(name) for name in ("above", "below"))
         if not self.discovery:
-            return holm(above.peaks, below.peaks, view.lists, self.asked, self.delta)
+            return classified(above.peaks, below.peaks, view.lists, self.asked, self.delta)
         total, higher = int(np.count_nonzero(self.asked)), above.values >= below.values
         inside = discoveries(above.values, self.asked & higher, total, self.delta)
         outside = discoveries(below.values, self.asked & ~higher, total, self.delta)
@@ -170,8 +172,7 @@ class AboveCentre:
         """What each arm's evidence lacks for one of the two lists, shape (K,)."""
         sheet, asked = view.sheet(name), int(np.count_nonzero(self.asked))
         if not self.discovery:
-            left = max(int(np.count_nonzero(self.asked & ~view.lists.decided)), 1)
-            return math.log(left / self.delta) - sheet.peaks
+            return threshold_of(asked, self.delta) - sheet.peaks
         side = self._looks_above(view) == (name == "above")
         expected = max(int(np.count_nonzero(side & self.asked)), 1)
         return math.log(asked / (self.delta * expected)) - sheet.values
@@ -214,7 +215,7 @@ class TopOf:
     @property
     def threshold(self) -> float:
         """log(m (K - m) / delta): the pairs of a true one of the m best and one that is none (line 7)."""
-        return math.log(self.m * (self.num_arms - self.m) / self.delta)
+        return threshold_of(self.m * (self.num_arms - self.m), self.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
         top, _ = self._guessed(view.outlook)
@@ -276,8 +277,13 @@ class GoodOnes:
     def asked(self) -> BoolArray:
         return np.ones(self.num_arms, bool)
 
+    @property
+    def threshold(self) -> float:
+        """log(K / delta): of each arm one null at most is true, of its place on one of the lists (line 9)."""
+        return threshold_of(self.num_arms, self.delta)
+
     def bets(self, view: View) -> tuple[Bet, ...]:
-        threshold, witness = self._threshold(view.lists), self._witness(view)
+        threshold, witness = self.threshold, self._witness(view)
         lacks = threshold - view.sheet("out").peaks
         arms = (lacks > 0.0) & ~view.lists.decided
         arms[witness] = False
@@ -294,7 +300,7 @@ class GoodOnes:
         return tuple(made)
 
     def aims(self, view: View) -> Aims:
-        threshold, witness = self._threshold(view.lists), self._witness(view)
+        threshold, witness = self.threshold, self._witness(view)
         good = self._looks_good(view.outlook, witness)
         bad = np.flatnonzero(~view.lists.decided & ~good)
         out = threshold - view.sheet("out").peaks[bad]
@@ -311,22 +317,15 @@ class GoodOnes:
         return Aims(*(np.concatenate(part) for part in (firsts, seconds, leads, needs)))
 
     def decided(self, view: View) -> Lists:
-        inside, outside = np.array(view.lists.inside), np.array(view.lists.outside)
-        while True:
-            threshold = self._threshold(Lists(inside, outside))
-            down = ~inside & ~outside & (view.sheet("out").peaks >= threshold)
-            up = np.zeros(self.num_arms, bool)
-            for one in view.sheets:
-                if one.name != "out" and not (inside | outside | down)[int(one.name)]:
-                    rivals = ~(outside | down)
-                    rivals[int(one.name)] = False
-                    up[int(one.name)] = bool(np.all(one.peaks[rivals] >= threshold))
-            if not np.any(up | down):
-                return Lists(inside, outside)
-            inside, outside = inside | up, outside | down
-
-    def _threshold(self, lists: Lists) -> float:
-        return math.log(max(self.num_arms - int(np.count_nonzero(lists.decided)), 1) / self.delta)
+        inside, outside, decided = view.lists.inside, view.lists.outside, view.lists.decided
+        outside = outside | (~decided & (view.sheet("out").peaks >= self.threshold))
+        up = np.zeros(self.num_arms, bool)
+        for one in view.sheets:
+            if one.name != "out" and not (inside | outside)[int(one.name)]:
+                rivals = ~outside
+                rivals[int(one.name)] = False
+                up[int(one.name)] = bool(np.all(one.peaks[rivals] >= self.threshold))
+        return Lists(inside | up, outside)
 
     def _witness(self, view: View) -> int:
         """The arm that others are shown to be worse than."""

@@ -173,8 +173,9 @@ class AboveCentre:
         sheet, asked = view.sheet(name), int(np.count_nonzero(self.asked))
         if not self.discovery:
             return threshold_of(asked, self.delta) - sheet.peaks
-        side = self._looks_above(view) == (name == "above")
-        expected = max(int(np.count_nonzero(side & self.asked)), 1)
+        listed = view.lists.inside if name == "above" else view.lists.outside
+        looks = self._looks_above(view) == (name == "above")
+        expected = max(int(np.count_nonzero(self.asked & np.where(view.lists.decided, listed, looks))), 1)
         return math.log(asked / (self.delta * expected)) - sheet.values
 
     def _margin(self, *, high: bool) -> float:

@@ -98,7 +98,7 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
 
 def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:
     """The sentences that an answer reached in this way rests on."""
-    if problem.num_arms == 1:
+    if problem.num_arms == 1 and claim.lists is None:
         return ()
     if claim.finished == "given":
         return (f"No two arms differ by more than {problem.largest_gap:g} in mean reward.",)

@@ -235,5 +235,7 @@ def inquiry_of(problem: Problem) -> Inquiry:
         if asked.m >= num_arms:
             raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")
         return TopOf(num_arms, asked.m, problem.epsilon, delta)
+    if num_arms < 2:
+        raise InvalidInput("there is one candidate, and it is the best one; nothing is left to be asked.")
     slack = asked.slack if isinstance(asked, AllGood) and asked.slack is not None else problem.epsilon
     return GoodOnes(num_arms, problem.epsilon, slack, delta)

@@ -134,6 +134,7 @@ class OneOf:
 
 
 Question = Above | TopM | AllGood | OneOf
+BEST = "best"  # the name of the usual question, which has no record
 NAMES: Mapping[str, type[Any]] = {"above": Above, "top": TopM, "all-good": AllGood, "one-of": OneOf}
 MOST_SEED = 2**32
 LISTED = ("above", "top", "all-good")  # whose answers are lists of arms
@@ -149,26 +150,26 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
     Raises:
         InvalidInput: there is no such question, or it has no such option.
     """
-    if isinstance(asked, str) and asked != "best":
+    if isinstance(asked, str) and asked != BEST:
         return _made(asked, options)
     if options:
         raise InvalidInput(
             f"{', '.join(options)}: {'belongs' if len(options) == 1 else 'belong'} to a question by its name, e.g. "
             "question='top', m=5."
         )
-    if asked is None or asked == "best":
+    if asked is None or asked == BEST:
         return None
     if isinstance(asked, Mapping):
         given = dict(asked)
         return _made(given.pop("name", None), given)
     if not isinstance(asked, (Above, TopM, AllGood, OneOf)):
-        raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join(['best', *NAMES])}, or its record.")
+        raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join([BEST, *NAMES])}, or its record.")
     return asked
 
 
 def _made(name: object, options: Mapping[str, Any]) -> Question:
     if name not in NAMES:
-        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join(['best', *NAMES])}.")
+        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join([BEST, *NAMES])}.")
     made = NAMES[str(name)]
     known = [each.name for each in fields(made)]
     unknown = sorted(set(options) - set(known))
@@ -182,13 +183,21 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
     return found
 
 
+def question_name(question: Question | Mapping[str, Any] | str | None) -> str:
+    """The name of a question, which may be given by its record, its spec or its name: one of `NAMES`, or "best"."""
+    if isinstance(question, Mapping):
+        return str(question.get("name"))
+    if isinstance(question, str):
+        return question
+    return next((name for name, made in NAMES.items() if isinstance(question, made)), BEST)
+
+
 def question_spec(question: Question | None) -> dict[str, Any] | None:
     """Plain data that `parse_question` makes an equal question of; None for the best arm."""
     if question is None:
         return None
-    name = next(name for name, made in NAMES.items() if isinstance(question, made))
     held = {each.name: getattr(question, each.name) for each in fields(question)}
-    return {"name": name, **{key: value for key, value in held.items() if value is not None}}
+    return {"name": question_name(question), **{key: value for key, value in held.items() if value is not None}}
 
 
 QUESTION_OPTIONS = tuple(dict.fromkeys(each.name for made in NAMES.values() for each in fields(made)))

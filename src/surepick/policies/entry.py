@@ -9,7 +9,9 @@ from typing import Any
 
 from surepick.errors import InvalidInput
 from surepick.policies.parts import OPTIONS_OF, MakeParts
-from surepick.questions import QUESTION_OPTIONS
+from surepick.questions import BEST, NAMES, Question, question_name, taken_question
+
+EVERY_QUESTION = (BEST, *NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Entry:
         earlier: options whose usual value is another one today, with what a stored spec without them means.
         kinds: values of the option "evidence" that stand for another class, with its path.
         listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
+        questions: the names of those that it answers.
     """
 
     path: str
@@ -41,6 +44,7 @@ class Entry:
     earlier: Mapping[str, Any] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     listed: str = ""
+    questions: tuple[str, ...] = (BEST,)
 
     def record(self, kind: str | None = None) -> type[Any]:
         """The class; torch is loaded only for those that need it.
@@ -65,8 +69,33 @@ class Entry:
 
     def options(self) -> tuple[str, ...]:
         """All options, those of the problem and of the parts included."""
-        asked = ("question", *QUESTION_OPTIONS) if "lists" in self.kinds else ()
-        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()), *asked)))
+        asked = [each.name for name in self.questions if name != BEST for each in fields(NAMES[name])]
+        question = ("question", *asked) if asked else ()
+        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()), *question)))
+
+
+def asked_question(name: str, entry: Entry, given: dict[str, Any]) -> Question | None:
+    """The question that the options ask of a policy; its options are taken out of them.
+
+    Raises:
+        InvalidInput: there is no such question, or the policy does not answer it.
+    """
+    question = None if entry.questions == (BEST,) else taken_question(given)
+    check_answered(name, entry, question_name(question))
+    return question
+
+
+def check_answered(name: str, entry: Entry, asked: str) -> None:
+    """Refuse a question that a policy does not answer.
+
+    Raises:
+        InvalidInput: it is none of its own.
+    """
+    if asked not in entry.questions:
+        known = " or ".join(map(repr, entry.questions))
+        raise InvalidInput(
+            f"{name} answers question {known}, not {asked!r}; certified-independent answers every question."
+        )
 
 
 def refuse_beside_lists(name: str, unsaid: Mapping[str, Any], given: Mapping[str, Any]) -> None:

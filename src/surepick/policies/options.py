@@ -88,6 +88,7 @@ def slack(_: str, value: object) -> None:
 
 check_share = share_of_pulls
 tolerance = positive("the relative gap to which designs are solved.")
+accuracy = positive("the half-width at which intervals are tightest, in reward units.")
 largest_batch = whole("a batch has at least one pull.")
 batch_size = whole("smaller batches tell a candidate and its rivals apart too slowly.", least=4)
 max_batches = whole("the first batch finds a candidate, and a later one tests it.", least=2)

@@ -16,11 +16,12 @@ from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name, spec_of
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.entry import Entry, refuse_beside_lists
+from surepick.policies.entry import EVERY_QUESTION, Entry, asked_question, check_answered, refuse_beside_lists
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
+from surepick.policies.question_baselines import QUESTION_BASELINES
 from surepick.policies.questions.one_of import OneOfShare, arms_of, sample_of
-from surepick.questions import OneOf, question_spec, taken_question
+from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
 from surepick.text import quoted
 
 LITERAL_ROUNDS = {
@@ -48,7 +49,15 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
     kinds = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
     unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0, **dict.fromkeys(parts_of.OF_BLOCKS)}
-    return Entry(CARRIED, parts, summary, unsaid=unsaid, earlier={"evidence": "epochs"}, kinds=kinds)
+    return Entry(
+        CARRIED,
+        parts,
+        summary,
+        unsaid=unsaid,
+        earlier={"evidence": "epochs"},
+        kinds=kinds,
+        questions=EVERY_QUESTION,
+    )
 
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
@@ -164,13 +173,19 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             parts_of.nothing,
             "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
         ),
+        **QUESTION_BASELINES,
     }
 )
 
 
-def policy_names() -> tuple[str, ...]:
-    """The names that `make_policy` knows, sorted; and `certified-items`, for a finite set of test items."""
-    return tuple(sorted(ENTRIES.keys() - {OF_ITEMS}))
+def policy_names(question: str | None = BEST) -> tuple[str, ...]:
+    """The names that `make_policy` knows, sorted; and `certified-items`, for a finite set of test items.
+
+    Args:
+        question: only those that answer the question of this name, "best", e.g. "top"; None: all.
+    """
+    known = {name for name, entry in ENTRIES.items() if question is None or question in entry.questions}
+    return tuple(sorted(known - {OF_ITEMS}))
 
 
 def policy_options(name: str) -> tuple[str, ...]:
@@ -236,14 +251,14 @@ def make_policy(
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.usual, **options}
-    question = taken_question(given) if "lists" in entry.kinds else None
+    question = asked_question(name, entry, given)
     if isinstance(question, OneOf):
         return _one_of(question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
-    if question is not None:
+    if question is not None and entry.kinds:
         kind = "lists"
         refuse_beside_lists(name, entry.unsaid, given)
     if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
@@ -335,6 +350,8 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidInput: there are some, or one without which it cannot start is missing.
     """
+    if (asked := question_name(options.get("question"))) in NAMES:
+        check_answered(name, _entry(name), asked)
     known = policy_options(name)
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -367,5 +384,5 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
 
 def _entry(name: str) -> Entry:
     if not isinstance(name, str) or current_name(name) not in ENTRIES:
-        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names())}.")
+        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.")
     return ENTRIES[current_name(name)]

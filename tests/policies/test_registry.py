@@ -26,6 +26,7 @@ from surepick.policies.neural.means_control import MeansNeuralRule
 from surepick.policies.neural.neural_elimination import NeuralElimination
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary, stored_policy
 from surepick.policies.round_sizes import FLOORS
+from surepick.questions import QUESTION_OPTIONS
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
 REQUIRED = {
@@ -154,6 +155,8 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid |= {"boundary"}  # unless it is not that of before there was a choice
     unsaid |= {"batch_size", "max_batches", "batch_cost"}  # where they are not given
     unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams"}
+    if "question" in policy_options(name):
+        unsaid |= {"question", *QUESTION_OPTIONS}  # where the question is which arm is the best
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
 
 
@@ -162,7 +165,7 @@ def idle_options() -> list[tuple[str, str]]:
     found = [("rage", option) for option in ("reserve", "dim", "dimension", "norm_bound", "bound")]
     found += [("unknown-misspecification", option) for option in ("looks", "stopping", "norm_bound", "reserve")]
     for name in sp.policy_names():
-        if name.startswith(("action-", "certified-", "ling", "lucb", "sequential-", "xy-static")):
+        if name.startswith(("action-", "certified-neural", "ling", "lucb", "sequential-", "xy-static")):
             found.append((name, "slack"))
         if name.startswith(("action-", "certified-", "ling", "lucb", "sequential-", "xy-")) or "neural" in name:
             found += [(name, "schedule"), (name, "union")]
@@ -177,6 +180,13 @@ def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
     known = policy_options(name)
     assert option not in known
     assert str(refusal.value) == f"{name} has no option '{option}'; it knows {', '.join(known)}."
+
+
+@pytest.mark.parametrize("option", sorted(set(QUESTION_OPTIONS) - {"control"}))  # blocks have one as well
+def test_an_option_of_a_question_needs_the_question(option):
+    with pytest.raises(sp.InvalidInput) as refusal:
+        make("certified-independent", **{option: 1})
+    assert str(refusal.value) == f"{option}: belongs to a question by its name, e.g. question='top', m=5."
 
 
 @pytest.mark.parametrize("name", ["neural-embedding", "certified-neural"])

@@ -33,7 +33,7 @@ def experiment_of_file(path: str | Path) -> Experiment:
     described = _read(Path(path))
     _check_keys(f"{path}", described, KEYS, ("name", "environments", "policies"))
     environments = _entries(EnvironmentSpec, f"{path}, environment", described["environments"], environment_names())
-    policies = _entries(PolicySpec, f"{path}, policy", described["policies"], policy_names())
+    policies = _entries(PolicySpec, f"{path}, policy", described["policies"], policy_names(None))
     settings = {name: described[name] for name in SETTINGS if name in described}
     title, note = str(described.get("title", "")), str(described.get("note", ""))
     return crossed(str(described["name"]), title, environments, policies, note=note, **settings)

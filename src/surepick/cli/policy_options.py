@@ -19,6 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
+from surepick.policies.question_baselines import QUESTION_BASELINES
 from surepick.policies.registry import make_policy, policy_names, policy_options
 from surepick.questions import QUESTION_OPTIONS, of_question
 from surepick.studies.logs.item_keys import ITEM
@@ -48,8 +49,9 @@ class PolicyOptions(QuestionOptions):
     policy: Annotated[
         str | None,
         Option(
-            help=f"{', '.join(policy_names())}. None: certified-linear if a norm bound is given, certified-kernel if a "
-            "kernel is given as well, else certified-independent, which ignores the features."
+            help=f"{', '.join(policy_names())}; with --question {', '.join(QUESTION_BASELINES)}. None: "
+            "certified-linear if a norm bound is given, certified-kernel if a kernel is given as well, else "
+            "certified-independent, which ignores the features."
         ),
     ] = None
     norm_bound: Annotated[

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from surepick.core.certificate import Listed
@@ -32,12 +34,11 @@ def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
     """(the question, what is said of the first list, what is said of the second)."""
     if isinstance(asked, Above):
         centre = f"{asked.threshold:g}" if asked.control is None else f"the control {asked.control}"
-        centre += f" plus {asked.by:g}" if asked.by else ""
         better, worse = ("above", "below") if asked.control is None else ("better than", "worse than")
         return (
-            f"Which candidates are {better} {centre}?",
-            f"Each one on the first list is {better} {centre}, or {worse} it by less than {epsilon:g}.",
-            f"Each one on the second list is {worse} {centre}, or {better} it by less than {epsilon:g}.",
+            f"Which candidates are {better} {centre}{f' by {asked.by:g}' if asked.by else ''}?",
+            f"Each one on the first list is {_nearly(asked.by, epsilon, better, worse, centre)}.",
+            f"Each one on the second list is {_nearly(-asked.by, epsilon, worse, better, centre)}.",
         )
     if isinstance(asked, TopM):
         return (
@@ -58,6 +59,15 @@ def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
         f"Each one on the first list is within {epsilon + slack:g} of the best one.",
         f"Each one on the second list is worse than the best one by more than {epsilon:g}.",
     )
+
+
+def _nearly(by: float, epsilon: float, better: str, worse: str, centre: str) -> str:
+    """Better by more than `by` - epsilon, in words, whatever its sign; they hold for small rewards too."""
+    if math.isclose(by, epsilon):
+        return f"{better} {centre}"
+    if by > epsilon:
+        return f"{better} {centre} by more than {by - epsilon:g}"
+    return f"{better} {centre}, or {worse} it by less than {epsilon - by:g}"
 
 
 def guarantee_of(asked: Question, delta: float) -> str:

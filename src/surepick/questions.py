@@ -6,6 +6,7 @@ proofs. A policy's problem holds the question; None there asks for one epsilon-b
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import fields
@@ -24,6 +25,7 @@ from surepick.errors import InvalidInput
 from surepick.text import quoted
 
 ERRORS = ("family", "discovery")
+FLOATING_POINT = 1e-12
 
 
 @record
@@ -131,6 +133,10 @@ class OneOf:
         object.__setattr__(self, "share", probability("share", share, "of the list, e.g. 0.01 for the best per cent."))
         drawn = secrets.randbelow(MOST_SEED) if sample_seed is None else sample_seed
         object.__setattr__(self, "sample_seed", whole_number("sample_seed", drawn, least=0, meaning="of the draw."))
+
+    def best_of(self, num_arms: int) -> int:
+        """How many arms of a list its best share is: rounded up, but not for what floating point adds (.07 of 100)."""
+        return math.ceil(self.share * num_arms * (1.0 - FLOATING_POINT))
 
 
 Question = Above | TopM | AllGood | OneOf

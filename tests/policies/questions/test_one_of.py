@@ -133,3 +133,8 @@ def test_the_price_does_not_grow_with_the_list():
         prices.append(np.median(totals))
     print(f"median pulls of 1,000, 10,000 and 100,000 candidates: {prices}")
     assert max(prices) <= 1.15 * min(prices)
+
+
+def test_a_share_of_a_list_is_not_rounded_up_by_floating_point():
+    assert 0.07 * 100 > 7.0
+    assert [OneOf(0.07, 0).best_of(number) for number in (1, 100, 101, 1000)] == [1, 7, 8, 70]

@@ -39,9 +39,9 @@ def sample_of(asked: OneOf, num_arms: int, delta: float) -> IntArray:
         num_arms: K.
         delta: the error probability of the whole.
 
-    Source: docs/questions.md, the lines on one of the best share.
+    Source: docs/questions.md, line 10.
     """
-    best = min(math.ceil(asked.share * num_arms), num_arms)
+    best = asked.best_of(num_arms)
     number = num_arms - best + 1
     if best < num_arms:
         number = min(number, math.ceil(math.log(delta / 2.0) / math.log1p(-best / num_arms)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from surepick.core.arms import Arms
@@ -38,7 +36,7 @@ def wrongly_listed(problem: Problem, lists: Listed, arms: Arms, means: FloatArra
     elif isinstance(asked, TopM):
         low, high = float(np.sort(means)[-asked.m]) - epsilon, np.inf
     elif isinstance(asked, OneOf):
-        low, high = float(np.sort(means)[-math.ceil(asked.share * len(means))]) - epsilon, np.inf
+        low, high = float(np.sort(means)[-asked.best_of(len(means))]) - epsilon, np.inf
     else:
         high = float(means.max()) - epsilon
         low = high - (epsilon if asked.slack is None else asked.slack)

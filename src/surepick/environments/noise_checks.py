@@ -9,6 +9,7 @@ from surepick.environments.rewards import RecordedRewards
 from surepick.noise import PilotGaussian, known_scale, scales
 
 ENOUGH_RECORDS = 20  # of a candidate; draws from fewer values are far from normal
+LARGEST = 1e150  # scale whose square is a number
 QUIET = 0.7  # of the declared standard deviation; a study of rewards that vary less ends clearly earlier
 
 
@@ -73,7 +74,7 @@ def quieter_records(recorded: Environment) -> list[str]:
     """Why a study of the records may end clearly earlier than a forecast with the declared noise says, if it may."""
     if not isinstance(recorded.law, RecordedRewards):
         return []
-    assumed = scales(recorded.noise, recorded.num_arms) ** 2
+    assumed = np.minimum(scales(recorded.noise, recorded.num_arms), LARGEST) ** 2
     if recorded.noise.support is not None:  # simulated rewards are low or high, the widest law with that mean
         low, high = recorded.noise.support
         assumed = (recorded.means - low) * (high - recorded.means)

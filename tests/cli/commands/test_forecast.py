@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.environments import table as read_table
+from surepick.environments.noise_checks import quieter_records
 from surepick.environments.rewards import law_of
 from surepick.errors import InvalidInput
 from surepick.simulation import simulate
@@ -197,6 +198,13 @@ def test_a_guess_says_where_the_table_varies_less_than_the_noise_that_it_simulat
     assert code == 0
     assert ("declared noise (standard deviation 0.5)" in heard) == noted
     assert (f"vary by {spread:.3g}." in heard) == noted
+
+
+def test_a_noise_scale_whose_square_is_no_number_is_compared_too(tmp_path):
+    path = tmp_path / "quiet.csv"
+    path.write_text(rows(0.3))
+    found = quieter_records(sp.environments.table(path, id="id", reward="y", noise=sp.SubGaussian(1e308)))
+    assert "vary by 0.3." in found[0]
 
 
 def test_rewards_of_a_range_are_simulated_as_wide_as_they_can_be(tmp_path):

@@ -15,8 +15,9 @@ import surepick as sp
 
 HEAVY = {"sklearn", "pandas", "torch", "matplotlib", "plotly", "jinja2", "pyarrow", "joblib", "sqlalchemy", "alembic"}
 PROTOCOL = {
-    f"surepick.policies.{name}" for name in ("base", "prices", "terms", "verdict")
-}  # what an algorithm is, and no algorithm
+    f"surepick.policies.{name}"
+    for name in ("base", "prices", "terms", "verdict", "questions", "questions.truth", "questions.words")
+}  # what an algorithm is and says, and no algorithm
 
 
 def needed_by(*distributions: str) -> set[str]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surepick.cli.output import known, picked, print_table, say
 from surepick.core.certificate import Certificate, Listed, named
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord
-from surepick.environments import Environment
 from surepick.noise import Noise, informative
 from surepick.policies.base import Policy
-from surepick.simulation import Run
 from surepick.studies.progress import Progress
+
+if TYPE_CHECKING:
+    from surepick.environments import Environment
+    from surepick.simulation import Run
 
 MOST_ROWS = 20
 VERDICT_STYLES = {"certified": "bold green", "heuristic": "bold yellow"}

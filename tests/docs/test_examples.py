@@ -26,9 +26,14 @@ from surepick.simulation import Run
 
 ROOT = Path(__file__).parents[2]
 SHARED_DATA = ROOT.parent / "shared" / "data"
-DOCUMENTS = ("README.md", "docs/examples/crossed-barrel.md", "docs/examples/silver-nanoparticles.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/questions.md",
+    "docs/examples/crossed-barrel.md",
+    "docs/examples/silver-nanoparticles.md",
+)
 SLOW_DOCUMENTS = ("docs/forecasts.md",)
-REHEARSALS = DOCUMENTS[1:]
+REHEARSALS = DOCUMENTS[2:]
 CONCEPTS = ROOT / "docs/concepts.md"
 TABLES = {
     "Crossed_barrel_dataset.csv": "pvlab/Crossed_barrel_dataset.csv",

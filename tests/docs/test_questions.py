@@ -11,13 +11,13 @@ from fresh_modules import run_fresh
 
 import surepick as sp
 
-QUESTIONS = ["noise", "which-policy", "cost", "looking", "resume", "verdict", "certificates"]
+QUESTIONS = ["noise", "which-policy", "cost", "looking", "resume", "verdict", "certificates", "questions"]
 
 
 PROGRAM = re.compile(r"^```python\n(((?!^```).)*?)^```\n\nIt prints:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["noise", "verdict", "looking", "resume"])
+@pytest.mark.parametrize("name", ["noise", "verdict", "looking", "resume", "questions"])
 def test_a_program_prints_what_its_page_shows(name, tmp_path, monkeypatch, sqlite_url):
     monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
     text = read(DOCS / f"{name}.md")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ def it_is_a_policy(tested: PolicyUnderTest) -> None:
     asked = Problem(NUM_ARMS, EPSILON, DELTA, SubGaussian(SIGMA))
     policy = tested.make(Arms(FEATURES), asked)
     must(isinstance(policy, Policy), "It lacks one of problem, traits, init, ask, tell and claim.")
+    asked = replace(asked, question=policy.problem.question)  # which the policy may add
     must(policy.problem == asked, f"Its problem is {policy.problem}, and it was made for {asked}.")
     traits = policy.traits
     must(traits.stops in ("own", "never", "budget"), f"Its traits say stops={traits.stops!r}.")
@@ -186,8 +188,8 @@ def plans_are_whole(tested: PolicyUnderTest) -> None:
 
 
 def rows_say_what_happened(tested: PolicyUnderTest) -> None:
-    """The trace is what people and figures see of a study."""
-    total = 0
+    """The trace is what people and figures see of a study; where arms are put on lists, none is left at the end."""
+    total, lists = 0, tested.policy().traits.certifies == "lists"
     for turn in tested.turns:
         row, active, total = turn.step.record, turn.step.record.active, total + turn.seen.total
         must(
@@ -195,9 +197,9 @@ def rows_say_what_happened(tested: PolicyUnderTest) -> None:
             f"A row is of round {row.round}, look {row.look}, and its plan of round {turn.plan.round}.",
         )
         must(row.total_pulls == total, f"A row says {row.total_pulls} pulls in all, and {total} came.")
-        must(len(active) > 0, "No arm is left.")
+        must(lists or len(active) > 0, "No arm is left.")
         must(np.array_equal(active, np.unique(active)), f"The active arms {active} are not in order, each once.")
-        must(active[0] >= 0 and active[-1] < NUM_ARMS, f"The active arms {active} are not all there.")
+        must(np.isin(active, np.arange(NUM_ARMS)).all(), f"The active arms {active} are not all there.")
 
 
 def only_what_eliminates_shrinks(tested: PolicyUnderTest) -> None:
@@ -226,12 +228,26 @@ def claims_are_in_range(tested: PolicyUnderTest) -> None:
             f"It claims a gap of {claim.gap}; where nothing can be said, the gap is None.",
         )
         must(0.0 <= claim.spent < math.inf, f"It claims to spend an error probability of {claim.spent}.")
-        if claim.finished == "certified":
+        _has_lists(policy, claim)
+        if claim.finished == "certified" and claim.lists is None:
             promised = policy.problem.epsilon if claim.epsilon is None else claim.epsilon
             must(
                 claim.gap is not None and claim.gap <= promised,
                 f"It claims to be certified with a gap of {claim.gap}, and promises {promised}.",
             )
+
+
+def _has_lists(policy: Policy[Any], claim: Claim) -> None:
+    """Lists where the traits speak of some, of arms that are there, each on one at most."""
+    lists = policy.traits.certifies == "lists"
+    must(lists == (claim.lists is not None), f"It claims {'no ' if lists else ''}lists, against its traits.")
+    if claim.lists is None:
+        return
+    for arms in claim.lists:
+        must(np.array_equal(arms, np.unique(arms)), f"The arms {arms} of a list are not in order, each once.")
+        must(np.isin(arms, np.arange(NUM_ARMS)).all(), f"The arms {arms} of a list are not all there.")
+    both = np.intersect1d(*claim.lists)
+    must(len(both) == 0, f"Arms {both} are on both lists.")
 
 
 # --- answers
@@ -247,7 +263,9 @@ def rewards_without_noise_find_the_best_arm(tested: PolicyUnderTest) -> None:
 
 
 def one_arm_needs_no_pull(tested: PolicyUnderTest) -> None:
-    """There is nothing to choose: certified at once."""
+    """There is nothing to choose: certified at once; but lists may compare one arm with a number."""
+    if tested.policy().traits.certifies == "lists":
+        return
     policy = tested.policy(FEATURES[:1])
     claim = policy.claim(policy.init())
     must(claim.finished != "", "With one arm it asks for pulls.")
@@ -256,7 +274,9 @@ def one_arm_needs_no_pull(tested: PolicyUnderTest) -> None:
 
 
 def a_gap_bound_below_epsilon_needs_no_pull(tested: PolicyUnderTest) -> None:
-    """Where every arm is good enough by assumption, any is the answer."""
+    """Where every arm is good enough by assumption, any is the answer; of lists, nothing is given so far."""
+    if tested.policy().traits.certifies == "lists":
+        return
     policy = tested.policy(gap_bound=0.5 * EPSILON)
     claim = policy.claim(policy.init())
     if policy.traits.stops == "never":

@@ -106,4 +106,4 @@ def refuse_beside_lists(name: str, unsaid: Mapping[str, Any], given: Mapping[str
     """
     said = [option for option, usual in unsaid.items() if given.get(option, usual) not in (usual, None)]
     if said:
-        raise InvalidInput(f"{name} takes {said[0]} for question 'best' only, so far; leave one of them out.")
+        raise InvalidInput(f"{name} takes {said[0]} for question 'best' only, so far; leave {said[0]} out.")

@@ -75,5 +75,5 @@ def guarantee_of(asked: Question, delta: float) -> str:
     if isinstance(asked, Above) and asked.errors == "discovery":
         return f"Of each list, a share of at most {delta:g} is wrong on average; single candidates may be."
     if isinstance(asked, (Above, AllGood)):
-        return f"The probability that a single one of these statements is wrong is at most {delta:g}."
+        return f"The probability that any of these statements is wrong is at most {delta:g}."
     return f"This statement is wrong with probability at most {delta:g}."

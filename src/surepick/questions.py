@@ -85,7 +85,8 @@ class TopM:
     m: int
 
     def __post_init__(self) -> None:
-        whole_number("m", self.m, least=1, meaning="how many of the best are wanted.")
+        meaning = "how many of the best are wanted."
+        object.__setattr__(self, "m", whole_number("m", self.m, least=1, meaning=meaning))
 
 
 @record
@@ -109,7 +110,8 @@ class AllGood:
 
     def __post_init__(self) -> None:
         if self.slack is not None:
-            positive_number("slack", self.slack, "how much worse than epsilon an arm on the list may be.")
+            meaning = "how much worse than epsilon an arm on the list may be."
+            object.__setattr__(self, "slack", positive_number("slack", self.slack, meaning))
 
 
 @record

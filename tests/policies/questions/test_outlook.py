@@ -211,29 +211,23 @@ def test_turned_round_a_bet_above_is_one_below_of_the_negated_rewards(noise):
 
 # --- designs
 
+AIMS = Aims(np.array([0, 1, 3]), np.array([1, NUMBER, NUMBER]), np.array([0.5, 1.0, 2.0]), np.array([3.0, 1.0, 0.5]))
+ACCURACIES = AIMS.leads / sampling_rule.efforts(-AIMS.needs, 0.0)
+MGF = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(5))
+
 
 def test_designs_are_those_of_the_pairs_and_of_the_origin():
-    aims = Aims(
-        np.array([0, 1, 3]), np.array([1, NUMBER, NUMBER]), np.array([0.5, 1.0, 2.0]), np.array([3.0, 1.0, 0.5])
-    )
-    accuracies = aims.leads / sampling_rule.efforts(-aims.needs, 0.0)
-    mgf = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(5))
-    alone = ground_of(vectors=False, number=0.0).design(aims, mgf)
-    assert alone == independent_pairs_design(aims.first, aims.second, accuracies, np.full(5, SIGMA), tolerance=0.05)
-    targets = np.array([FEATURES[0] - FEATURES[1], FEATURES[1], FEATURES[3]]) / accuracies[:, None]
-    fitted = ground_of(number=0.0).design(aims, mgf)
-    expected = solve_target_design(FEATURES / SIGMA, targets, tolerance=0.05)
-    assert fitted.value == pytest.approx(expected.value, rel=1e-9)
-    biased = ground_of(gamma=0.1, number=0.0).design(aims, mgf)
-    assert biased.value > fitted.value
+    alone = ground_of(vectors=False, number=0.0).rest(AIMS, MGF)
+    pairs = independent_pairs_design(AIMS.first, AIMS.second, ACCURACIES, np.full(5, SIGMA), tolerance=0.05)
+    assert (alone.pulls, alone.least, alone.cost) == (pairs.value, pairs.lower_bound, None)
+    assert np.array_equal(alone.weights, pairs.weights)
+    targets = np.array([FEATURES[0] - FEATURES[1], FEATURES[1], FEATURES[3]]) / ACCURACIES[:, None]
+    fitted = ground_of(number=0.0).rest(AIMS, MGF)
+    assert fitted.pulls == pytest.approx(solve_target_design(FEATURES / SIGMA, targets, tolerance=0.05).value)
+    assert ground_of(gamma=0.1, number=0.0).rest(AIMS, MGF).pulls > fitted.pulls
 
 
 def test_of_very_many_pairs_the_longest_are_kept(monkeypatch):
     monkeypatch.setattr(outlooks, "MOST_TARGETS", 1)
-    aims = Aims(np.array([2, 0]), np.array([3, 4]), np.array([1.0, 0.1]), np.array([1.0, 3.0]))
-    mgf = noise_mgf_after(sp.SubGaussian(SIGMA), Observations.nothing(5))
-    few, whole = (
-        ground_of().design(Aims(*(part[1:] for part in (aims.first, aims.second, aims.leads, aims.needs))), mgf),
-        ground_of().design(aims, mgf),
-    )
-    assert few.value == pytest.approx(whole.value)
+    longest = Aims(AIMS.first[:1], AIMS.second[:1], AIMS.leads[:1], AIMS.needs[:1])
+    assert ground_of().rest(AIMS, MGF) == ground_of().rest(longest, MGF)

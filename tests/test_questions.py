@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from surepick.questions import (
     QUESTION_OPTIONS,
     Above,
     AllGood,
+    OneOf,
     Question,
     TopM,
     parse_question,
@@ -32,6 +34,7 @@ QUESTIONS = st.one_of(
     st.builds(Above, control=ids, by=numbers, errors=errors),
     st.builds(TopM, m=st.integers(1, 2**53)),
     st.builds(AllGood, slack=st.one_of(st.none(), st.floats(1e-6, 1e6))),
+    st.builds(OneOf, share=st.floats(1e-6, 0.999), sample_seed=st.integers(0, 2**32)),
 )
 
 
@@ -87,7 +90,8 @@ def test_without_a_question_control_is_left_for_blocks():
 
 
 def test_the_options_of_questions_are_the_fields_of_their_records():
-    assert set(QUESTION_OPTIONS) == {"threshold", "control", "by", "errors", "m", "slack"}
+    assert set(QUESTION_OPTIONS) == {each.name for made in NAMES.values() for each in fields(made)}
+    assert {"threshold", "control", "by", "errors", "m", "slack", "share"} <= set(QUESTION_OPTIONS)
 
 
 def test_whole_numbers_of_any_kind_are_whole():
@@ -140,9 +144,9 @@ def test_values_without_a_meaning_are_refused(make, words):
 @pytest.mark.parametrize(
     ("asked", "options", "words"),
     [
-        ("which", {}, ("question is 'which'", "best, above, top, all-good")),
-        ({"name": "which"}, {}, ("question is 'which'", "best, above, top, all-good")),
-        ({"m": 3}, {}, ("question is None", "best, above, top, all-good")),
+        ("which", {}, ("question is 'which'", "best, above, top, all-good, one-of")),
+        ({"name": "which"}, {}, ("question is 'which'", "best, above, top, all-good, one-of")),
+        ({"m": 3}, {}, ("question is None", "best, above, top, all-good, one-of")),
         (7, {}, ("question is 7", "or its record")),
         ("top", {}, ("'top' needs m", "how many")),
         ("top", {"m": 2, "slack": 0.1}, ("'top' has no option 'slack'", "it knows m")),

@@ -10,9 +10,11 @@ from surepick.environments.recorded import recorded_answers, table, table_with_a
 from surepick.environments.rewards import RecordedRewards
 from surepick.environments.synthetic import (
     falling_means,
+    given_means,
     high_dimensional,
     one_better,
     soare,
+    some_better,
     sphere,
     two_clusters,
 )
@@ -22,6 +24,7 @@ __all__ = [
     "RecordedRewards",
     "digits",
     "falling_means",
+    "given_means",
     "high_dimensional",
     "observation_mean",
     "observe_line",
@@ -30,6 +33,7 @@ __all__ = [
     "recorded_answers",
     "simulated_production_line",
     "soare",
+    "some_better",
     "sphere",
     "table",
     "table_with_added_noise",

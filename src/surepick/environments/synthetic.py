@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from surepick.core.random_streams import stream
 from surepick.core.validation import check_choice, positive_number, whole_number
 from surepick.environments.environment import Environment
 from surepick.errors import InvalidInput
-from surepick.noise import Bernoulli, SubGaussian
+from surepick.noise import Bernoulli, Noise, SubGaussian
 
 LINEAR_CENTRES = (0.8, 0.5)  # squared norms of x1 and x2
 LINEAR_PRODUCT = (0.395, 0.405)  # the product of x1 and x2 lies strictly between
@@ -268,6 +269,66 @@ def falling_means(
     means = best - spread * (np.arange(num_arms) / (num_arms - 1)) ** power
     order = stream(seed, "falling_means", num_arms).permutation(num_arms)
     return Environment(arms=Arms(None, [str(rank + 1) for rank in order]), means=means[order], noise=Bernoulli())
+
+
+def some_better(
+    num_arms: int = 100,
+    better: int = 5,
+    shift: float = 0.4,
+    *,
+    control: bool = False,
+    rest: float = 0.0,
+    sigma: float = 1.0,
+    seed: int = 0,
+) -> Environment:
+    """Arms that share nothing, some of them better than the others by a shift; normal rewards.
+
+        mean = shift for `better` of the arms, `rest` for the others, 0 for the control
+
+    Args:
+        num_arms: K, at least 2, without the control.
+        better: how many are better, 1 to K - 1.
+        shift: in reward units, more than `rest`.
+        control: there is one more arm, with id "control".
+        rest: the mean of the others.
+        sigma: standard deviation of a reward, positive.
+        seed: decides which arms are better.
+
+    Raises:
+        InvalidInput: an argument is out of range.
+
+    Source: the usual simulation of multiple testing, as in Jamieson and Jain (2018).
+    """
+    whole_number("num_arms", num_arms, least=2, meaning="some are better than others.")
+    whole_number("better", better, least=1, meaning="some are better.")
+    if better >= num_arms or not shift > rest:
+        raise InvalidInput(
+            f"better is {better} of {num_arms} arms and shift {shift:g}, beside {rest:g} for the others; fewer than "
+            "all are better, by a positive shift."
+        )
+    means = np.full(num_arms + control, rest)
+    means[stream(seed, "some_better", num_arms, better).permutation(num_arms)[:better]] = shift
+    means[num_arms:] = 0.0
+    ids = [str(arm) for arm in range(num_arms)] + ["control"] * control
+    return Environment(arms=Arms(None, ids), means=means, noise=_normal(sigma))
+
+
+def given_means(means: Sequence[float], *, sigma: float | None = None, seed: int = 0) -> Environment:
+    """Arms without features that have these means.
+
+    Args:
+        means: in reward units.
+        sigma: standard deviation of normal rewards; None: rewards are 0 or 1.
+        seed: decides the order of the arms; their ids ("1", ..., "K") are their places in `means`.
+
+    Raises:
+        InvalidInput: there is none, one is not finite, or, without sigma, one is outside [0, 1].
+    """
+    truth = np.array(means, dtype=np.float64)
+    whole_number("the number of means", truth.size, least=1, meaning="something must be chosen among.")
+    order = stream(seed, "given_means", truth.size).permutation(truth.size)
+    noise: Noise = Bernoulli() if sigma is None else _normal(sigma)
+    return Environment(arms=Arms(None, [str(place + 1) for place in order]), means=truth[order], noise=noise)
 
 
 def _normal(sigma: float) -> SubGaussian:

@@ -1,5 +1,6 @@
 """Data sets that can be pulled, and every environment by its name."""
 
+from surepick.bench.datasets.crossed_barrel import crossed_barrel
 from surepick.bench.datasets.livecodebench import livecodebench
 from surepick.bench.datasets.mnist import mnist
 from surepick.bench.datasets.nasbench import nasbench_macro
@@ -13,6 +14,7 @@ __all__ = [
     "YahooDraw",
     "YahooLog",
     "YahooRecord",
+    "crossed_barrel",
     "draw_yahoo",
     "environment_names",
     "livecodebench",

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from surepick.bench.datasets.crossed_barrel import crossed_barrel
 from surepick.bench.datasets.livecodebench import livecodebench
 from surepick.bench.datasets.mnist import mnist
 from surepick.bench.datasets.nasbench import nasbench_macro
@@ -19,9 +20,11 @@ from surepick.environments.environment import Environment
 from surepick.environments.queueing import production_line, simulated_production_line
 from surepick.environments.synthetic import (
     falling_means,
+    given_means,
     high_dimensional,
     one_better,
     soare,
+    some_better,
     sphere,
     two_clusters,
 )
@@ -32,8 +35,10 @@ NO_DEFAULT = inspect.Parameter.empty
 
 ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
     {
+        "crossed-barrel": crossed_barrel,
         "digits": digits,
         "falling-means": falling_means,
+        "given-means": given_means,
         "high-dimensional": high_dimensional,
         "livecodebench": livecodebench,
         "mnist": mnist,
@@ -44,6 +49,7 @@ ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
         "random-network": random_network,
         "simulated-production-line": simulated_production_line,
         "soare": soare,
+        "some-better": some_better,
         "sphere": sphere,
         "two-clusters": two_clusters,
         "yahoo-like": yahoo_like,
@@ -52,6 +58,7 @@ ENVIRONMENTS: Mapping[str, Callable[..., Environment]] = MappingProxyType(
 )
 FOLDERS: Mapping[str, str] = MappingProxyType(  # under the folder of data sets, of those that are read from files
     {
+        "crossed-barrel": "pvlab",
         "livecodebench": "livecodebench",
         "mnist": "mnist",
         "nasbench-macro": "nasbench_macro",

@@ -14,6 +14,7 @@ from typing import Any
 
 from surepick.bench.peer_experiments import PEERS, SLIPPAGE, SMALL_EPSILON
 from surepick.bench.policy_specs import default, published
+from surepick.bench.question_experiment import QUESTIONS
 from surepick.bench.ranking_experiment import RANKING_AND_SELECTION
 from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, crossed
 from surepick.bench.spec_files import experiment_of_file
@@ -152,7 +153,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         each.name: each
         for each in (
             *(PAPER_LINEAR, PAPER_NONLINEAR, MNIST, YAHOO_LIKE, HIGH_DIMENSIONAL),
-            *(PEERS, SMALL_EPSILON, SLIPPAGE, RANKING_AND_SELECTION, ERROR_RATE),
+            *(PEERS, SMALL_EPSILON, SLIPPAGE, RANKING_AND_SELECTION, QUESTIONS, ERROR_RATE),
         )
     }
 )

@@ -21,7 +21,8 @@ from surepick.environments import Environment
 from surepick.errors import DatasetMissing, InvalidInput
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import largest_scale
-from surepick.policies.base import Policy
+from surepick.policies.base import Policy, Problem
+from surepick.policies.questions.truth import wrongly_listed
 from surepick.policies.registry import make_policy
 from surepick.policies.verdict import certificate
 from surepick.simulation import Run, simulate
@@ -70,7 +71,7 @@ def play(cell: Cell, seed: int, data: str | Path = ".") -> Played:
             environment, policy = _instance(cell, seed, data)
             settings["epsilon"] = policy.problem.epsilon
         with one_thread():  # once more, for what the policy has loaded in the meantime
-            reference = _reference(cell, environment, policy.problem.epsilon)
+            reference = _reference(cell, environment, policy.problem)
             run = simulate(policy, environment, seed=seed, max_pulls=pulls, max_seconds=cell.max_seconds)
     except DatasetMissing:
         raise
@@ -129,19 +130,19 @@ def _proved(policy: Policy[Any], run: Run) -> bool:
     return certificate(policy.problem, claim).verdict == "certified"
 
 
-def _reference(cell: Cell, environment: Environment, epsilon: float) -> float | None:
+def _reference(cell: Cell, environment: Environment, problem: Problem) -> float | None:
     """2 sigma^2 rho* log(1/(2.4 delta)) with the vectors that the cell names; None where it has no meaning.
 
     It is a bound for normal noise, means linear in those vectors and one best arm; elsewhere a unit of measurement.
     """
-    if not 2.4 * cell.delta < 1.0:
+    if not 2.4 * cell.delta < 1.0 or problem.question is not None:
         return None
     vectors: Embedding | IndependentArms = IndependentArms(environment.num_arms)
     if cell.environment.reference == "linear":
         family = LinearEmbedding(environment.arms.features, norm_bound=1.0)
         dim = cell.environment.reference_dim
         vectors = family.at(family.max_dim if dim is None else dim)
-    found = hardness(vectors, -environment.means if environment.minimize else environment.means, epsilon)
+    found = hardness(vectors, -environment.means if environment.minimize else environment.means, problem.epsilon)
     return reference_pulls(found.value, sigma=largest_scale(environment.noise), delta=cell.delta)
 
 
@@ -169,7 +170,20 @@ def _replicate(
         seconds=run.seconds,
         ended_by=run.ended_by,
         proved=_proved(policy, run),
+        **_listed(environment, policy, run),
     )
+
+
+def _listed(environment: Environment, policy: Policy[Any], run: Run) -> dict[str, Any]:
+    """What a replicate says of lists; nothing where the answer is an arm."""
+    lists = run.certificate.lists
+    if lists is None:
+        return {}
+    means = -environment.means if environment.minimize else environment.means
+    bad = wrongly_listed(policy.problem, lists, environment.arms, means)
+    wrong = {environment.arms.ids[arm] for arm in np.flatnonzero(bad)}
+    shares = [len(wrong.intersection(ids)) / max(len(ids), 1) for ids in (lists.inside, lists.outside)]
+    return {"listed": len(lists.inside), "wrong_share": max(shares)}
 
 
 def _rounds(named: dict[str, Any], epsilon: float, environment: Environment, run: Run) -> Iterator[Round]:

@@ -91,6 +91,8 @@ class CellSummary:
         reference: median of 2 sigma^2 rho* log(1/(2.4 delta)). Needs the truth.
         own_to_reference: median of own-stop pulls over it.
         seconds: median.
+        listed: mean of the arms on the first list, where the question is answered by lists; else None.
+        wrong_share: mean of the share of the worse list that is wrong, of the runs that ended at their own stop.
         rounds: for policies that eliminate, with an embedding and few rounds; else empty.
         published: what was published of this cell.
     """
@@ -116,6 +118,8 @@ class CellSummary:
     seconds: float | None
     rounds: tuple[RoundSummary, ...]
     published: Published
+    listed: float | None = None
+    wrong_share: float | None = None
 
     @property
     def oracle_to_expected(self) -> float | None:
@@ -191,6 +195,8 @@ def _cell(experiment: str, environment: str, policy: str, delta: float, played: 
         seconds=_median(row["seconds"] for row in done),
         rounds=_rounds([each.rounds for each in played]) if any(map(_compressed, played)) else (),
         published=published_for(experiment, environment, policy),
+        listed=_mean(row.get("listed") for row in own),
+        wrong_share=_mean(row.get("wrong_share") for row in own),
     )
 
 
@@ -232,6 +238,11 @@ def share(count: int, total: int, *, confidence: float = 0.95) -> Share:
     low = float(betaincinv(count, total - count + 1, tail)) if count > 0 else 0.0
     high = float(betaincinv(count + 1, total - count, 1.0 - tail)) if count < total else 1.0
     return Share(count, total, low, high)
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    values = [value for value in numbers if value is not None]
+    return float(np.mean(values)) if values else None
 
 
 def _median(numbers: Iterable[float | None]) -> float | None:

@@ -17,7 +17,7 @@ class Replicate:
         seed: of environment and rewards.
         epsilon, delta, max_pulls: settings.
         pulls: until the policy stopped by itself, or its budget or max_pulls did it: what a user pays; None if failed.
-        success: it stopped by itself and the arm is epsilon-best; None if failed.
+        success: it stopped by itself, and the arm is epsilon-best, or no arm is on a wrong list; None if failed.
         best_arm: id of the recommended arm.
         verdict: of the certificate.
         true_gap: how much worse than the best arm the recommended one is. Needs the truth.
@@ -34,6 +34,8 @@ class Replicate:
         ended_by: "policy", by itself; "batches", "pulls" or "seconds", the budget that was exhausted.
         proved: its verdict is "certified", or, if a budget ended it, would have been at its own stop; False: the stop
             is a heuristic.
+        listed: arms on the first list, where the question is answered by lists; else None.
+        wrong_share: of the list of which more is wrong, the share that is; None likewise. Needs the truth.
     """
 
     key: str
@@ -62,6 +64,8 @@ class Replicate:
     seconds: float | None = None
     ended_by: str | None = None
     proved: bool | None = None
+    listed: int | None = None
+    wrong_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class Round:
     alarms: str
 
 
-LATER_COLUMNS = ("ended_by", "proved")  # which tables from before them do not have
+LATER_COLUMNS = ("ended_by", "proved", "listed", "wrong_share")  # which tables from before them do not have
 WITHOUT_OWN_STOP = ("budget-exhausted", "not-yet")  # verdicts of runs that something else ended
 
 

@@ -73,6 +73,7 @@ def batch_evidence(
     scores: FloatArray | None = None,
     offset: float = 0.0,
     white: Whitened | None = None,
+    caution: float = HEURISTIC_CAUTION,
 ) -> Evidence:
     """The logarithm of each rival's e-value from one batch, against "rival j is better than c by more than epsilon".
 
@@ -104,6 +105,7 @@ def batch_evidence(
         offset: taken from every reward, a number from before the batch; norm bound and misspecification then refer to
             the means less this number.
         white: `whitened(embedded.features)`, for whoever has it; None: formed here.
+        caution: kappa, the share of the bet that promises most.
 
     Returns:
         The gains, and the bets and estimates behind them.
@@ -111,7 +113,7 @@ def batch_evidence(
     Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory.
     """
     if isinstance(embedded, IndependentArms):
-        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs)
+        return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, caution)
     if norm_bound is None:
         raise ValueError("an embedding without a norm bound has no bound on what its weights miss.")
     gains, bets, drawn = (np.zeros(len(seen.counts)) for _ in range(3))
@@ -133,7 +135,7 @@ def batch_evidence(
             beta = contrast.bias(rows, weights)
         limits = None if needs is None else needs[rows]
         slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
-        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits)
+        placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, caution)
         ahead = weights @ (seen.sums[pulled] - offset * counts)
         penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
         gains[rows], bets[rows], drawn[rows] = placed * (epsilon - beta - ahead) - penalty, placed, placed * ahead
@@ -187,6 +189,7 @@ def _bets(
     noise_mgf: NoiseMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
+    caution: float,
 ) -> FloatArray:
     """t of each row: kappa slack / D with the guessed scales, at a middling bet, or with sigma, whichever promises the
     larger gain if the guesses are right.
@@ -201,7 +204,7 @@ def _bets(
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
     for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
         spread = weights**2 @ (counts * scale[arms] ** 2)
-        bets = np.divide(HEURISTIC_CAUTION * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
+        bets = np.divide(caution * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
         if scale is noise_scales:
             bets = noise_mgf.middling(bets, steep.max(axis=1, initial=0.0))
         cost = np.sum(noise_mgf.expected(bets[:, None] * steep, arms, counts), axis=1)
@@ -236,6 +239,7 @@ def _gains_of_means(
     noise_mgf: NoiseMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
+    caution: float,
 ) -> Evidence:
     """The same for arms without structure: u_j = 1/n(j), u_c = -1/n(c), no bias. Cost: O(K)."""
     counts, means = seen.counts, seen.means
@@ -249,7 +253,7 @@ def _gains_of_means(
     slack = np.maximum(margins[rivals], 0.0)
     placed, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
     for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
-        tried = HEURISTIC_CAUTION * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
+        tried = caution * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
         if scale is noise_scales:
             tried = noise_mgf.middling(tried, np.maximum(*shares))
         cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
@@ -268,6 +272,7 @@ def number_evidence(
     noise_mgf: NoiseMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None = None,
+    caution: float = HEURISTIC_CAUTION,
 ) -> FloatArray:
     """The logarithm of each arm's e-value from one batch, against "its mean is above the bound"; arms share nothing.
 
@@ -277,7 +282,7 @@ def number_evidence(
         seen: the batch, with squares where rewards have a range.
         bound: in reward units.
         margins: guesses of bound - h_j from before the batch, shape (K,); nothing is bet where they are not positive.
-        noise_mgf, noise_scales, needs: as in `batch_evidence`.
+        noise_mgf, noise_scales, needs, caution: as in `batch_evidence`.
 
     Returns:
         shape (K,); 0 for arms without a pull.
@@ -291,7 +296,7 @@ def number_evidence(
     counts, share, slack = seen.counts[arms], 1.0 / seen.counts[arms], margins[arms]
     placed, promise = np.zeros(len(arms)), np.zeros(len(arms))
     for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
-        tried = HEURISTIC_CAUTION * slack * counts / scale[arms] ** 2
+        tried = caution * slack * counts / scale[arms] ** 2
         if scale is noise_scales:
             tried = noise_mgf.middling(tried, share)
         cost = noise_mgf.expected(tried * share, arms, counts)

@@ -28,8 +28,8 @@ NamesArgument = Annotated[
     typer.Argument(
         metavar="EXPERIMENT...",
         help="paper-linear, paper-nonlinear, mnist, yahoo-like, high-dimensional (paper: these five), peers "
-        "(with it: small-epsilon and slippage), ranking-and-selection (with slippage), error-rate, or a file NAME.json "
-        "that describes one.",
+        "(with it: small-epsilon and slippage), ranking-and-selection (with slippage), questions, error-rate, or a "
+        "file NAME.json that describes one.",
     ),
 ]
 bench.command("grid")(grid)

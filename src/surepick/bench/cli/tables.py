@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from surepick.bench.paper_experiments import experiment, experiment_names
+from surepick.bench.question_experiment import NAME as QUESTIONS
+from surepick.bench.question_experiment import ratio_lines
 from surepick.bench.ranking_experiment import NAME as RANKING
 from surepick.bench.ranking_experiment import procedures_for, right_in_the_long_run
 from surepick.bench.results import Results
@@ -30,11 +32,12 @@ LEGEND = (
     "another implementation; ratio: ours over it.\nbest out: runs that ruled out the best arm, the first of equals. "
     "(95 %): exact intervals. stopped: runs that ended at their own\nstop, if a budget ended others; those count as "
     "not right and are not in the numbers beside. -: no run. median of all: with those, as more pulls than they had.\n"
-    "stop: proved, or a heuristic. budget-exhausted, out of time: ended by the budget of pulls or of seconds."
+    "stop: proved, or a heuristic. budget-exhausted, out of time: ended by the budget of pulls or of seconds.\n"
+    "listed, wrong share: of answers by lists, arms on the first list, and the share of the worse list that is wrong."
 )
 NEEDS_THE_TRUTH = (
     *("oracle", "oracle_to_expected", "oracle_median_to_expected", "reached", "best_eliminated"),
-    *("right", "wrong", "reference", "own_to_reference", "rounds.done"),
+    *("right", "wrong", "wrong_share", "reference", "own_to_reference", "rounds.done"),
 )
 
 
@@ -83,6 +86,10 @@ def print_summary(results: Results) -> None:
                 console.print(table_of(heading, rows))
         if name == RANKING:
             console.print(long_run_line(results))
+        if name == QUESTIONS:
+            done = [cell for cell in mine if cell.own is not None and not cell.cut and not cell.failures]
+            for line in ratio_lines({(cell.environment, cell.policy): cell.own.mean for cell in done if cell.own}):
+                console.print(line)
     console.print(LEGEND, style="dim")
 
 
@@ -102,6 +109,8 @@ def own_row(cell: CellSummary) -> dict[str, str]:
         "verdict": _verdicts(cell),
         "stopped": "" if stopped == cell.runs else f"{stopped} of {cell.runs}",
         **_spread(cell.own),
+        "listed": number(cell.listed),
+        "wrong share": "" if cell.wrong_share is None else f"{cell.wrong_share:.2%}",
         "median of all": _at_least(cell.median_of_all),
         "x reference": _ratio(cell.own_to_reference),
         "expected": number(cell.published.own),

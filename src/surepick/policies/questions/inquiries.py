@@ -145,7 +145,8 @@ class AboveCentre:
         for name, high in (("above", True), ("below", False)):
             lacks = self._lacks(view, name)
             arms = self.asked & (lacks > 0.0) & (self.discovery | ~view.lists.decided)
-            made.append(Bet(name, self.centre, self._margin(high=high), high, arms, np.maximum(lacks, 0.0)))
+            margin, needs = self._margin(high=high), np.maximum(lacks, 0.0)
+            made.append(Bet(name, self.centre, margin, high, arms, needs, bold=True))
         return tuple(made)
 
     def aims(self, view: View) -> Aims:

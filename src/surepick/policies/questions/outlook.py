@@ -12,8 +12,7 @@ from surepick.core.observations import Observations
 from surepick.designs import solve_target_design
 from surepick.designs.pairs import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
-from surepick.estimators import NoiseMgf, batch_evidence, noise_mgf_after, with_squares
-from surepick.estimators.e_values import number_evidence
+from surepick.estimators import NoiseMgf, batch_evidence, e_values, noise_mgf_after, with_squares
 from surepick.policies.base import Problem
 from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
 from surepick.policies.certified import sampling_rule
@@ -21,6 +20,7 @@ from surepick.policies.certified.opening import embedded_in
 from surepick.policies.dimension import best_found
 from surepick.policies.questions.sheets import NUMBER, Bet
 
+HEURISTIC_BOLD = 1.0  # share of the bet that promises most, of bold bets
 HEURISTIC_DOUBT = 1.0  # standard errors within which a lead on the wrong side is taken for chance
 HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
 HEURISTIC_LEAST_MARGIN = 0.25  # of a comparison's margin
@@ -170,10 +170,12 @@ class Ground:
         batch, scales = with_squares(noise, batch), noise_mgf.noise_scales(epsilon)
         margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         margin, centre, used = bet.margin, bet.centre, self.extended
+        bold = bet.bold and isinstance(used, IndependentArms)
+        caution = HEURISTIC_BOLD if bold else e_values.HEURISTIC_CAUTION
         if bet.centre == NUMBER:
             margin = margin - outlook.number if bet.high else margin + outlook.number
             if isinstance(used, IndependentArms):
-                return number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs)
+                return e_values.number_evidence(batch, margin, margins, noise_mgf, scales, bet.needs, caution)
             centre = self.problem.num_arms
         more = 0 if isinstance(used, IndependentArms) else used.num_arms - self.problem.num_arms
         found = batch_evidence(
@@ -186,6 +188,7 @@ class Ground:
             noise_scales=np.append(scales, np.full(more, scales.max())),
             norm_bound=self.embedding.norm_bound,
             needs=np.append(bet.needs, np.zeros(more)),
+            caution=caution,
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 

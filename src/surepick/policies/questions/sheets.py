@@ -24,6 +24,8 @@ class Bet:
         arms: whose processes bet, shape (K,).
         needs: what the evidence of each arm still lacks, shape (K,); bets need not promise much more.
         start: log of the weight with which a new sheet begins, at most 0.
+        bold: where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards
+            their centre are caution enough. Else bets are a share of that.
     """
 
     sheet: str
@@ -33,6 +35,7 @@ class Bet:
     arms: BoolArray
     needs: FloatArray
     start: float = 0.0
+    bold: bool = False
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.bool_, needs=np.float64)

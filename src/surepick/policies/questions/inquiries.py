@@ -12,9 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
-from surepick.policies.questions.outlook import HEURISTIC_LEAST_MARGIN, Aims, Outlook
+from surepick.policies.questions.outlook import HEURISTIC_DOUBT, HEURISTIC_LEAST_MARGIN, Aims, Outlook
 from surepick.policies.questions.sheets import NUMBER, Bet, Sheet, Sheets, sheet_of
 from surepick.policies.questions.state import Lists
+
+HEURISTIC_ENTRIES = 30_000  # of the sheets of the m best, beyond which only arms of the guess get one
 
 
 @record
@@ -220,16 +222,31 @@ class TopOf:
         return threshold_of(self.m * (self.num_arms - self.m), self.delta)
 
     def bets(self, view: View) -> tuple[Bet, ...]:
+        """Of every pair that may be one across the cut, not of the guess alone: evidence of the first batches, which
+        still guess, is not lost."""
         top, _ = self._guessed(view.outlook)
-        known = {int(one.name) for one in view.sheets}
+        known = [int(one.name) for one in view.sheets]
+        likely, unsure = self._doubtful(view.outlook)
+        room = max(HEURISTIC_ENTRIES // self.num_arms - len({*known, *top.tolist()}), 0)
+        fresh = [arm for arm in likely.tolist() if arm not in known][: math.ceil(room / 2)]
         made = []
-        for arm in (*top.tolist(), *sorted(known - set(top.tolist()))):
+        for arm in dict.fromkeys([*top.tolist(), *sorted(known), *fresh]):
             lacks = self.threshold - view.sheet(str(arm)).peaks
             arms = lacks > 0.0
             arms[arm] = False
-            arms[top] &= arm not in top  # one of the guess is not compared with another
-            made.append(Bet(str(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0)))
+            if arm in top:
+                arms[top] &= unsure[top]  # one that is surely among the best is not compared with another
+            made.append(Bet(str(arm), arm, self.epsilon, False, arms, np.maximum(lacks, 0.0), bold=True))
         return tuple(made)
+
+    def _doubtful(self, outlook: Outlook) -> tuple[IntArray, BoolArray]:
+        """(the arms outside the guess that may be among the m best, best first; whether each arm may be none, (K,))."""
+        order = np.argsort(-outlook.scores, kind="stable")
+        last, first = int(order[self.m - 1]), int(order[self.m])
+        short = outlook.leads(last, high=False) - HEURISTIC_DOUBT * outlook.errors(last)
+        ahead = outlook.leads(first, high=True) - HEURISTIC_DOUBT * outlook.errors(first)
+        others = order[self.m :]
+        return others[short[others] <= 0.0], ahead <= 0.0
 
     def aims(self, view: View) -> Aims:
         top, others = self._guessed(view.outlook)

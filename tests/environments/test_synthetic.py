@@ -149,6 +149,7 @@ CLASSICS = {
     "sphere": lambda **options: environments.sphere(6, 3, 4, **options),
     "soare": lambda **options: environments.soare(3, 0.1, 4, **options),
     "one_better": lambda **options: environments.one_better(6, 0.1, 4, **options),
+    "some_better": lambda **options: environments.some_better(6, 2, 0.1, seed=4, **options),
 }
 
 
@@ -170,6 +171,24 @@ def test_in_the_slippage_configuration_all_others_are_worse_by_the_gap():
     np.testing.assert_allclose(np.sort(env.gaps)[1:], 0.1, rtol=1e-12)
     assert env.epsilon_best(0.1).all()
     assert env.epsilon_best(0.099).sum() == 1
+
+
+def test_some_are_better_by_the_shift_and_the_control_is_none_of_them():
+    env = environments.some_better(50, 20, 0.4, rest=-0.1, control=True, seed=3)
+    assert (env.num_arms, env.arms.ids[-1], env.means[-1]) == (51, "control", 0.0)
+    values, counts = np.unique(env.means[:-1], return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([-0.1, 0.4], [30, 20])
+    assert env == environments.some_better(50, 20, 0.4, rest=-0.1, control=True, seed=3)
+    assert env.means.tolist() != environments.some_better(50, 20, 0.4, rest=-0.1, control=True, seed=4).means.tolist()
+    assert environments.some_better().num_arms == 100
+
+
+def test_given_means_are_those_of_the_places():
+    env = environments.given_means([0.5, 0.1, 0.3], seed=1)
+    assert dict(zip(env.arms.ids, env.means, strict=True)) == {"1": 0.5, "2": 0.1, "3": 0.3}
+    assert env.noise == Bernoulli()
+    assert environments.given_means([-3.0, 2.0], sigma=2.0).noise == SubGaussian(2.0)
+    assert len({environments.given_means([0.5, 0.1, 0.3], seed=seed).arms.ids for seed in range(20)}) > 1
 
 
 def test_falling_means_fall_by_their_power_law():
@@ -194,6 +213,13 @@ def test_the_seed_shuffles_falling_means_only():
     ("make", "words"),
     [
         (lambda: environments.falling_means(1), "num_arms is 1"),
+        (lambda: environments.some_better(1), "num_arms is 1"),
+        (lambda: environments.some_better(better=0), "better is 0"),
+        (lambda: environments.some_better(5, 5), "better is 5 of 5 arms"),
+        (lambda: environments.some_better(shift=0.1, rest=0.1), "positive shift"),
+        (lambda: environments.given_means([]), "number of means is 0"),
+        (lambda: environments.given_means([0.5, 1.5]), r"outside \[0, 1\]"),
+        (lambda: environments.given_means([0.5, math.nan], sigma=1.0), "not finite"),
         (lambda: environments.falling_means(spread=0.0), "spread is 0"),
         (lambda: environments.falling_means(power=-1.0), "power is -1"),
         (lambda: environments.falling_means(best=0.3), r"outside \[0, 1\]"),

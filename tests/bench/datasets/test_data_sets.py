@@ -240,3 +240,29 @@ def test_the_registry_knows_every_environment_and_its_options():
 def test_an_option_without_default_that_is_missing_is_named(name, given, words):
     with pytest.raises(InvalidInput, match=words):
         datasets.make_environment(name, seed=0, **given)
+
+
+# crossed barrels
+
+
+def test_a_barrel_is_a_design_and_a_pull_one_of_its_parts(tmp_path):
+    rows = ["n,theta,r,t,toughness", "6,0,1.5,0.7,1.0", "6,0,1.5,0.7,4.0", "8,0,1.5,0.7,2.5"]
+    (tmp_path / "Crossed_barrel_dataset.csv").write_text("\n".join(rows) + "\n")
+    env = datasets.crossed_barrel(tmp_path)
+    assert env.arms.ids == ("6/0/1.5/0.7", "8/0/1.5/0.7")
+    assert env.means.tolist() == [2.5, 2.5]
+    assert env.noise == SubGaussian(19.0)
+    assert {float(env.pull([1, 0], np.random.default_rng(seed)).sums[0]) for seed in range(40)} == {1.0, 4.0}
+    with pytest.raises(DatasetMissing, match="Crossed_barrel_dataset"):
+        datasets.crossed_barrel(tmp_path / "elsewhere")
+
+
+def test_the_noise_of_the_barrels_is_true(shared_data):
+    env = datasets.crossed_barrel(shared_data / "pvlab")
+    with (shared_data / "pvlab" / "Crossed_barrel_dataset.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    spread: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        spread.setdefault(tuple(row[name] for name in ("n", "theta", "r", "t")), []).append(float(row["toughness"]))
+    assert len(spread) == env.num_arms == 600
+    assert max(np.ptp(values) for values in spread.values()) / 2 <= env.noise.sigma

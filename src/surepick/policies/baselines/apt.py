@@ -46,7 +46,7 @@ class APT:
         growth: a batch has ceil(growth * n) pulls, at least 1, where n counts all pulls. They are dealt as single pulls
             would be if no mean changed; 0 pulls one arm once, as in the paper. At most 1000.
         boundary: which intervals: "union" or "mixture", as of `ActionElimination`.
-        accuracy: the half-width at which those of "mixture" are tightest, in reward units; None: half of epsilon.
+        accuracy: the half-width at which those of "mixture" are tightest, in reward units; None: epsilon.
 
     Raises:
         InvalidInput: a setting has no meaning, or the question is another one, or has a control: a mean that is

@@ -109,12 +109,14 @@ def bounds_of(problem: Problem, seen: Observations, boundary: str, accuracy: flo
         problem: whose scales and delta count.
         seen: everything told so far.
         boundary: "union" or "mixture", as of action elimination.
-        accuracy: the half-width at which those of "mixture" are tightest; None: half of epsilon.
+        accuracy: the half-width at which those of "mixture" are tightest; None: that at which an arm exactly at the
+            threshold gets on a list, epsilon, or two equal arms part by it, half of epsilon.
     """
     counts, sigma, delta, num_arms = seen.counts, problem.scales, problem.delta, problem.num_arms
     if boundary == "union":
         return Bounds(seen.means, anytime_radius(counts, sigma, delta=delta, num_arms=num_arms))
-    tightest = 0.5 * problem.epsilon if accuracy is None else accuracy
+    known = isinstance(problem.question, Above) and problem.question.control is None
+    tightest = problem.epsilon * (1.0 if known else 0.5) if accuracy is None else accuracy
     return Bounds(seen.means, mixture_radius(counts, sigma, delta=delta, num_arms=num_arms, accuracy=tightest))
 
 

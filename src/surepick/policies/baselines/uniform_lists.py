@@ -47,7 +47,8 @@ class UniformLists:
             arm. These are the arms on no list, the control, of `AllGood` the arms that set the two thresholds, and of
             `TopM` the arms of some pair across the cut whose intervals do not settle it.
         boundary: which intervals: "union" or "mixture", as of `ActionElimination`.
-        accuracy: the half-width at which those of "mixture" are tightest, in reward units; None: half of epsilon.
+        accuracy: the half-width at which those of "mixture" are tightest, in reward units; None: epsilon beside a
+            threshold, else half of it.
 
     Raises:
         InvalidInput: a setting has no meaning, or the question is which arm is the best.

@@ -118,7 +118,7 @@ def test_apt_pulls_what_is_nearest_to_the_threshold():
     state = after(policy, [10, 10, 10, 10, 10])
     assert policy.ask(state).counts.tolist() == [0, 0, 1, 0, 0]
     assert make("apt", "above", threshold=0.32, growth=0.6).ask(state).counts.tolist() == [0, 0, 16, 11, 3]
-    done = after(policy, [100_000, 10, 10, 10, 10])
+    done = after(policy, [100_000, 5, 10, 10, 10])
     assert done.active.tolist() == [1, 2, 3, 4]
     assert policy.ask(after(policy, [10, 10, 100_000, 10, 10])).counts.tolist() == [0, 0, 0, 1, 0]
 
@@ -134,7 +134,7 @@ def test_pulls_are_dealt_as_single_pulls_would_be(total):
 
 def test_uniform_pulls_all_or_the_undecided():
     policy = make("uniform-lists", "above")
-    state = after(policy, [100_000, 10, 25, 10, 10])
+    state = after(policy, [100_000, 5, 25, 10, 10])
     assert policy.ask(state).counts.tolist() == [10_000, 1, 3, 1, 1]
     assert make("uniform-lists", "above", pulled="undecided").ask(state).counts.tolist() == [0, 1, 3, 1, 1]
 

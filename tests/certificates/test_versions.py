@@ -55,6 +55,7 @@ def rewrite() -> None:
     _write(priced, f"v{versions.WITH_COSTS}_costs.json")
     _write(study_of_items(), f"v{versions.OF_ITEMS}_items.json")
     _write(study_in_blocks(), f"v{versions.IN_BLOCKS}_blocks.json")
+    _write(study_of("certified-linear", norm_bound=2.0, question="top", m=2), f"v{versions.WITH_LISTS}_lists.json")
 
 
 def _write(study: sp.Study, name: str) -> None:

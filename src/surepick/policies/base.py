@@ -201,7 +201,7 @@ class Traits:
     @property
     def narrows(self) -> bool:
         """Whether `active` narrows down to epsilon-best arms; one that tests a candidate may leave others in it."""
-        return self.eliminates and self.certifies == "survivors"
+        return self.eliminates and self.certifies not in ("candidate", "lists")
 
 
 @record

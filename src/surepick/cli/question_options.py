@@ -18,27 +18,25 @@ class QuestionOptions:
 
     question: Annotated[
         str | None,
-        Option(help=f"{', '.join(['best', *NAMES])}: which is the best (usual), which are above, the --m best, ..."),
+        Option(help=f"{', '.join(['best', *NAMES])}: which is the best (usual), which are above, the m best, ..."),
     ] = None
-    m: Annotated[int | None, Option(min=1, help="How many of the best; with --question top.")] = None
-    threshold: Annotated[float | None, Option(help="What means are compared with; with --question above.")] = None
+    m: Annotated[int | None, Option(min=1, help="How many of the best (question top).")] = None
+    threshold: Annotated[float | None, Option(help="What means are compared with (question above).")] = None
     by: Annotated[
-        float | None, Option(help="How much above the threshold or the control is wanted; with --question above.")
+        float | None, Option(help="How much above the threshold or the control is wanted (question above).")
     ] = None
     errors: Annotated[
         str | None,
         Option(
             help="family: no one at all is on a wrong list; discovery: a small share of each list may be, for fewer "
-            "measurements; with --question above."
+            "measurements (question above)."
         ),
     ] = None
     slack: Annotated[
-        float | None, Option(help="How much worse than epsilon one on the list may be; with --question all-good.")
+        float | None, Option(help="How much worse than epsilon one on the list may be (question all-good).")
     ] = None
 
-    share: Annotated[
-        float | None, Option(help="One of the best share is wanted, e.g. 0.01; with --question one-of.")
-    ] = None
+    share: Annotated[float | None, Option(help="One of the best share is wanted, e.g. 0.01 (question one-of).")] = None
 
     def question_values(self) -> dict[str, list[Any]]:
         """The options of the question that were given; several questions where commas stand between them."""

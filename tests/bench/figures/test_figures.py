@@ -301,7 +301,7 @@ def test_the_median_of_the_arms_that_are_left():
 
 
 def test_every_experiment_has_its_figures(monkeypatch, tmp_path):
-    ours = {"peers", "small-epsilon", "slippage", "ranking-and-selection", "error-rate"}
+    ours = {"peers", "questions", "small-epsilon", "slippage", "ranking-and-selection", "error-rate"}
     every = ours | {"mnist", "yahoo-like", "high-dimensional", "paper-linear", "paper-nonlinear"}
     assert every == set(experiment_names())
     rows = [replicate(policy, experiment=name) for name in every for policy in ("a", "b")]

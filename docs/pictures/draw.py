@@ -256,7 +256,7 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("tuning", "gamma, norm and noise from a pilot"),),
     (("policies", "the algorithms"), ("environments", "hidden truths")),
     (("embeddings", "arms to vectors"), ("designs", "where to look"), ("estimators", "what follows")),
-    (("linalg", "factorisations"), ("noise", "assumptions"), ("tables", "files in and out"), ("items", "test items")),
+    (("linalg", "factorisations"), ("noise", "assumptions"), ("tables", "files in and out"), ("items", "test items"), ("questions", "what is asked")),
     (("core", "arms, plans, observations, certificates; JSON"),),
     (("errors", "what is refused"),),
     (("text", "lines of words"),),

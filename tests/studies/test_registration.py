@@ -28,6 +28,7 @@ CODES = {  # of the fixtures: a code that was written down once must be that of 
     "costs": "sp1-x23o-5gwk-t2ug-kav3-ad6l-ukd2-kpti",
     "items": "sp1-hknk-uf2g-klev-cs6j-omy4-5fas-wmov",
     "linear-embedding": "sp1-z5fe-5qmt-gs4n-ljf6-ar7e-jt7s-fase",
+    "lists": "sp1-zhwq-awxj-fdjx-uuns-w6gm-dugx-4jrj",
     "parts": "sp1-vl5m-c5o5-veze-rjzs-pzhs-mwmn-pllm",
     "xy-adaptive": "sp1-ogmv-dy6z-lrwc-gv4n-d4cy-y76l-3ayy",
 }

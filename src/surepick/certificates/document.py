@@ -299,14 +299,16 @@ def document_of(
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:
-    inline, costs = arms.num_arms <= INLINE, {} if arms.costs is None else {"costs": arms.costs.tolist()}
+    inline = arms.num_arms <= INLINE
+    costs = {} if arms.costs is None else {"costs": arms.costs.tolist()}
+    segments = {} if arms.segments is None else {"segments": list(arms.segments)}
     return {
         "number": arms.num_arms,
         "ids": list(arms.ids) if inline else None,
         "features": np.asarray(arms.features, np.float64).tolist() if inline else None,
         "columns": None if arms.columns is None else list(arms.columns),
         "preparation": list(arms.preparation),
-        **(costs if inline else dict.fromkeys(costs)),
+        **(costs | segments if inline else dict.fromkeys([*costs, *segments])),
         "sha256": hash_of_arms(arms),
     }
 

@@ -51,6 +51,9 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
             )
         if "costs" in entry and given.costs is None:
             raise ValueError("these candidates had costs; name their column (--cost COLUMN)")
+        if "segments" in entry and given.segments is None:
+            raise ValueError("these candidates had segments; name their column (--segments COLUMN)")
+        described["segments"] = given.segments if "segments" in entry else None
         return Arms(given.features, given.ids, **described, costs=given.costs if "costs" in entry else None)
     if entry["features"] is None:
         raise ValueError("the ids are in the file and the features are not")
@@ -58,7 +61,10 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
     costs = entry.get("costs")
     if "costs" in entry and not (isinstance(costs, list) and all(_is_number(cost) for cost in costs)):
         raise ValueError("costs are not one number for each candidate")
-    return Arms(features, entry["ids"], **described, costs=costs)
+    segments = entry.get("segments")
+    if "segments" in entry and not (isinstance(segments, list) and all(isinstance(one, str) for one in segments)):
+        raise ValueError("segments are not one text for each candidate")
+    return Arms(features, entry["ids"], **described, costs=costs, segments=segments)
 
 
 def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surepick.cli.output import known, picked, print_table, say
-from surepick.core.certificate import Certificate, Listed, named
+from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise, informative
@@ -167,6 +167,12 @@ def print_lists(answer: Certificate, lists: Listed) -> None:
     say((lists.question, "bold"), "   ", (answer.verdict, VERDICT_STYLES.get(answer.verdict, "bold red")))
     for title, ids in (("first list", lists.inside), ("second list", lists.outside), ("undecided", lists.undecided)):
         say(f"  {title} ({len(ids):,}): ", (named(ids), "bold"))
+    segments = lists.segments or ()
+    for one in segments[:MOST_NAMED]:
+        left = f", {len(one.undecided):,} undecided" if one.undecided else ""
+        say(f"  segment {one.name}: ", (named(one.inside), "bold"), left)
+    if len(segments) > MOST_NAMED:
+        say(f"  and {len(segments) - MOST_NAMED:,} more segments, which --format json has")
 
 
 def print_registration(code: str | None) -> None:

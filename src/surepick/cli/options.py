@@ -41,6 +41,9 @@ IdOption = Annotated[
 CostOption = Annotated[
     str | None, Option("--cost", help="The column of what one measurement of a candidate costs, in any currency.")
 ]
+SegmentsOption = Annotated[
+    str | None, Option("--segments", help="The column of segments, e.g. region: each gets an answer of its own.")
+]
 MaxCostOption = Annotated[
     float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
 ]

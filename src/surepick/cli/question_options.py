@@ -9,7 +9,7 @@ from typer import Option
 
 from surepick.cli.options import Goal
 from surepick.policies.questions.words import guarantee_of, said
-from surepick.questions import NAMES, taken_question
+from surepick.questions import NAMES, TopM, taken_question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,20 @@ class QuestionOptions:
         asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
         return {"question": asked, **found} if asked else found
 
-    def asked(self, goal: Goal) -> str:
-        """The question, and what is promised of its answer, in words."""
+    def asked(self, goal: Goal, *, by_segment: bool = False) -> str:
+        """The question, and what is promised of its answer, in words.
+
+        Args:
+            goal: how good the answer must be.
+            by_segment: it is asked of each segment.
+        """
         values = self.question_values()
         if len(values.get("question", [])) > 1:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
         given = {name: value for name, (value,) in values.items()}
         question = taken_question({**given, "control": getattr(self, "control", None)})
+        if question is None and by_segment:
+            question = TopM(1)
         if question is None:
             return f"one {goal}."
-        return f"{said(question, goal.epsilon)[0]} {guarantee_of(question, goal.delta)}"
+        return f"{said(question, goal.epsilon, by_segment=by_segment)[0]} {guarantee_of(question, goal.delta)}"

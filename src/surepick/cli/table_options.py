@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, given
+from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, SegmentsOption, given
 from surepick.cli.output import picked
 from surepick.core.arms import Arms
 from surepick.core.files import is_file
@@ -26,6 +26,7 @@ class TableOptions:
     id: IdOption = None
     features: FeaturesOption = None
     cost: CostOption = None
+    segments: SegmentsOption = None
     standardize: Annotated[bool, Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = False
     intercept: Annotated[bool, Option("--intercept", help="Append a feature that is always 1.")] = False
     reading: Reading
@@ -37,8 +38,8 @@ class TableOptions:
     def grouped_arms(self, source: str, reward: str) -> Arms:
         """The candidates, one an id; `reward` names a column of measurements, which is no feature."""
         read = read_table(source, **self.reading.options)
-        prepare: dict[str, Any] = {"standardize": self.standardize, "intercept": self.intercept}
-        return grouped_arms(read, self.id, self.features, cost=self.cost, exclude=(reward,), **prepare).arms
+        prepare: dict[str, Any] = picked(self, "cost", "segments", "standardize", "intercept")
+        return grouped_arms(read, self.id, self.features, exclude=(reward,), **prepare).arms
 
     def recorded(self, source: str, reward: str | None, noise: Noise, *, minimize: bool = False) -> Environment:
         """The recorded measurements as an environment."""
@@ -46,7 +47,7 @@ class TableOptions:
 
     @property
     def _keywords(self) -> dict[str, Any]:
-        return picked(self, "id", "features", "cost", "standardize", "intercept") | self.reading.options
+        return picked(self, "id", "features", "cost", "segments", "standardize", "intercept") | self.reading.options
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def example_named(source: str, options: TableOptions, reward: str | None, *, min
         return None
     if given(options) or reward is not None or minimize:
         raise InvalidInput(
-            f"{source} is a built-in example: --id, --features, --cost, --reward, --minimize, --standardize, "
-            "--intercept, --sheet, --percent and --drop-missing are for tables."
+            f"{source} is a built-in example: --id, --features, --cost, --segments, --reward, --minimize, "
+            "--standardize, --intercept, --sheet, --percent and --drop-missing are for tables."
         )
     return EXAMPLES[source]

@@ -124,6 +124,22 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
     return checked
 
 
+def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[str, ...]:
+    """The segment of each arm as a text.
+
+    Raises:
+        InvalidInput: they are not K, one is missing or empty, or no text that a file can hold.
+    """
+    names = texts_of("segments", segments)
+    storable_text("a segment", "".join(names))
+    if len(names) != len(ids):
+        raise InvalidInput(f"there are {len(names)} segments for {len(ids)} arms; give one segment an arm.")
+    empty = np.flatnonzero([not name.strip() for name in names])
+    if empty.size:
+        raise InvalidInput(f"{empty.size} of {len(ids)} arms have an empty segment: {_named(empty, ids)}. Name it.")
+    return names
+
+
 @record
 class Arms:
     """The candidates among which we choose.
@@ -139,10 +155,12 @@ class Arms:
             the result.
         costs: shape (K,), positive, what one measurement of each arm costs, in any currency; None: all alike. They
             change what is measured, never what is proved (docs/costs.md).
+        segments: K texts, e.g. the region of each arm: a question is answered for each segment by itself, with one
+            delta for all (docs/questions.md); None: there is one list.
 
     Raises:
         InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids, costs that are not
-            positive and finite.
+            positive and finite, or not one segment an arm.
     """
 
     features: FloatArray
@@ -150,6 +168,7 @@ class Arms:
     columns: tuple[str, ...] | None
     preparation: tuple[str, ...]
     costs: FloatArray | None = field(default=None, metadata=LATER)
+    segments: tuple[str, ...] | None = field(default=None, metadata=LATER)
 
     def __init__(
         self,
@@ -159,6 +178,7 @@ class Arms:
         columns: Sequence[str] | None = None,
         preparation: Sequence[str] = (),
         costs: ArrayLike | None = None,
+        segments: Sequence[object] | None = None,
     ) -> None:
         if features is None:
             if ids is None:
@@ -173,6 +193,7 @@ class Arms:
         object.__setattr__(self, "columns", None if columns is None else texts_of("columns", columns))
         object.__setattr__(self, "preparation", texts_of("preparation", preparation))
         object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
+        object.__setattr__(self, "segments", None if segments is None else checked_segments(segments, names))
 
     @property
     def num_arms(self) -> int:

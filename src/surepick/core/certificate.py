@@ -13,6 +13,21 @@ VERDICTS = ("certified", "heuristic", "not-yet", "budget-exhausted")
 
 
 @record
+class Segment:
+    """The answer of one segment of the candidates.
+
+    Args:
+        name: of the segment.
+        inside, outside, undecided: ids of its candidates, as in `Listed`.
+    """
+
+    name: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...]
+    undecided: tuple[str, ...]
+
+
+@record
 class Listed:
     """The answer to a question other than "which is the best".
 
@@ -23,6 +38,7 @@ class Listed:
         outside: ids of those on the second list.
         undecided: ids of those on neither, of which the question asks.
         guarantee: how often any of this, or which share of it, may be wrong, in words.
+        segments: the same by segment, in the order of the candidates; None: there is one list.
     """
 
     question: str
@@ -32,6 +48,15 @@ class Listed:
     outside: tuple[str, ...]
     undecided: tuple[str, ...]
     guarantee: str
+    segments: tuple[Segment, ...] | None = field(default=None, metadata=LATER)
+
+    @property
+    def headline(self) -> str:
+        """The candidates on the first list, by segment if there are segments."""
+        if self.segments is None:
+            return named(self.inside)
+        more = f"; and {len(self.segments) - MOST_NAMED:,} more segments" if len(self.segments) > MOST_NAMED else ""
+        return "; ".join(f"{one.name}: {named(one.inside, 5)}" for one in self.segments[:MOST_NAMED]) + more
 
     @property
     def promise(self) -> str:
@@ -108,7 +133,7 @@ class Certificate:
     @property
     def headline(self) -> str:
         """The answer: the recommended arm, or the arms on the first list."""
-        return self.best_arm if self.lists is None else named(self.lists.inside)
+        return self.best_arm if self.lists is None else self.lists.headline
 
     def __str__(self) -> str:
         asked = [] if self.lists is None else [self.lists.question]

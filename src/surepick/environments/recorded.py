@@ -27,6 +27,7 @@ def table(
     features: Names | None = None,
     *,
     cost: str | None = None,
+    segments: str | None = None,
     noise: Noise,
     minimize: bool | None = None,
     standardize: bool = False,
@@ -39,8 +40,8 @@ def table(
 
     Args:
         path: as in `read_table`.
-        id, features, cost, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder: all its
-            parameters, so that repeats are found.
+        id, features, cost, segments, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder:
+            all its parameters, so that repeats are found.
         reward: the column of the measurements; None: the single measurement of an Olympus folder. It is no feature
             unless it is named as one.
         noise: what is assumed of a reward, e.g. SubGaussian of at least the largest half-range of an arm's repeats.
@@ -53,7 +54,7 @@ def table(
     Raises:
         InvalidInput: the table cannot be read, a column is unknown, rows miss a cell, a reward is not a finite
             number or lies outside the noise's declared range, a cost is not a positive number, or rows of one id
-            differ in a feature or in their cost.
+            differ in a feature, in their cost or in their segment.
     """
     recorded = read_table(path, **reading)
     if reward is None:
@@ -62,7 +63,7 @@ def table(
             raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
         reward = recorded.measurements[0]
     used = (reward,)
-    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
+    prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=used, **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
     law = RecordedRewards(rewards, grouped.arm_of_row)

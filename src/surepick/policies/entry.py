@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import Any
 
+from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.policies.parts import OPTIONS_OF, MakeParts
-from surepick.questions import BEST, NAMES, Question, question_name, taken_question
+from surepick.questions import BEST, NAMES, Above, AllGood, Question, TopM, question_name, taken_question
 
 EVERY_QUESTION = (BEST, *NAMES)
 
@@ -82,6 +83,34 @@ def asked_question(name: str, entry: Entry, given: dict[str, Any]) -> Question |
     """
     question = None if entry.questions == (BEST,) else taken_question(given)
     check_answered(name, entry, question_name(question))
+    return question
+
+
+def for_each_segment(name: str, entry: Entry, arms: Arms, question: Question | None) -> Question | None:
+    """The question, where arms have segments: the best of each segment is one of its 1 best.
+
+    Raises:
+        InvalidInput: the policy or the question has no segments.
+    """
+    if arms.segments is None:
+        return question
+    if "lists" not in entry.kinds:
+        raise InvalidInput(
+            f"{name} answers for the whole list and not for each segment: leave segments out, or take "
+            "certified-independent, certified-linear or certified-kernel."
+        )
+    if question is None:
+        return TopM(1)
+    if isinstance(question, Above) and question.errors == "discovery":
+        raise InvalidInput(
+            "errors='discovery' promises a share of the whole list, not of each segment's: leave segments out, or take "
+            "errors='family'."
+        )
+    if not isinstance(question, (Above, TopM, AllGood)):
+        raise InvalidInput(
+            f"question {question_name(question)!r} is not asked of segments, so far: leave segments out, or make a "
+            "study of each."
+        )
     return question
 
 

@@ -16,7 +16,14 @@ from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, current_name, spec_of
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.entry import EVERY_QUESTION, Entry, asked_question, check_answered, refuse_beside_lists
+from surepick.policies.entry import (
+    EVERY_QUESTION,
+    Entry,
+    asked_question,
+    check_answered,
+    for_each_segment,
+    refuse_beside_lists,
+)
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.policies.question_baselines import QUESTION_BASELINES
@@ -251,7 +258,7 @@ def make_policy(
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.usual, **options}
-    question = asked_question(name, entry, given)
+    question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
     if isinstance(question, OneOf):
         return _one_of(question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))

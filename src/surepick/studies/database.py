@@ -238,6 +238,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: J
             "columns": arms.columns,
             "preparation": arms.preparation,
             **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
+            **({} if arms.segments is None else {"segments": arms.segments}),
             **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
         },
         allow_nan=False,
@@ -246,7 +247,7 @@ def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: J
     features = np.ascontiguousarray(arms.features, dtype="<f8").tobytes()
     ids = json.dumps(arms.ids, ensure_ascii=False)
     shape = arms.features.shape
-    hashed = arms_hash(ids, shape, features, arms.costs)
+    hashed = arms_hash(ids, shape, features, arms.costs, arms.segments)
     return {
         "name": name,
         "configuration": configuration,
@@ -339,19 +340,14 @@ def _arms(engine: Engine, row: Row[Any]) -> Arms:
             sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
         ).scalar_one()
     configuration, shape = json.loads(row.configuration), (row.num_arms, row.num_features)
-    costs = configuration.get("costs")
-    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features, costs):
+    held = {name: configuration.get(name) for name in ("columns", "preparation", "costs", "segments")}
+    apart = held["costs"], held["segments"]
+    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features, *apart):
         raise StorageError(
             f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
             "changed now; take the latest backup (docs/studies.md)."
         )
-    return Arms(
-        np.frombuffer(features, dtype="<f8").reshape(shape),
-        json.loads(row.ids),
-        columns=configuration["columns"],
-        preparation=configuration["preparation"],
-        costs=costs,
-    )
+    return Arms(np.frombuffer(features, dtype="<f8").reshape(shape), json.loads(row.ids), **held)
 
 
 def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from surepick.core.arms import Arms, checked_ids
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.tables.costs import arm_costs, row_costs
+from surepick.tables.apart import Apart, arms_apart, rows_apart
 from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import ReadOptions, kind_of, read_table
 from surepick.tables.selection import Names, column_names, complete_rows, feature_columns, row_ids, warn_of_case
@@ -43,6 +43,7 @@ def read_arms(
     features: Names | None = None,
     *,
     cost: str | None = None,
+    segments: str | None = None,
     standardize: bool = False,
     intercept: bool = False,
     **reading: Unpack[ReadOptions],
@@ -60,6 +61,8 @@ def read_arms(
             as "column[0]", "column[1]", ...
         cost: the column of what one measurement of each candidate costs, in any currency; it is no feature unless it
             is named as one. None: measurements cost alike.
+        segments: the column of the segment of each candidate, e.g. "region"; it is no feature unless it is named as
+            one. None: there is one list.
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
         reading: sheet, percent and drop_missing, as in `read_table`.
@@ -69,8 +72,8 @@ def read_arms(
 
     Raises:
         InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
-            finite, or constant where that is useless (with standardize or intercept); a cost is not a positive number;
-            rows miss a cell that is used, and drop_missing is not given.
+            finite, or constant where that is useless (with standardize or intercept); a cost is not a positive number,
+            or a segment is empty; rows miss a cell that is used, and drop_missing is not given.
 
     Warns:
         TableWarning: as `read_table`; rows are left out, or two ids differ only in capital letters.
@@ -79,21 +82,21 @@ def read_arms(
         float32 in the file stay so; `standardize` makes them float64. With percent or drop_missing it is read whole,
         and columns of lists are no features.
     """
-    path = Path(path)
+    path, apart = Path(path), Apart(cost, segments)
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:
-            return _parquet_arms(source, id, features, cost, standardize=standardize, intercept=intercept)
+            return _parquet_arms(source, id, features, apart, standardize=standardize, intercept=intercept)
     table = read_table(path, **reading)
     repeats = id is None and bool(table.parameters)
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
-    return _grouped(table, id, features, cost=cost, repeats=repeats, **prepared).arms
+    return _grouped(table, id, features, apart=apart, repeats=repeats, **prepared).arms
 
 
 def _parquet_arms(
     source: ParquetSource,
     id: Names | None,  # noqa: A002 (as in read_arms)
     features: Names | None,
-    cost: str | None,
+    apart: Apart,
     *,
     standardize: bool,
     intercept: bool,
@@ -101,15 +104,15 @@ def _parquet_arms(
     """The arms of a Parquet file, whose numbers go from the file into the array of the arms."""
     header = Table(source.name, dict.fromkeys(source.names, ()))
     id_columns = () if id is None else column_names(header, id)
-    apart = () if cost is None else column_names(header, [cost])
-    table = source.outline((*id_columns, *apart), None if features is None else column_names(header, features))
+    named = apart.columns(header)
+    table = source.outline((*id_columns, *named), None if features is None else column_names(header, features))
     ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
     warn_of_case(table.source, ids or ())
-    costs = row_costs(table, apart[0], ids or row_ids(table, None)) if apart else None
+    more = rows_apart(table, apart, ids or row_ids(table, None))
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[int, FloatArray] = {}
-    for name, numeric in feature_columns(table, id_columns, features, apart).items():
+    for name, numeric in feature_columns(table, id_columns, features, named).items():
         first = len(names)
         if name in source.numbers:
             names += source.parts(name)
@@ -125,7 +128,7 @@ def _parquet_arms(
     source.read_numbers(matrix, places)
     for column, values in known.items():
         matrix[:, column] = values
-    return _prepared(matrix, names, ids, costs, standardize=standardize, intercept=intercept)
+    return _prepared(matrix, names, ids, more, standardize=standardize, intercept=intercept)
 
 
 def grouped_arms(
@@ -134,6 +137,7 @@ def grouped_arms(
     features: Names | None = None,
     *,
     cost: str | None = None,
+    segments: str | None = None,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     standardize: bool = False,
@@ -146,10 +150,10 @@ def grouped_arms(
         needed: columns of numbers that are used besides; a row that misses one is treated as one without a feature.
 
     Raises:
-        InvalidInput: as in `read_arms`, and rows of one id differ in a feature or in their cost.
+        InvalidInput: as in `read_arms`, and rows of one id differ in a feature, in their cost or in their segment.
     """
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
-    return _grouped(table, id, features, exclude, needed, cost=cost, repeats=True, **prepared)
+    return _grouped(table, id, features, exclude, needed, apart=Apart(cost, segments), repeats=True, **prepared)
 
 
 def _grouped(
@@ -159,15 +163,15 @@ def _grouped(
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     *,
-    cost: str | None,
+    apart: Apart,
     repeats: bool,
     **prepared: bool,
 ) -> Grouped:
     """As `grouped_arms`; without `repeats` an id must not be repeated."""
     id_columns = () if id is None and not table.parameters else column_names(table, id or table.parameters)
-    apart = () if cost is None else column_names(table, [cost])
-    numeric = feature_columns(table, id_columns, features, (*exclude, *apart))
-    needed = [*needed, *apart] if table.drop_missing else needed  # else `arm_costs` names the candidate, too
+    named = apart.columns(table)
+    numeric = feature_columns(table, id_columns, features, (*exclude, *named))
+    needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too
     table = complete_rows(table, id_columns, [*(name for name, is_number in numeric.items() if is_number), *needed])
     names = row_ids(table, id_columns or None)
     if not repeats:
@@ -190,8 +194,8 @@ def _grouped(
                 f"({matrix[arm_of_row[row], column]:g} and {values[row]:g}); an arm has one feature vector. "
                 "Make the column part of the id, or leave it out of the features."
             )
-    costs = arm_costs(table, apart[0], names, first, arm_of_row) if apart else None
-    return Grouped(_prepared(matrix, list(columns), list(index), costs, **prepared), arm_of_row, table)
+    more = arms_apart(table, apart, names, first, arm_of_row)
+    return Grouped(_prepared(matrix, list(columns), list(index), more, **prepared), arm_of_row, table)
 
 
 def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:
@@ -211,12 +215,13 @@ def _prepared(
     matrix: FloatArray,
     names: list[str],
     ids: Sequence[str] | None,
-    costs: FloatArray | None,
+    more: dict[str, Any],
     *,
     standardize: bool,
     intercept: bool,
 ) -> Arms:
-    """Arms with the features of an array, shape (K, D) or, with an intercept, (K, D + 1), which they keep."""
+    """Arms with the features of an array, shape (K, D) or, with an intercept, (K, D + 1), which they keep; `more` is
+    what `rows_apart` found."""
     if standardize:
         _refuse_constant(matrix, names, "it has no standard deviation to divide by")
         for column in range(len(names)):
@@ -229,7 +234,7 @@ def _prepared(
         names = [*names, "intercept"]
     matrix.flags.writeable = False
     preparation = ["standardize"] * standardize + ["intercept"] * intercept
-    return Arms(matrix, ids, columns=names, preparation=preparation, costs=costs)
+    return Arms(matrix, ids, columns=names, preparation=preparation, **more)
 
 
 def _refuse_constant(matrix: FloatArray, names: Sequence[str], why: str) -> None:

@@ -98,7 +98,7 @@ def forecast(
         title = f"{subject.arms.num_arms:,} candidates, epsilon {goal.epsilon:g}, delta {goal.delta:g}"
         forecast_figure(rows, uniform, figure, title=title)
     if output is options.Format.text:
-        _print(subject, rows, uniform, policy.asked(goal))
+        _print(subject, rows, uniform, policy.asked(goal, by_segment=table.segments is not None))
         say()
         say((counsel, "bold"))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,8 @@ from surepick.certificates.verify import Verification, read_certificate, verify_
 from surepick.cli import options
 from surepick.cli.output import NOT_CERTIFIED, picked, print_json, say
 from surepick.core.arms import Arms
-from surepick.core.certificate import named
+from surepick.core.certificate import Listed
+from surepick.core.json import from_json
 from surepick.errors import InvalidInput
 from surepick.studies.registration import read_code
 from surepick.tables import read_arms
@@ -29,6 +31,7 @@ def verify(
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
     cost: options.CostOption = None,
+    segments: options.SegmentsOption = None,
     registered: Annotated[
         str | None, Option(metavar="CODE", help="The registration code of surepick create; refuse any other study.")
     ] = None,
@@ -46,11 +49,11 @@ def verify(
     document = read_certificate(file)
     candidates = None
     if arms is not None:
-        candidates = _prepared_arms(arms, id_column, features, cost, reading, document)
-    elif any(column is not None for column in (id_column, features, cost)) or options.given(reading):
+        candidates = _prepared_arms(arms, id_column, features, cost, segments, reading, document)
+    elif any(column is not None for column in (id_column, features, cost, segments)) or options.given(reading):
         raise InvalidInput(
-            "--id, --features, --cost, --sheet, --percent and --drop-missing say how to read the table of --arms, "
-            "which is not given."
+            "--id, --features, --cost, --segments, --sheet, --percent and --drop-missing say how to read the table of "
+            "--arms, which is not given."
         )
     result = verify_certificate(
         document,
@@ -75,6 +78,7 @@ def _prepared_arms(
     id_column: str | None,
     features: str | None,
     cost: str | None,
+    segments: str | None,
     reading: options.Reading,
     document: dict[str, Any],
 ) -> Arms:
@@ -83,7 +87,7 @@ def _prepared_arms(
     steps = described.get("preparation") if isinstance(described, dict) else None
     steps = steps if isinstance(steps, list) else []
     standardize, intercept = "standardize" in steps, "intercept" in steps
-    prepare: dict[str, Any] = {"cost": cost, "standardize": standardize, "intercept": intercept}
+    prepare: dict[str, Any] = {"cost": cost, "segments": segments, "standardize": standardize, "intercept": intercept}
     return read_arms(source, id_column, features, **prepare, **reading.options)
 
 
@@ -101,7 +105,7 @@ def _print(document: dict[str, Any], result: Verification) -> None:
         say("All of it holds. No round is complete, so there is no answer yet.")
     else:
         lists = document.get("lists")
-        answer = document["best_arm"] if lists is None else named(tuple(lists["inside"]))
+        answer = document["best_arm"] if lists is None else from_json(Listed, json.dumps(lists)).headline
         say(f"All of it holds: {answer}, {result.verdict}. {document['promise']}")
     for sentence in result.unchecked:
         say(sentence)

@@ -84,6 +84,8 @@ def check_question(name: str, problem: Problem, *kinds: type[Above | TopM | AllG
     if not isinstance(problem.question, kinds):
         known = " or ".join(repr(each) for each, made in NAMES.items() if made in kinds)
         raise InvalidInput(f"{name} answers question {known}, not {question_name(problem.question)!r}.")
+    if problem.arms is not None and problem.arms.segments is not None:
+        raise InvalidInput(f"{name} answers for the whole list and not for each segment: leave segments out.")
     inquiry_of(problem)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 
 import numpy as np
@@ -25,6 +26,7 @@ from surepick.policies.certified.opening import first_dimension
 from surepick.policies.options import check_options, option
 from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf, View
 from surepick.policies.questions.outlook import Ground, Outlook
+from surepick.policies.questions.segments import of_segments
 from surepick.policies.questions.sheets import NUMBER, Sheets, sheet_of, written
 from surepick.policies.questions.state import Lists, QuestionState
 from surepick.questions import Above, AllGood, TopM
@@ -212,7 +214,25 @@ def inquiry_of(problem: Problem) -> Inquiry:
     Raises:
         InvalidInput: it names no arm, or asks for more arms than there are.
     """
-    asked, num_arms, delta = problem.question, problem.num_arms, delta_for_test(problem)
+    delta, segments = delta_for_test(problem), None if problem.arms is None else problem.arms.segments
+    if segments is None or not isinstance(problem.question, (TopM, AllGood)):
+        return _asked_of(problem, problem.num_arms, delta)
+    m = problem.question.m if isinstance(problem.question, TopM) else 0
+    if max(Counter(segments).values()) <= max(m, 1):
+        raise InvalidInput(
+            f"no segment has more than {max(m, 1)} of the {problem.num_arms} candidates: nothing is left to be asked. "
+            "Take a column that several candidates share, or leave segments out."
+        )
+
+    def nulls(size: int) -> int:
+        return max(m * (size - m), 0) if m else size * (size > 1)
+
+    return of_segments(segments, nulls, lambda size, share: _asked_of(problem, size, share * delta))
+
+
+def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
+    """The question of so many arms, with so much of delta."""
+    asked = problem.question
     if isinstance(asked, Above):
         centre, discovery = NUMBER, asked.errors == "discovery"
         if asked.control is not None:

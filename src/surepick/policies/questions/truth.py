@@ -8,7 +8,7 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.certificate import Listed
 from surepick.policies.base import Problem
-from surepick.questions import Above, OneOf, TopM
+from surepick.questions import Above, AllGood, OneOf, TopM
 
 ROUNDING = 1e-12  # of the means' size
 
@@ -22,24 +22,33 @@ def wrongly_listed(problem: Problem, lists: Listed, arms: Arms, means: FloatArra
         arms: have the ids of the lists.
         means: h, large ones good, shape (K,), in reward units.
     """
-    wrong, asked, epsilon = np.zeros(len(means), bool), problem.question, problem.epsilon
-    if asked is None:
-        return wrong
-    place = {one: arm for arm, one in enumerate(arms.ids)}
-    inside, outside = ([place[one] for one in ids] for ids in (lists.inside, lists.outside))
+    if problem.question is None:
+        return np.zeros(len(means), bool)
+    first, second = set(lists.inside), set(lists.outside)
+    inside, outside = (np.array([one in ids for one in arms.ids]) for ids in (first, second))
+    if arms.segments is None or isinstance(problem.question, Above):
+        return _wrong(problem, inside, outside, arms, means)
+    wrong, segments = np.zeros(len(means), bool), np.array(arms.segments)
+    for name in np.unique(segments):
+        own = segments == name
+        wrong[own] = _wrong(problem, inside[own], outside[own], arms, means[own])
+    return wrong
+
+
+def _wrong(problem: Problem, inside: BoolArray, outside: BoolArray, arms: Arms, means: FloatArray) -> BoolArray:
+    """The same of arms that are compared with each other."""
+    asked, epsilon = problem.question, problem.epsilon
     slack = ROUNDING * max(float(np.abs(means).max()), 1.0)
     if isinstance(asked, Above):
         centre = asked.threshold
         if centre is None:
-            centre = float(means[place[str(asked.control)]])
+            centre = float(means[arms.ids.index(str(asked.control))])
         low, high = centre + asked.by - epsilon, centre + asked.by + epsilon
     elif isinstance(asked, TopM):
-        low, high = float(np.sort(means)[-asked.m]) - epsilon, np.inf
+        low, high = float(np.sort(means)[-min(asked.m, len(means))]) - epsilon, np.inf
     elif isinstance(asked, OneOf):
         low, high = float(np.sort(means)[-asked.best_of(len(means))]) - epsilon, np.inf
     else:
         high = float(means.max()) - epsilon
-        low = high - (epsilon if asked.slack is None else asked.slack)
-    wrong[inside] = means[inside] < low - slack
-    wrong[outside] = means[outside] > high + slack
-    return wrong
+        low = high - (epsilon if not isinstance(asked, AllGood) or asked.slack is None else asked.slack)
+    return np.asarray((inside & (means < low - slack)) | (outside & (means > high + slack)))

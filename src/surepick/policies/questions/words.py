@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from surepick.core.certificate import Listed
+from surepick.core.certificate import Listed, Segment
 from surepick.policies.base import Claim, Problem
 from surepick.questions import Above, AllGood, OneOf, Question, TopM
 
@@ -25,12 +26,23 @@ def lists_of(problem: Problem, claim: Claim) -> Listed | None:
     if isinstance(asked, OneOf):
         unasked = list(range(num_arms))
     left = np.setdiff1d(np.arange(num_arms), [*inside, *outside, *unasked]).tolist()
-    question, first, second = said(asked, problem.epsilon)
-    inside, outside, undecided = (tuple(ids[arm] for arm in arms) for arms in (inside, outside, left))
-    return Listed(question, first, second, inside, outside, undecided, guarantee_of(asked, problem.delta))
+    segments = None if problem.arms is None else problem.arms.segments
+    first, second, undecided = (tuple(ids[arm] for arm in arms) for arms in (inside, outside, left))
+    parts = None if segments is None else _segments_of(segments, ids, (inside, outside, left))
+    sentences = said(asked, problem.epsilon, by_segment=segments is not None)
+    return Listed(*sentences, first, second, undecided, guarantee_of(asked, problem.delta), parts)
 
 
-def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
+def _segments_of(segments: Sequence[str], ids: Sequence[str], lists: Sequence[Sequence[int]]) -> tuple[Segment, ...]:
+    """The lists of each segment, in the order in which the arms name them."""
+    parts: dict[str, list[list[str]]] = {name: [[], [], []] for name in segments}
+    for place, arms in enumerate(lists):
+        for arm in arms:
+            parts[segments[arm]][place].append(ids[arm])
+    return tuple(Segment(name, *map(tuple, each)) for name, each in parts.items())
+
+
+def said(asked: Question, epsilon: float, *, by_segment: bool = False) -> tuple[str, str, str]:
     """(the question, what is said of the first list, what is said of the second)."""
     if isinstance(asked, Above):
         centre = f"{asked.threshold:g}" if asked.control is None else f"the control {asked.control}"
@@ -39,6 +51,14 @@ def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
             f"Which candidates are {better} {centre}{f' by {asked.by:g}' if asked.by else ''}?",
             f"Each one on the first list is {_nearly(asked.by, epsilon, better, worse, centre)}.",
             f"Each one on the second list is {_nearly(-asked.by, epsilon, worse, better, centre)}.",
+        )
+    if isinstance(asked, TopM) and by_segment:
+        best = "candidate is the best" if asked.m == 1 else f"candidates are the {asked.m} best"
+        last = "the best one" if asked.m == 1 else f"the one in place {asked.m}"
+        return (
+            f"Which {best} of each segment?",
+            f"Each one on the first list is at most {epsilon:g} worse than {last} of its segment.",
+            "The second list has the others.",
         )
     if isinstance(asked, TopM):
         return (
@@ -54,10 +74,11 @@ def said(asked: Question, epsilon: float) -> tuple[str, str, str]:
             "There is no second list.",
         )
     slack = epsilon if asked.slack is None else asked.slack
+    best = "the best one of its segment" if by_segment else "the best one"
     return (
-        f"Which candidates are within {epsilon:g} of the best one?",
-        f"Each one on the first list is within {epsilon + slack:g} of the best one.",
-        f"Each one on the second list is worse than the best one by more than {epsilon:g}.",
+        f"Which candidates are within {epsilon:g} of {best.replace('its', 'their')}?",
+        f"Each one on the first list is within {epsilon + slack:g} of {best}.",
+        f"Each one on the second list is worse than {best} by more than {epsilon:g}.",
     )
 
 

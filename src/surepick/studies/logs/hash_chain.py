@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,13 @@ def chained(previous: str, *texts: str) -> str:
     return digest.hexdigest()
 
 
-def arms_hash(ids: str, shape: tuple[int, ...], features: bytes, costs: ArrayLike | None = None) -> str:
+def arms_hash(
+    ids: str,
+    shape: tuple[int, ...],
+    features: bytes,
+    costs: ArrayLike | None = None,
+    segments: Sequence[str] | None = None,
+) -> str:
     """The hash of arms.
 
     Args:
@@ -31,9 +37,11 @@ def arms_hash(ids: str, shape: tuple[int, ...], features: bytes, costs: ArrayLik
         shape: (K, D) of the features.
         features: row by row, little-endian doubles.
         costs: of one pull of each arm, shape (K,); None, where there are none, has no part in the hash.
+        segments: of each arm; the same of None.
     """
     priced = [] if costs is None else [hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8").tobytes()).hexdigest()]
-    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest(), *priced)
+    apart = [] if segments is None else [json.dumps(list(segments), ensure_ascii=False)]
+    return chained("", ids, str(list(shape)), hashlib.sha256(features).hexdigest(), *priced, *apart)
 
 
 def rows_hash(rows: Iterable[Iterable[Any]]) -> str:
@@ -55,9 +63,10 @@ def row_text(row: Iterable[Any]) -> str:
 
 
 def hash_of_arms(arms: Arms) -> str:
-    """The hash of arms as they are in memory: `arms_hash` of their ids, features and costs."""
+    """The hash of arms as they are in memory: `arms_hash` of their ids, features, costs and segments."""
     features = np.ascontiguousarray(arms.features, dtype="<f8")
-    return arms_hash(json.dumps(arms.ids, ensure_ascii=False), features.shape, features.tobytes(), arms.costs)
+    ids = json.dumps(arms.ids, ensure_ascii=False)
+    return arms_hash(ids, features.shape, features.tobytes(), arms.costs, arms.segments)
 
 
 def canonical(value: Any) -> bytes:

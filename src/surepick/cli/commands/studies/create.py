@@ -56,7 +56,8 @@ def create(
         print_json({**answer, "registration": study.registration})
         return
     names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
-    say(f"Study {name!r}: {candidates.num_arms:,} candidates, policy {spec['name']}. Asked: {policy.asked(goal)}")
+    asked = policy.asked(goal, by_segment=candidates.segments is not None)
+    say(f"Study {name!r}: {candidates.num_arms:,} candidates, policy {spec['name']}. Asked: {asked}")
     say(f"Candidates: {names}")
     say(f"{name}: {study.progress()}")
     say(

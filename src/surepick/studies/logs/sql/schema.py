@@ -43,12 +43,12 @@ study = Table(
     Column("name", Text, nullable=False, unique=True),
     Column(
         "configuration", Text, nullable=False
-    ),  # JSON: policy, noise, direction, columns, preparation, costs, version
+    ),  # JSON: policy, noise, direction, columns, preparation, costs, segments, version
     Column("ids", Text, nullable=False),  # JSON: the K ids
     Column("features", LargeBinary, nullable=False),  # little-endian float64, row by row
     Column("num_arms", BigInteger, nullable=False),
     Column("num_features", BigInteger, nullable=False),
-    Column("arms_hash", Text, nullable=False),  # SHA-256 of ids, shape, features and costs
+    Column("arms_hash", Text, nullable=False),  # SHA-256 of ids, shape, features, costs and segments
     Column("hash", Text, nullable=False),  # SHA-256 of name, configuration and arms_hash: where the chain begins
     Column("created_at", _double(), nullable=False),
     Column(

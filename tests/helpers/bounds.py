@@ -1,8 +1,26 @@
 """Exact thresholds for statistical tests."""
 
+import math
+
+from scipy.optimize import brentq
+from scipy.special import rel_entr
 from scipy.stats import binom
 
 
 def failures_allowed(trials: int, rate: float, false_alarm: float = 1e-6) -> int:
     """Most failures that a correct procedure shows, except with probability `false_alarm` (exact binomial tail)."""
     return int(binom.isf(false_alarm, trials, rate))
+
+
+def shares_allowed(runs: int, rate: float, false_alarm: float = 1e-6) -> float:
+    """The largest mean of independent shares in [0, 1], each of mean at most `rate`, except with that probability.
+
+    P(mean >= q) <= exp(-runs kl(q, rate)) for q > rate, whatever the distributions (Hoeffding 1963, theorem 1).
+    """
+
+    def excess(mean: float) -> float:
+        return float(rel_entr(mean, rate) + rel_entr(1.0 - mean, 1.0 - rate)) - math.log(1.0 / false_alarm) / runs
+
+    if rate == 0.0:
+        return 0.0
+    return 1.0 if excess(1.0) < 0.0 else float(brentq(excess, rate, 1.0))

@@ -1,0 +1,216 @@
+"""Questions keep what they promise where errors are as likely as they can be, and what their proofs forbid is seen.
+
+Means stand on the wrong side of the border by a hair. In half of the cells the policy is on its own; in the others an
+adversary who sees the past chooses the pulls, the guesses that bets rest on, and when to stop. A study is cut after so
+many batches; what is on a wrong list by then counts.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from bounds import failures_allowed, shares_allowed
+from question_studies import (
+    Adversary,
+    End,
+    World,
+    all_look_above,
+    at_the_border,
+    cut_by_a_hair,
+    first_list_filled,
+    good_look_bad,
+    good_ones_at_will,
+    on_both_borders,
+    one_swapped,
+    partly_bad,
+    played,
+    played_out,
+)
+
+from surepick.policies.questions import inquiries
+from surepick.policies.questions.elimination import CertifiedLists
+from surepick.policies.questions.inquiries import AboveCentre, View
+from surepick.policies.questions.outlook import Ground, Outlook
+from surepick.policies.questions.sheets import Sheet
+from surepick.policies.questions.state import Lists
+
+DELTAS = [0.05, 0.3]
+A_FEW_AND_ALL = [(20, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in DELTAS)]
+Lead = Callable[[CertifiedLists, World], Adversary]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A question of a world; who leads the studies, None: the policy; and after how many batches they are cut."""
+
+    world: World
+    question: str
+    asked: dict[str, object]
+    lead: Lead | None = None
+    horizon: int = 60
+
+    def ends(self, runs: int, delta: float) -> list[End]:
+        policy = self.world.policy(self.question, delta, **self.asked)
+        adversary = None if self.lead is None else self.lead(policy, self.world)
+        return [played(policy, self.world, seed, adversary, self.horizon) for seed in range(runs)]
+
+    def wrong(self, runs: int, delta: float) -> int:
+        return sum(end.wrong for end in self.ends(runs, delta))
+
+    def shares(self, runs: int, delta: float) -> np.ndarray:
+        """Mean wrong shares of the first list, of the second, of both together."""
+        return np.mean([end.shares for end in self.ends(runs, delta)], axis=0)
+
+
+def looking_above(policy: CertifiedLists, world: World) -> Adversary:
+    return all_look_above(world, pulls=1, guess=0.5)
+
+
+def bad_ones_first(policy: CertifiedLists, world: World) -> Adversary:
+    return first_list_filled(world, pulls=3)
+
+
+def swapping(policy: CertifiedLists, world: World) -> Adversary:
+    return one_swapped(policy, world, best=2, pulls=3)
+
+
+def good_as_bad(policy: CertifiedLists, world: World) -> Adversary:
+    return good_look_bad(policy, world, good=16, pulls=6)
+
+
+NUMBER, CONTROL = {"threshold": 0.0}, {"control": "20"}
+DISCOVERY = {**NUMBER, "errors": "discovery"}
+FAMILY = {
+    "above 0, led": Cell(at_the_border(sigma=2.0), "above", NUMBER, looking_above, 40),
+    "above 0 by .5, led": Cell(at_the_border(sigma=2.0), "above", {"threshold": -0.5, "by": 0.5}, looking_above, 40),
+    "above .5, rewards 0 or 1": Cell(at_the_border(sigma=None, both=True), "above", {"threshold": 0.5}),
+    "above a control, led": Cell(at_the_border(sigma=2.0, control=True), "above", CONTROL, looking_above, 40),
+    "above a control": Cell(at_the_border(sigma=1.0, control=True, both=True), "above", CONTROL),
+    "2 best of 8, led": Cell(cut_by_a_hair(8, 2, sigma=2.0), "top", {"m": 2}, swapping, 30),
+    "best of 3": Cell(cut_by_a_hair(3, 1, sigma=2.0), "top", {"m": 1}),
+    "best of 3, rewards 0 or 1": Cell(cut_by_a_hair(3, 1, sigma=None), "top", {"m": 1}),
+    "all good of 20, led": Cell(on_both_borders(16, 3, sigma=2.0), "all-good", {}, good_as_bad, 30),
+    "all good of 3": Cell(on_both_borders(1, 1, sigma=1.0), "all-good", {}),
+}
+SHARES = {
+    "20 of 21 bad, led": Cell(partly_bad(20, 0), "above", DISCOVERY, bad_ones_first, 40),
+    "10 of 21 bad, led": Cell(partly_bad(10, 10), "above", DISCOVERY, bad_ones_first, 40),
+    "rewards 0 or 1": Cell(at_the_border(sigma=None, both=True), "above", {"threshold": 0.5, "errors": "discovery"}),
+}
+
+
+def shares_of_nulls(cell: Cell, delta: float) -> np.ndarray:
+    """What line 5 allows on the first list, the second, and both: delta times the share of arms that can be wrong."""
+    policy = cell.world.policy(cell.question, delta, **cell.asked)
+    centre, means = float(policy.problem.question.threshold), cell.world.means  # type: ignore[union-attr,arg-type]
+    low, high = (np.mean(side) for side in (means < centre - 0.9 * cell.world.epsilon, means > centre))
+    if cell.lead is not None:
+        high = 0.0  # far above, or never measured
+    return delta * np.array([low, high, low + high])
+
+
+# --- family-wise
+
+
+@pytest.mark.parametrize(("runs", "delta"), A_FEW_AND_ALL)
+@pytest.mark.parametrize("name", FAMILY)
+def test_no_arm_at_all_is_on_a_wrong_list_except_with_probability_delta(name, delta, runs):
+    wrong, allowed = FAMILY[name].wrong(runs, delta), failures_allowed(runs, delta)
+    print(f"\n{name}, delta {delta}: {wrong} wrong of {runs}, {allowed} allowed")
+    assert wrong <= allowed
+
+
+def one_null(nulls: int, delta: float) -> float:
+    """The saboteur: nobody shares delta."""
+    return float(np.log(1.0 / delta))
+
+
+@pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
+def test_a_threshold_for_one_null_is_caught(name, monkeypatch):
+    monkeypatch.setattr(inquiries, "threshold_of", one_null)
+    assert FAMILY[name].wrong(30, 0.3) > failures_allowed(30, 0.3)
+
+
+def without_bad_batches(gains):
+    """The saboteur: no bet where the batch would lower the evidence."""
+    return lambda *given: np.maximum(gains(*given), 0.0)
+
+
+@pytest.mark.parametrize("name", ["above 0, led", "above a control, led", "2 best of 8, led", "all good of 20, led"])
+def test_bets_that_look_at_the_batch_are_caught(name, monkeypatch):
+    monkeypatch.setattr(Ground, "gains", without_bad_batches(Ground.gains))
+    assert FAMILY[name].wrong(15, 0.05) > failures_allowed(15, 0.05)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_a_margin_with_by_on_the_wrong_side_is_caught(delta, monkeypatch):
+    margin = AboveCentre._margin
+    monkeypatch.setattr(AboveCentre, "_margin", lambda self, *, high: margin(self, high=not high))
+    assert FAMILY["above 0 by .5, led"].wrong(20, delta) > failures_allowed(20, delta)
+
+
+@pytest.mark.parametrize("name", ["above 0, led", "2 best of 8, led", "all good of 20, led"])
+def test_half_the_noise_is_caught(name, monkeypatch):
+    pulled = World.pulled
+
+    def twice_as_noisy(world, counts, rng):
+        return pulled(replace(world, sigma=2.0 * world.sigma), counts, rng)
+
+    monkeypatch.setattr(World, "pulled", twice_as_noisy)
+    assert FAMILY[name].wrong(20, 0.05) > failures_allowed(20, 0.05)
+
+
+# --- shares of errors
+
+
+@pytest.mark.parametrize(("runs", "delta"), A_FEW_AND_ALL)
+@pytest.mark.parametrize("name", SHARES)
+def test_the_mean_wrong_share_of_each_list_and_of_both_is_what_line_5_says(name, delta, runs):
+    found, most = SHARES[name].shares(runs, delta), shares_of_nulls(SHARES[name], delta)
+    allowed = [shares_allowed(runs, rate) for rate in most]
+    print(f"\n{name}, delta {delta}: shares {np.round(found, 4)}, at most {np.round(most, 4)}; {np.round(allowed, 4)}")
+    assert np.all(found <= allowed)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_a_list_that_does_not_count_all_that_were_asked_about_is_caught(delta, monkeypatch):
+    honest = inquiries.discoveries
+    monkeypatch.setattr(
+        inquiries, "discoveries", lambda values, allowed, total, delta: honest(values, allowed, 1, delta)
+    )
+    cell = SHARES["20 of 21 bad, led"]
+    assert cell.shares(40, delta)[0] > shares_allowed(40, delta)
+
+
+def by_peaks(decided):
+    """The saboteur: the largest value of each process in the place of its present one."""
+
+    def spoilt(self, view):
+        sheets = tuple(Sheet(one.name, one.peaks, one.peaks) for one in view.sheets)
+        return decided(self, View(sheets, view.lists, view.outlook))
+
+    return spoilt
+
+
+def mean_share_of_walks(runs: int, delta: float, bad: int = 5, good: int = 55) -> float:
+    """The first list of studies in which bad arms are measured to their end, and then just as many good ones as make
+    the wrong share largest if the largest values count."""
+    total, shares = bad + good, []
+    asked = AboveCentre(total, inquiries.NUMBER, 0.0, 1.0, delta, discovery=True)
+    for last, highest in zip(*played_out(runs, bad, seed=0), strict=True):
+        number = good_ones_at_will(highest, good, total, delta)
+        sure = np.where(np.arange(good) < number, 99.0, 0.0)
+        above = Sheet("above", np.append(last, sure), np.append(highest, sure))
+        view = View((above,), Lists.empty(total), Outlook(np.zeros(total), 0.0, lambda _: np.ones(total)))
+        inside = asked.decided(view).inside
+        shares.append(inside[:bad].sum() / max(inside.sum(), 1))
+    return float(np.mean(shares))
+
+
+def test_the_largest_values_of_the_processes_are_caught(monkeypatch):
+    delta, runs = 0.3, 1_000
+    allowed = shares_allowed(runs, delta * 5 / 60)
+    assert mean_share_of_walks(runs, delta) <= allowed
+    monkeypatch.setattr(AboveCentre, "decided", by_peaks(AboveCentre.decided))
+    assert mean_share_of_walks(runs, delta) > allowed

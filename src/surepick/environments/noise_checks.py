@@ -72,7 +72,7 @@ def _doubts_of_unknown(recorded: Environment, law: RecordedRewards) -> list[str]
 
 def quieter_records(recorded: Environment) -> list[str]:
     """Why a study of the records may end clearly earlier than a forecast with the declared noise says, if it may."""
-    if not isinstance(recorded.law, RecordedRewards):
+    if not isinstance(recorded.law, RecordedRewards) or not known_scale(recorded.noise):
         return []
     assumed = np.minimum(scales(recorded.noise, recorded.num_arms), LARGEST) ** 2
     if recorded.noise.support is not None:  # simulated rewards are low or high, the widest law with that mean

@@ -17,7 +17,7 @@ from surepick.estimators.goodness_of_fit import (
 )
 from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
 from surepick.estimators.noise_mgf import NoiseMgf, noise_mgf_after, with_squares
-from surepick.estimators.normal_mgf import NormalMgf, normal_mgf_after
+from surepick.estimators.normal_mgf import NormalMgf, normal_mgf_after, normal_mgf_of_all
 from surepick.estimators.ridge import RegularisedEstimate, regularised_least_squares, self_normalised_radius
 from surepick.linalg.whitening import Whitened
 
@@ -44,6 +44,7 @@ __all__ = [
     "norm_contradicted",
     "norm_contradicted_in_blocks",
     "normal_mgf_after",
+    "normal_mgf_of_all",
     "only",
     "regularised_least_squares",
     "self_normalised_radius",

@@ -9,6 +9,7 @@ from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights
 from surepick.estimators.noise_mgf import NoiseMgf
+from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.whitening import Whitened
 
 HEURISTIC_CAUTION = 0.7
@@ -65,7 +66,7 @@ def batch_evidence(
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf,
+    noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     norm_bound: float | None,
     bias_robust: bool = False,
@@ -186,7 +187,7 @@ def _bets(
     counts: IntArray,
     arms: IntArray,
     slack: FloatArray,
-    noise_mgf: NoiseMgf,
+    noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
     caution: float,
@@ -202,15 +203,43 @@ def _bets(
     """
     positive, steep = np.maximum(slack, 0.0), np.abs(weights)
     best, promise = np.zeros(len(weights)), np.zeros(len(weights))
-    for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
+    for scale in _tried(noise_mgf, noise_scales):
         spread = weights**2 @ (counts * scale[arms] ** 2)
         bets = np.divide(caution * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
-        if scale is noise_scales:
-            bets = noise_mgf.middling(bets, steep.max(axis=1, initial=0.0))
+        bets = _bearable(bets, steep, noise_mgf, arms, counts, ranged=scale is noise_scales)
         cost = np.sum(noise_mgf.expected(bets[:, None] * steep, arms, counts), axis=1)
         bets, gain = _enough(bets, positive, cost, needs)
         best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
     return best
+
+
+def _tried(noise_mgf: NoiseMgf | NormalMgf, noise_scales: FloatArray) -> tuple[FloatArray, ...]:
+    """The scales that bets are tried with, each of shape (K,)."""
+    if isinstance(noise_mgf, NormalMgf):
+        return (np.sqrt(noise_mgf.variances),)
+    return (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,)
+
+
+def _bearable(
+    bets: FloatArray,
+    weights: FloatArray,
+    noise_mgf: NoiseMgf | NormalMgf,
+    arms: IntArray,
+    counts: IntArray,
+    *,
+    ranged: bool,
+) -> FloatArray:
+    """The bets, smaller where what is known of the noise makes a pull's large weight expensive, shape (m,).
+
+    Args:
+        bets: t, shape (m,).
+        weights: |u| of a pull of each arm, shape (m, p).
+        arms, counts: the p arms and their pulls, shape (p,) or (m, p).
+        ranged: the bets rest on guesses of variances within a range.
+    """
+    if isinstance(noise_mgf, NormalMgf):
+        return np.asarray(bets * noise_mgf.tempered(bets[:, None] * weights, arms, counts.astype(np.float64)))
+    return noise_mgf.middling(bets, weights.max(axis=1, initial=0.0)) if ranged else bets
 
 
 def _enough(
@@ -236,7 +265,7 @@ def _gains_of_means(
     centre: int,
     epsilon: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf,
+    noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None,
     caution: float,
@@ -250,12 +279,12 @@ def _gains_of_means(
         return Evidence(gains, bets, drawn)
     shares = 1.0 / counts[rivals], np.full(len(rivals), 1.0 / counts[centre])
     arms = rivals, np.full(len(rivals), centre)
+    both = np.stack(arms, -1)
     slack = np.maximum(margins[rivals], 0.0)
     placed, promise = np.zeros(len(rivals)), np.zeros(len(rivals))
-    for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
+    for scale in _tried(noise_mgf, noise_scales):
         tried = caution * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
-        if scale is noise_scales:
-            tried = noise_mgf.middling(tried, np.maximum(*shares))
+        tried = _bearable(tried, np.stack(shares, -1), noise_mgf, both, counts[both], ranged=scale is noise_scales)
         cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
         tried, gain = _enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
         placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
@@ -269,7 +298,7 @@ def number_evidence(
     seen: Observations,
     bound: float,
     margins: FloatArray,
-    noise_mgf: NoiseMgf,
+    noise_mgf: NoiseMgf | NormalMgf,
     noise_scales: FloatArray,
     needs: FloatArray | None = None,
     caution: float = HEURISTIC_CAUTION,
@@ -295,10 +324,10 @@ def number_evidence(
         return gains
     counts, share, slack = seen.counts[arms], 1.0 / seen.counts[arms], margins[arms]
     placed, promise = np.zeros(len(arms)), np.zeros(len(arms))
-    for scale in (noise_mgf.scales, noise_scales) if np.isfinite(noise_mgf.spread) else (noise_mgf.scales,):
+    for scale in _tried(noise_mgf, noise_scales):
         tried = caution * slack * counts / scale[arms] ** 2
-        if scale is noise_scales:
-            tried = noise_mgf.middling(tried, share)
+        alone = arms[:, None]
+        tried = _bearable(tried, share[:, None], noise_mgf, alone, counts[:, None], ranged=scale is noise_scales)
         cost = noise_mgf.expected(tried * share, arms, counts)
         tried, gain = _enough(tried, slack, cost, None if needs is None else needs[arms])
         placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)

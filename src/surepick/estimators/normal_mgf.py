@@ -190,6 +190,15 @@ def normal_mgf_after(past: Observations, failure: float) -> NormalMgf:
     )
 
 
+def normal_mgf_of_all(past: Observations, failure: float) -> NormalMgf:
+    """The same where no arm is fixed beforehand: the probability is that the bound of some arm is ever too small.
+
+    Source: docs/certified-elimination.md, line 19; docs/questions.md, line 15.
+    """
+    bounds = variance_bounds(past, failure / len(past.counts))
+    return NormalMgf(bounds, bounds, likely_variances(past), past.means, past.counts)
+
+
 def joint_failure(failure: float, num_arms: int) -> float:
     """The probability that the bound of one arm is too small, where they are to hold for all at once: alpha / (2 K)."""
     return 0.5 * failure / num_arms

@@ -16,7 +16,7 @@ from surepick.core.step import Step
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import estimate, noise_mgf_after
+from surepick.estimators import estimate
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
@@ -33,6 +33,7 @@ from surepick.questions import Above, AllGood, TopM
 from surepick.text import quoted
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
+HEURISTIC_REPEATS = 5  # ... where they must show its scale
 
 
 @record
@@ -81,10 +82,10 @@ class CertifiedLists:
                 "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
                 "norm_bound, or IndependentEmbedding."
             )
-        if not known_scale(self.problem.noise):
+        if not known_scale(self.problem.noise) and self.embedding.traits.family != "independent":
             raise InvalidInput(
-                f"noise {self.problem.noise.spec!r} names no scale, and a question other than 'best' needs one: "
-                "declare subgaussian:SIGMA, or measure it first (surepick tune noise)."
+                "noise of unknown scale is compared without features where the question is another than 'best', so "
+                "far: take certified-independent (--policy certified-independent), or declare subgaussian:SIGMA."
             )
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
 
@@ -95,7 +96,10 @@ class CertifiedLists:
             uses_features=own.family != "independent",
             certifies="lists",
             assumptions=own.assumptions,
-            checks=model_checks.checks_of(self.embedding),
+            checks=(
+                *model_checks.checks_of(self.embedding),
+                *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
+            ),
             caveats=own.caveats,
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
@@ -113,7 +117,7 @@ class CertifiedLists:
         ground = self._ground(state.dim)
         outlook = ground.outlook(state.seen)
         aims = self._inquiry.aims(View(state.sheets, state.lists, outlook))
-        rest = ground.rest(aims, noise_mgf_after(self.problem.noise, state.seen))
+        rest = ground.rest(aims, ground.noise_mgf(state.seen))
         total = sampling_rule.batch_total(rest.pulls, state.seen.total)
         counts = self._whole(state.dim, rest.weights, total)
         return Plan(
@@ -148,7 +152,7 @@ class CertifiedLists:
             leader=leader,
             finished="" if len(left) else "certified",
             compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
-            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, seen)),
+            alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, state.seen, seen)),
         )
         return Step(after, trace_row(plan, after, pulls=seen.total, gap=None, alarms=after.alarms))
 
@@ -168,7 +172,8 @@ class CertifiedLists:
         dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
         if isinstance(embedded, IndependentArms):
-            weights, total = np.full(embedded.num_arms, 1.0 / embedded.num_arms), HEURISTIC_FIRST_PULLS * dim
+            each = HEURISTIC_FIRST_PULLS if known_scale(self.problem.noise) else HEURISTIC_REPEATS
+            weights, total = np.full(embedded.num_arms, 1.0 / embedded.num_arms), each * dim
         else:
             weights, total = design.weights, max(2 * embedded.dim, 4)
         counts = self._whole(dim, weights, total)
@@ -201,7 +206,11 @@ class CertifiedLists:
     def _ground(self, dim: int) -> Ground:
         return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance)
 
-    def _failed_checks(self, ground: Ground, plan: Plan, seen: Observations) -> tuple[str, ...]:
+    def _failed_checks(self, ground: Ground, plan: Plan, past: Observations, seen: Observations) -> tuple[str, ...]:
+        """What a batch says against the noise and the embedding."""
+        if not known_scale(self.problem.noise):
+            far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
+            return (far,) if far else ()
         embedded = ground.embedded
         if isinstance(embedded, IndependentArms) or seen.total == 0:
             return ()

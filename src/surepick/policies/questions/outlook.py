@@ -12,7 +12,16 @@ from surepick.core.observations import Observations
 from surepick.designs import solve_target_design
 from surepick.designs.pairs import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
-from surepick.estimators import NoiseMgf, batch_evidence, e_values, noise_mgf_after, with_squares
+from surepick.estimators import (
+    NoiseMgf,
+    NormalMgf,
+    batch_evidence,
+    e_values,
+    noise_mgf_after,
+    normal_mgf_of_all,
+    with_squares,
+)
+from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
 from surepick.policies.certified import sampling_rule
@@ -134,7 +143,7 @@ class Ground:
     def outlook(self, seen: Observations) -> Outlook:
         """What the past suggests."""
         number, extended = self.number or 0.0, self.extended
-        scales = noise_mgf_after(self.problem.noise, seen).noise_scales(self.problem.epsilon)
+        scales = self.noise_mgf(seen).typical_scales(self.problem.epsilon)
         if isinstance(extended, IndependentArms):
             guess = guess_of_means(seen, scales, self.problem.epsilon)
 
@@ -156,6 +165,13 @@ class Ground:
 
         return Outlook(scores[:num_arms], number, distances)
 
+    def noise_mgf(self, past: Observations) -> NoiseMgf | NormalMgf:
+        """What the next batch may assume of the noise, from everything told before it."""
+        noise = self.problem.noise
+        if known_scale(noise):
+            return noise_mgf_after(noise, past)
+        return normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
+
     def gains(self, bet: Bet, past: Observations, seen: Observations, outlook: Outlook) -> FloatArray:
         """The log e-values of a batch for one bet, shape (K,); 0 for arms that do not bet (docs/questions.md, line 2).
 
@@ -166,8 +182,8 @@ class Ground:
         """
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
-        noise_mgf = noise_mgf_after(noise, before)
-        batch, scales = with_squares(noise, batch), noise_mgf.noise_scales(epsilon)
+        noise_mgf = self.noise_mgf(before)
+        batch, scales = noise_mgf.usable(with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         margin, centre, used = bet.margin, bet.centre, self.extended
         bold = bet.bold and isinstance(used, IndependentArms)
@@ -192,7 +208,7 @@ class Ground:
         )
         return np.where(bet.arms, found.gains[: self.problem.num_arms], 0.0)
 
-    def rest(self, aims: Aims, noise_mgf: NoiseMgf) -> Rest:
+    def rest(self, aims: Aims, noise_mgf: NoiseMgf | NormalMgf) -> Rest:
         """What deciding all pairs is predicted to take still, by the design that does it with the fewest pulls.
 
         Where pulls cost c_x, the design is for noise scales s_x sqrt(c_x), and x gets its weight divided by c_x: then

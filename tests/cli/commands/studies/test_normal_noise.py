@@ -72,3 +72,16 @@ def test_totals_without_squares_are_refused(sqlite_url, write, tmp_path, refused
     told = tmp_path / "told.csv"
     told.write_text("id,pulls,sum\n" + "".join(f"{one},5,{5 * mean}\n" for one, mean in MEANS.items()))
     assert "come without squares" in refused("tell", sqlite_url, "dough", told)
+
+
+def test_a_question_of_scales_that_nobody_knows(write):
+    rows = [f"{name},{mean + away}" for name, mean in zip("abcd", (0, 2, 4, 6), strict=True) for away in (-0.3, 0, 0.3)]
+    table = write("\n".join(["id,y", *rows]))
+    wanted = ("--id", "id", "--reward", "y", "--noise", "normal", "--epsilon", "1", "--question", "top", "--m", "2")
+    code, output, errors = surepick("run", table, *wanted)
+    assert code == 0, output + errors
+    assert "first list (2): c, d" in output
+    assert "except with probability 0.001, which is part of delta" in output
+    code, output, errors = surepick("forecast", table, *wanted, "--assume-scale", "0.3")
+    assert code == 0, output + errors
+    assert "Which candidates are the 2 best?" in output

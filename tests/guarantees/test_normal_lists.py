@@ -1,0 +1,69 @@
+"""Lists keep delta where nobody knows the scales: variances from 1 to 100, means just beyond what may be said.
+
+Counts are held against exact binomial bounds, mean shares against the bound of Hoeffding and Chernoff for numbers in
+[0, 1]; the saboteurs show that they would notice.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bounds import failures_allowed
+from normal_lists import wrong_shares
+
+from surepick.policies.questions import elimination, outlook
+
+FEW_AND_ALL = [8, pytest.param(5_000, marks=pytest.mark.slow)]
+
+
+def largest_mean(runs: int, rate: float, false_alarm: float = 1e-6) -> float:
+    """The mean of so many numbers in [0, 1] of mean at most `rate` that is exceeded with that probability at most."""
+    low, high = rate, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        rest = (1.0 - middle) * math.log((1.0 - middle) / (1.0 - rate)) if middle < 1.0 else 0.0
+        short = runs * (middle * math.log(middle / rate) + rest) < -math.log(false_alarm)
+        low, high = (middle, high) if short else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("best", ["noisiest", "quietest"])
+@pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
+@pytest.mark.parametrize("runs", FEW_AND_ALL)
+def test_no_arm_is_on_a_wrong_list(kind, best, delta, runs):
+    wrong = int(np.count_nonzero(wrong_shares(kind, runs, delta, best=best)))
+    print(f"\n{kind}, {best}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("best", ["noisiest", "quietest"])
+@pytest.mark.parametrize("runs", FEW_AND_ALL)
+def test_the_wrong_share_of_a_list_is_small_on_average(best, delta, runs):
+    share = float(wrong_shares("shares", runs, delta, best=best).mean())
+    print(f"\nshares, {best}, delta {delta:g}: {share:.4f} of {runs}, {largest_mean(runs, delta):.4f} allowed")
+    assert share <= largest_mean(runs, delta)
+
+
+# --- saboteurs
+
+
+def plug_in(past, failure, usual=outlook.normal_mgf_of_all):
+    """The arms' own variances, taken for the truth."""
+    own = np.maximum(past.squares - past.sums**2 / np.maximum(past.counts, 1), 1e-12) / np.maximum(past.counts - 1, 1)
+    return replace(usual(past, failure), bounds=own, joint_bounds=own, variances=own)
+
+
+@pytest.mark.parametrize("kind", ["number", "shares"])
+def test_a_plug_in_scale_taken_for_the_truth_is_noticed(kind, monkeypatch):
+    monkeypatch.setattr(outlook, "normal_mgf_of_all", plug_in)
+    monkeypatch.setattr(elimination, "HEURISTIC_REPEATS", 2)
+    runs, delta = 100, 0.01
+    shares = wrong_shares(kind, runs, delta, best="quietest")
+    print(f"\n{kind}: {np.count_nonzero(shares)} of {runs}, mean share {shares.mean():.3f}")
+    if kind == "shares":
+        assert shares.mean() > largest_mean(runs, delta)
+    else:
+        assert np.count_nonzero(shares) > failures_allowed(runs, delta)

@@ -11,11 +11,12 @@ import pytest
 import sqlalchemy as sa
 from study_storms import Storm, run_storm
 from study_supervisor import run_supervisor, start_alone
-from study_workers import SUBJECTS, WORKERS, Order, read_journal, rewards_of, subject
+from study_workers import QUESTIONS, SUBJECTS, WORKERS, Order, read_journal, rewards_of, subject
 
 from surepick import write_certificate, write_report
 from surepick.certificates.verify import verify_certificate
 from surepick.core.json import to_json
+from surepick.policies.questions.truth import wrongly_listed
 from surepick.studies.database import create_study, list_studies, open_study
 from surepick.studies.logs.base import Planned
 from surepick.studies.logs.item_keys import item_key
@@ -162,6 +163,29 @@ def test_kills_of_a_study_in_blocks(database_url, tmp_path, undisturbed):
         assert write_report(study, tmp_path / "lab.html").stat().st_size > 0
     finally:
         study.log._engine.dispose()
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_kills_of_a_study_of_a_question(name, database_url, tmp_path, undisturbed):
+    """What is left is a right answer, certified, verified from its file alone, and reported."""
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=3, studies=1, first_seed=1, subjects=(name,))
+    assert phases.total() >= 3
+    arms, policy = subject(name, 1)
+    means = arms.features.sum(axis=1) / np.sqrt(arms.features.shape[1])
+    study = open_study(database_url, f"{name} 1")
+    try:
+        certificate = study.certificate()
+        assert certificate.verdict == "certified"
+        assert certificate.lists.inside
+        assert not certificate.lists.undecided
+        assert not wrongly_listed(policy.problem, certificate.lists, arms, means).any()
+        file, page = write_certificate(study, tmp_path / "lists.json"), write_report(study, tmp_path / "lists.html")
+    finally:
+        study.log._engine.dispose()
+    assert verify_certificate(file).holds
+    shown = page.read_text()
+    assert certificate.lists.question in shown
+    assert all(one in shown for one in certificate.lists.inside)
 
 
 @pytest.mark.slow

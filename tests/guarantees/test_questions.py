@@ -36,7 +36,6 @@ from surepick.policies.questions.sheets import Sheet
 from surepick.policies.questions.state import Lists
 
 DELTAS = [0.05, 0.3]
-A_FEW_AND_ALL = [(20, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in DELTAS)]
 Lead = Callable[[CertifiedLists, World], Adversary]
 
 
@@ -93,6 +92,7 @@ FAMILY = {
     "all good of 20, led": Cell(on_both_borders(16, 3, sigma=2.0), "all-good", {}, good_as_bad, 30),
     "all good of 3": Cell(on_both_borders(1, 1, sigma=1.0), "all-good", {}),
 }
+ONLY_FEW = ("above 0 by .5, led", "above a control", "best of 3")
 SHARES = {
     "20 of 21 bad, led": Cell(partly_bad(20, 0), "above", DISCOVERY, bad_ones_first, 40),
     "10 of 21 bad, led": Cell(partly_bad(10, 10), "above", DISCOVERY, bad_ones_first, 40),
@@ -110,12 +110,18 @@ def shares_of_nulls(cell: Cell, delta: float) -> np.ndarray:
     return delta * np.array([low, high, low + high])
 
 
+def sizes(names) -> list:
+    """(name, runs, delta): few of each, and 5,000 of those that are played at full size."""
+    few = [(name, 20, 0.05) for name in names]
+    whole = [(name, 5_000, delta) for name in names if name not in ONLY_FEW for delta in DELTAS]
+    return [*few, *(pytest.param(*each, marks=pytest.mark.slow) for each in whole)]
+
+
 # --- family-wise
 
 
-@pytest.mark.parametrize(("runs", "delta"), A_FEW_AND_ALL)
-@pytest.mark.parametrize("name", FAMILY)
-def test_no_arm_at_all_is_on_a_wrong_list_except_with_probability_delta(name, delta, runs):
+@pytest.mark.parametrize(("name", "runs", "delta"), sizes(FAMILY))
+def test_no_arm_at_all_is_on_a_wrong_list_except_with_probability_delta(name, runs, delta):
     wrong, allowed = FAMILY[name].wrong(runs, delta), failures_allowed(runs, delta)
     print(f"\n{name}, delta {delta}: {wrong} wrong of {runs}, {allowed} allowed")
     assert wrong <= allowed
@@ -164,9 +170,8 @@ def test_half_the_noise_is_caught(name, monkeypatch):
 # --- shares of errors
 
 
-@pytest.mark.parametrize(("runs", "delta"), A_FEW_AND_ALL)
-@pytest.mark.parametrize("name", SHARES)
-def test_the_mean_wrong_share_of_each_list_and_of_both_is_what_line_5_says(name, delta, runs):
+@pytest.mark.parametrize(("name", "runs", "delta"), sizes(SHARES))
+def test_the_mean_wrong_share_of_each_list_and_of_both_is_what_line_5_says(name, runs, delta):
     found, most = SHARES[name].shares(runs, delta), shares_of_nulls(SHARES[name], delta)
     allowed = [shares_allowed(runs, rate) for rate in most]
     print(f"\n{name}, delta {delta}: shares {np.round(found, 4)}, at most {np.round(most, 4)}; {np.round(allowed, 4)}")

@@ -38,6 +38,17 @@ SUBJECTS = {  # policy, and what makes it another subject: options, arms, featur
     ),
     "certified-items": ({"items": 120, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
 }
+ASKED = (8, 2, 0.5, 0.4)
+QUESTIONS = {  # the same, of questions whose answer is lists
+    f"certified-independent, {name}": (question, *ASKED)
+    for name, question in {
+        "above": {"question": "above", "control": "sku-1"},
+        "discovery": {"question": "above", "control": "sku-1", "errors": "discovery"},
+        "top": {"question": "top", "m": 3},
+        "all-good": {"question": "all-good"},
+        "one-of": {"question": "one-of", "share": 0.3, "sample_seed": 5},
+    }.items()
+}
 POINTS = (  # what a worker comes by, and may be killed at; the second number: how often, most of all, before it is
     ("opening", 1),
     ("asking", 5),
@@ -93,7 +104,7 @@ class Order:
 @cache
 def subject(name: str, seed: int) -> tuple[sp.Arms, Any]:
     """(arms, policy) of a study of about 20 plans and a few hundred pulls."""
-    options, number, features, epsilon, sigma = SUBJECTS[name]
+    options, number, features, epsilon, sigma = {**SUBJECTS, **QUESTIONS}[name]
     points = stream(seed, "arms").normal(size=(number, features))
     points /= np.linalg.norm(points, axis=1).max()
     arms = sp.Arms(points, [f"sku-{arm}" for arm in range(number)])
@@ -106,12 +117,12 @@ def subject(name: str, seed: int) -> tuple[sp.Arms, Any]:
 def rewards_of(name: str, seed: int) -> Callable[[str, str], float]:
     """The reward of a pull: a function of its arm and its key, whoever measures it and whenever."""
     arms, _ = subject(name, seed)
-    sigma = SUBJECTS[name][-1]
+    options, *_, sigma = {**SUBJECTS, **QUESTIONS}[name]
     features = arms.features
     means = dict(
         zip(arms.ids, (features @ np.full(features.shape[1], features.shape[1] ** -0.5)).tolist(), strict=True)
     )
-    if "blocks" in SUBJECTS[name][0]:  # all of a block are off by the same large amount
+    if "blocks" in options:  # all of a block are off by the same large amount
         return lambda arm, key: (
             means[arm]
             + 10.0 * float(stream(seed, "block", block_of(key)).normal())

@@ -13,6 +13,7 @@ from block_studies import study_in_blocks
 from certified_files import FIXTURES, POLICIES, resealed, study_of
 from item_studies import study_of_items
 from judged_parts import study_in_parts
+from withdrawn_studies import begun, finish
 
 import surepick as sp
 from surepick.certificates import versions
@@ -56,6 +57,9 @@ def rewrite() -> None:
     _write(study_of_items(), f"v{versions.OF_ITEMS}_items.json")
     _write(study_in_blocks(), f"v{versions.IN_BLOCKS}_blocks.json")
     _write(study_of("certified-linear", norm_bound=2.0, question="top", m=2), f"v{versions.WITH_LISTS}_lists.json")
+    gone = begun()
+    finish(gone)
+    _write(gone, f"v{versions.WITH_WITHDRAWALS}_withdrawals.json")
 
 
 def _write(study: sp.Study, name: str) -> None:

@@ -1,9 +1,9 @@
-"""Answers to test items, and what blocks had, in a certificate: to JSON data and back."""
+"""Answers to test items, what blocks had, and who was withdrawn, in a certificate: to JSON data and back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,9 @@ import numpy as np
 from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.items import ItemOrder
+from surepick.studies.deviations import EarlyEnd
+from surepick.studies.logs.base import Deviations, Withdrawal
+from surepick.studies.replay import Closed
 
 MOST = 2**53
 ROUNDING = 1e-9  # of the sums of absolute values: each block's sum is rounded by itself
@@ -100,3 +103,50 @@ def with_blocks(seen: Observations, look: Mapping[str, Any], *, wanted: bool, mi
     if not (np.array_equal(counts, seen.counts) and np.all(np.abs(added - seen.sums) <= ROUNDING * scale)):
         raise ValueError(f"plan {number}: the blocks do not add up to the totals")
     return replace(seen, blocks=totals)
+
+
+def withdrawals_entry(deviations: Deviations) -> dict[str, Any]:
+    """The candidates that were withdrawn after a look; nothing where none was."""
+    if not deviations.withdrawn:
+        return {}
+    return {"withdrawn": [{"arm": one.arm, "reason": one.reason, "at": one.at} for one in deviations.withdrawn]}
+
+
+def withdrawn_arms(looks: Sequence[Closed], end: EarlyEnd | None) -> list[int]:
+    """All candidates that were withdrawn, after a look or when the study was closed early."""
+    groups = [*(look.deviations.withdrawn for look in looks), None if end is None else end.withdrawn]
+    return [one.arm for group in groups for one in group or ()]
+
+
+def dropped_arms(deviations: Deviations) -> list[int]:
+    """The candidates that went after a look without being ruled out."""
+    return [one.arm for one in deviations.withdrawn or () if one.independent]
+
+
+def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> tuple[Withdrawal, ...] | None:
+    """The candidates that were withdrawn after a look; None where none was.
+
+    Args:
+        look: an entry of a certificate, or its end.
+        num_arms: K.
+        before: who was withdrawn earlier; who is now is added.
+
+    Raises:
+        ValueError: they are no candidates of the study, not ascending, gone already, or the last one.
+    """
+    if look.get("withdrawn") is None:
+        return None
+    number = look.get("plan", "that was open")
+    found: list[Withdrawal] = []
+    for entry in look["withdrawn"]:
+        arm, reason, at = entry["arm"], entry["reason"], entry["at"]
+        known = type(arm) is int and 0 <= arm < num_arms and arm not in before
+        if not known or set(entry) != {"arm", "reason", "at"} or (found and arm <= found[-1].arm):
+            raise ValueError(f"plan {number}: who was withdrawn is not one candidate, reason and time each, ascending")
+        if not (isinstance(reason, str) and reason and isinstance(at, float) and math.isfinite(at)):
+            raise ValueError(f"plan {number}: a withdrawal has no reason or no time")
+        found.append(Withdrawal(arm, reason, at))
+    if not found:
+        raise ValueError(f"plan {number}: it withdraws nobody")
+    before.update(one.arm for one in found)
+    return tuple(found)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import answers_entry, blocks_entry, items_entry
+from surepick.certificates import answers
 from surepick.certificates.columns import (
     LastIntervals,
     measured_in,
@@ -262,7 +262,10 @@ def document_of(
     )
     items, in_blocks = policy.traits.items, policy.traits.blocks is not None
     listed = answer.lists is not None
-    number = version_for(judge=facts.judge, cost=answer.cost, items=items, in_blocks=in_blocks, listed=listed)
+    withdrawn = len(answers.withdrawn_arms(facts.looks, facts.end)) > 0
+    number = version_for(
+        judge=facts.judge, cost=answer.cost, items=items, in_blocks=in_blocks, listed=listed, withdrawn=withdrawn
+    )
     candidates = _arms_entry(arms)
     document = {
         "format": FORMAT,
@@ -282,7 +285,7 @@ def document_of(
         "certified_gap": None if answer.certified_gap is None else float(answer.certified_gap),
         "minimize": answer.minimize,
         "judge": facts.judge,
-        "items": items_entry(policy.traits.items),
+        "items": answers.items_entry(policy.traits.items),
         "assumptions": list(answer.assumptions),
         "checks": list(policy.traits.checks),
         "policy": encode(spec_of(policy)),
@@ -317,7 +320,7 @@ def _look_entry(
     facts: Facts, look: Closed, step: Step[Any], intervals: Intervals | None, active: IntArray
 ) -> dict[str, Any]:
     plan, row, ids = look.plan, step.record, facts.arms.ids
-    joined = np.setdiff1d(row.active, active)
+    joined, dropped = np.setdiff1d(row.active, active), answers.dropped_arms(look.deviations)
     return {
         "plan": look.number,
         "look": plan.look,
@@ -331,14 +334,15 @@ def _look_entry(
         "asked": sparse(plan.counts),
         "allocation": None if plan.allocation is None else sparse(plan.allocation),
         "told": totals_of(look.seen, minimize=facts.minimize),
-        **answers_entry(plan, look.seen),
-        **blocks_entry(look.seen, minimize=facts.minimize),
+        **answers.answers_entry(plan, look.seen),
+        **answers.blocks_entry(look.seen, minimize=facts.minimize),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),
+        **answers.withdrawals_entry(look.deviations),
         **_outcome(row, facts.arms),
         "width": widths_of(intervals),
-        "left": _left(np.setdiff1d(active, row.active), intervals, facts.arms.num_arms),
+        "left": _left(np.setdiff1d(np.setdiff1d(active, row.active), dropped), intervals, facts.arms.num_arms),
         "joined": joined.tolist() if facts.arms.num_arms <= INLINE else None,
     }
 
@@ -393,5 +397,6 @@ def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | N
     means = np.divide(sums, pulls, out=np.full(num_arms, np.nan), where=pulls > 0)
     fates = np.full(num_arms, "left", dtype=object)
     fates[active] = "possible"
+    fates[answers.withdrawn_arms(facts.looks, facts.end)] = "withdrawn"
     fates[best] = "recommended"
     return {"pulls": pulls.tolist(), "means": plain_numbers(means), "fates": fates.tolist()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import with_answers, with_blocks
+from surepick.certificates.answers import with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.core.arms import Arms
@@ -117,7 +117,9 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
         policy=policy,
         minimize=minimize,
         looks=tuple(looks),
-        end=_end(document["ended"]),
+        end=_end(
+            document["ended"], arms.num_arms, {one.arm for look in looks for one in look.deviations.withdrawn or ()}
+        ),
         judge=judge,
     )
 
@@ -133,11 +135,19 @@ def _check_texts(document: Mapping[str, Any]) -> None:
         raise ValueError(f"arithmetic is {_short(document['arithmetic'])}, not 16 hexadecimal digits")
 
 
-def _end(ended: Any) -> EarlyEnd | None:
-    """How the study was closed early."""
+def _end(ended: Any, num_arms: int, gone: set[int]) -> EarlyEnd | None:
+    """How the study was closed early.
+
+    Args:
+        ended: what the file says.
+        num_arms: K.
+        gone: who was withdrawn before.
+    """
     if ended is None:
         return None
-    end = EarlyEnd(**ended)
+    if ended.get("withdrawn", ()) is None:
+        raise ValueError("ended.withdrawn is none; it is left out then")
+    end = EarlyEnd(**{**ended, "withdrawn": withdrawals_of(ended, num_arms, gone)})
     if not isinstance(end.reason, str):
         raise ValueError("ended.reason is no text")
     if not _is_number(end.at):
@@ -167,7 +177,7 @@ def _short(value: object) -> str:
 def _looks(
     rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool, in_parts: bool
 ) -> Iterator[Closed]:
-    index = {name: arm for arm, name in enumerate(arms.ids)}
+    index, gone = {name: arm for arm, name in enumerate(arms.ids)}, set[int]()
     for entry in rounds:
         if type(entry["round"]) is not int or not 1 <= entry["round"] <= LARGEST:
             raise ValueError(f"a round has the number {_short(entry['round'])}, not a whole number from 1")
@@ -200,7 +210,12 @@ def _looks(
                 first_items=_places(look, policy),
             )
             abandoned = tuple(look["abandoned"])
-            came = Deviations(bool(np.any(seen.counts > counts)), look["repeated"], abandoned)
+            came = Deviations(
+                bool(np.any(seen.counts > counts)),
+                look["repeated"],
+                abandoned,
+                withdrawn=withdrawals_of(look, arms.num_arms, gone),
+            )
             yield Closed(number, plan, seen, came)
 
 

@@ -8,8 +8,8 @@ from surepick.certificates.seal import without
 from surepick.items import ItemOrder
 from surepick.studies.logs.base import CLOSED_ROUNDS
 
-VERSION = 7  # the newest
-OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS, IN_BLOCKS, WITH_LISTS = 2, 3, 4, 5, 6, 7
+VERSION = 8  # the newest
+OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS, IN_BLOCKS, WITH_LISTS, WITH_WITHDRAWALS = 2, 3, 4, 5, 6, 7, 8
 ADDED = {  # version -> its new fields
     2: ("registration", "signature"),
     IN_PARTS: ("judge",),
@@ -17,11 +17,18 @@ ADDED = {  # version -> its new fields
     OF_ITEMS: ("items",),
     IN_BLOCKS: (),
     WITH_LISTS: ("lists",),
+    WITH_WITHDRAWALS: (),
 }
 
 
 def version_for(
-    *, judge: str, cost: float | None, items: ItemOrder | None = None, in_blocks: bool = False, listed: bool = False
+    *,
+    judge: str,
+    cost: float | None,
+    items: ItemOrder | None = None,
+    in_blocks: bool = False,
+    listed: bool = False,
+    withdrawn: bool = False,
 ) -> int:
     """The earliest version that says all of a study.
 
@@ -31,7 +38,10 @@ def version_for(
         items: the test items in their order; None where measurements are draws.
         in_blocks: results name their blocks.
         listed: the question is answered by lists.
+        withdrawn: candidates were withdrawn.
     """
+    if withdrawn:
+        return WITH_WITHDRAWALS
     if listed:
         return WITH_LISTS
     if in_blocks:

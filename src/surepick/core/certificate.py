@@ -81,6 +81,7 @@ class Certificate:
         minimize: small rewards are good.
         rounds: the trace.
         cost: money spent on them, in the currency of the costs; None where nothing has a cost.
+        dropped: indices of the arms that were withdrawn and that the promise is not about; None: there are none.
         lists: the answer, where the question is not which arm is the best; then `best_arm` is the one that looks best.
     """
 
@@ -97,25 +98,27 @@ class Certificate:
     rounds: tuple[RoundRecord, ...] = ()
     cost: float | None = field(default=None, metadata=LATER)
     lists: Listed | None = field(default=None, metadata=LATER)
+    dropped: tuple[int, ...] | None = field(default=None, metadata=LATER)
 
     @property
     def promise(self) -> str:
         """What may be claimed, in one sentence."""
         if self.lists is not None:
             return self._promise_of(self.lists)
-        best = "smallest" if self.minimize else "largest"
+        whom = "all" if self.dropped is None else "all that are left"
+        best = f"{'smallest' if self.minimize else 'largest'} of {whom}"
         if self.verdict == "certified":
             return (
-                f"Its mean is within {self.epsilon:g} of the {best} of all; "
+                f"Its mean is within {self.epsilon:g} of the {best}; "
                 f"this statement is wrong with probability at most {self.delta:g}."
             )
         if self.verdict == "heuristic":
-            return f"Its mean should be within {self.epsilon:g} of the {best} of all, but that is not a theorem."
+            return f"Its mean should be within {self.epsilon:g} of the {best}, but that is not a theorem."
         if self.certified_gap is None or self.pulls == 0:
             return f"Not certified to within {self.epsilon:g}: nothing can be said yet about how good it is."
         return (
             f"Not certified to within {self.epsilon:g}: so far its mean is proved to be within "
-            f"{self.certified_gap:.4g} of the {best} of all."
+            f"{self.certified_gap:.4g} of the {best}."
         )
 
     def _promise_of(self, lists: Listed) -> str:

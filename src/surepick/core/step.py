@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import IntArray, freeze, record
+from surepick.core.arrays import LATER, IntArray, freeze, record
 from surepick.core.comparisons import Deciding
 from surepick.core.plan import Plan
 
@@ -25,6 +25,7 @@ class RoundRecord:
         certified_gap: with the stated confidence the leader is at most this much worse than the best arm, in reward
             units; None when nothing can be said yet.
         alarms: what the checks of the embedding found at this look, in words.
+        withdrawn: indices of the arms that were withdrawn so far; None: none was.
     """
 
     round: int
@@ -41,9 +42,10 @@ class RoundRecord:
     leader: int
     certified_gap: float | None
     alarms: tuple[str, ...] = ()
+    withdrawn: IntArray | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
-        freeze(self, active=np.int64)
+        freeze(self, active=np.int64, withdrawn=np.int64)
 
     @property
     def value(self) -> float | None:
@@ -81,3 +83,9 @@ class Step(Generic[S]):
     state: S
     record: RoundRecord
     deciding: Deciding | None = field(default=None, compare=False, repr=False)
+
+    @staticmethod
+    def at(state: S) -> Step[S]:
+        """A step that only stands at a state: nothing was told."""
+        nothing = RoundRecord(0, 1, 1, 0, None, None, None, 0.0, 0, 0, np.empty(0, np.int64), 0, None)
+        return Step(state, nothing)

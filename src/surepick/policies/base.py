@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from surepick.core.arms import Arms
-from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.comparisons import Deciding, Intervals, against
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
@@ -176,6 +176,8 @@ class Traits:
         batch_cost: what a batch costs beside its measurements, in the currency of `Arms.costs`, as its plans weigh it.
         items: the test items that its arms answer, in their order; None: its pulls are independent draws.
         blocks: measurements that belong together share an effect, and each result names its block; None: none do.
+        withdraw: step, arms, whether each goes for a reason that has nothing to do with results -> the step without
+            them; None: arms cannot be withdrawn.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -197,6 +199,7 @@ class Traits:
     batch_cost: float = 0.0
     items: ItemOrder | None = None
     blocks: Blocking | None = None
+    withdraw: Callable[[Step[Any], IntArray, BoolArray], Step[Any]] | None = field(default=None, compare=False)
 
     @property
     def narrows(self) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from surepick.core.arms import Arms
-from surepick.core.arrays import record
+from surepick.core.arrays import LATER, record
 from surepick.core.certificate import Certificate
 from surepick.core.plan import Plan
-from surepick.core.step import RoundRecord
-from surepick.errors import InvalidInput
+from surepick.core.step import RoundRecord, Step
+from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import Policy, name_of
 from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
@@ -29,9 +29,11 @@ from surepick.studies.logs.base import (
     Deviations,
     Event,
     Judge,
+    Withdrawal,
 )
 from surepick.studies.logs.leases import to_the_minute
 from surepick.studies.progress import times
+from surepick.studies.replay import without
 from surepick.studies.validation import stated
 from surepick.text import quoted
 
@@ -75,7 +77,7 @@ def with_deviations(
     Missing results become an assumption when they are declared to be independent of their values, and otherwise take
     the theorem away.
     """
-    return _with_missing(_with_facts(answer, prepared, deviations, judge), deviations)
+    return _with_withdrawn(_with_missing(_with_facts(answer, prepared, deviations, judge), deviations), deviations)
 
 
 def _with_facts(
@@ -123,6 +125,33 @@ def _with_missing(answer: Certificate, deviations: Sequence[Deviations]) -> Cert
     )
 
 
+def _with_withdrawn(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
+    """What is said of candidates that were withdrawn.
+
+    Source: docs/changing-candidates.md, lines 29 and 30.
+    """
+    gone = [each for one in deviations for each in one.withdrawn or ()]
+    dropped = [each for each in gone if each.independent]
+    others = [each for each in gone if not each.independent]
+    if dropped:
+        sentence = (
+            f"{times(len(dropped), 'candidate')} withdrawn between {to_the_minute(min(each.at for each in dropped))} "
+            f"and {to_the_minute(max(each.at for each in dropped))}: which ones, and when, has nothing to do with "
+            "results. The promise is about the others; each list of candidates that the study had has a delta of its "
+            "own."
+        )
+        assumptions = (*answer.assumptions, sentence)
+        answer = replace(answer, assumptions=assumptions, dropped=tuple(sorted({each.arm for each in dropped})))
+    if others:
+        reasons = ", ".join(sorted({repr(each.reason) for each in others}))
+        answer = replace(
+            answer,
+            reason=f"{answer.reason} {times(len(others), 'candidate')} withdrawn ({reasons}), and compared like all "
+            "others with what was measured of them.",
+        )
+    return answer
+
+
 @record
 class EarlyEnd:
     """A study was closed before its policy stopped.
@@ -132,18 +161,20 @@ class EarlyEnd:
         at: when, seconds since 1970 (UTC).
         missing: pulls that were not in, of the plan that was open or would have been next.
         predicted: how many were predicted to be enough, None where that is not known.
+        withdrawn: the arms that would not have been asked for after the open plan any more; None: there are none.
     """
 
     reason: str
     at: float
     missing: int
     predicted: float | None
+    withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
 
     @staticmethod
-    def of(ended: Event, plan: Plan, missing: int) -> EarlyEnd:
+    def of(ended: Event, plan: Plan, missing: int, withdrawn: tuple[Withdrawal, ...] | None = None) -> EarlyEnd:
         """The end, when `missing` pulls of that plan were not in."""
         predicted = None if plan.predicted_pulls is None else max(plan.predicted_pulls, missing)
-        return EarlyEnd(ended.reason, ended.at, missing, predicted)
+        return EarlyEnd(ended.reason, ended.at, missing, predicted, withdrawn)
 
 
 def with_early_end(answer: Certificate, end: EarlyEnd) -> Certificate:
@@ -172,6 +203,50 @@ def abandon(ledger: Ledger, reason: str, ids: Sequence[object] | None) -> None:
         if not ledger.replay.look(planned).missing.any():
             ledger.log.add_event(Event(CLOSED, planned.number, at=now))
     ledger.replay.settle()
+
+
+def withdraw(ledger: Ledger, ids: Sequence[object], reason: str) -> None:
+    """As `Study.withdraw`, which has the arguments."""
+    why, policy = stated(reason), ledger.replay.policy
+    if not why:
+        raise InvalidInput(
+            "a withdrawal needs its reason: independent-of-value if which candidate goes, and when, has nothing to do "
+            "with results, else what happened."
+        )
+    if policy.traits.withdraw is None:
+        raise InvalidInput(
+            f"{name_of(policy)} cannot go on without a candidate here. certified-linear, certified-kernel and "
+            "certified-independent can, with evidence='carried', for the best candidate, without blocks or test items, "
+            "and with features only where the noise scale is declared. Close this study, and start one without it."
+        )
+    arms = np.unique(ledger.arms_of(ids)[0]).tolist()
+    while not _withdrawn(ledger, arms, why):
+        pass
+    ledger.replay.settle()
+
+
+def _withdrawn(ledger: Ledger, arms: Sequence[int], why: str) -> bool:
+    """Whether it was recorded; not if others closed the plan meanwhile."""
+    planned, log = ledger.open_plan(), ledger.log
+    if planned is None:
+        raise OutOfTurn(ledger.why_closed())
+    with ledger.turn():
+        current, decision = log.last_plan(), log.last_decision()
+        open_plan = ledger.replay.look(planned)
+        if current is None or current.number != planned.number or not open_plan.takes_results:
+            return False
+        before = None if decision is None or decision.row is None else decision.row.withdrawn
+        gone = {*open_plan.withdrawn, *(() if before is None else before.tolist())}
+        if len(gone.union(arms)) == len(ledger.ids):
+            raise InvalidInput("all candidates would be withdrawn; close the study instead (surepick close).")
+        missing, now = open_plan.missing, log.clock()
+        for arm in [arm for arm in arms if arm not in gone]:
+            log.add_event(Event(ABANDONED, planned.number, arm, 0, 0, why, now))
+            if why == INDEPENDENT_OF_VALUE and missing[arm] > 0:
+                log.add_event(Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
+        if not ledger.replay.look(planned).missing.any():
+            log.add_event(Event(CLOSED, planned.number, at=now))
+    return True
 
 
 def judge_part(ledger: Ledger) -> bool:
@@ -211,9 +286,23 @@ def early_end(ledger: Ledger) -> EarlyEnd | None:
     if ended is None or head.decision.stopped:
         return None
     if head.planned is not None:
-        return EarlyEnd.of(ended, head.planned.plan, int(ledger.replay.look(head.planned).missing.sum()))
+        open_plan = ledger.replay.look(head.planned)
+        gone = open_plan.deviations.withdrawn
+        return EarlyEnd.of(ended, head.planned.plan, int(open_plan.missing.sum()), gone)
     plan = ledger.replay.policy.ask(ledger.replay.state_of(head.decision))
     return EarlyEnd.of(ended, plan, plan.total)
+
+
+def recommended(ledger: Ledger) -> str:
+    """As `Study.recommend`."""
+    head, replay = ledger.replay.settle(), ledger.replay
+    leader, gone = head.decision.leader, None
+    if head.planned is not None:
+        gone = replay.look(head.planned).withdrawn
+    if gone and leader in gone:
+        step = Step.at(replay.state_of(head.decision))
+        leader = replay.policy.claim(without(replay.policy, step, list(gone.values())).state).leader
+    return ledger.ids[leader]
 
 
 def certificate(ledger: Ledger, *, minimize: bool, judge: str) -> Certificate:
@@ -250,10 +339,11 @@ def answer_of(
     Args:
         measured: gives the pulls that count, by arm; called where they have a cost.
     """
-    answer = certificate_of(policy, state)
+    late = None if end is None else end.withdrawn
+    answer = certificate_of(policy, state if late is None else without(policy, Step.at(state), late).state)
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
-    answer = with_deviations(answer, prepared, deviations, judge)
+    answer = with_deviations(answer, prepared, [*deviations, *([Deviations(withdrawn=late)] if late else [])], judge)
     prices = Prices.of(policy, arms)
     if prices is not None:
         answer = replace(answer, cost=prices.spent(measured(), arms.num_arms, batches=len(deviations)))

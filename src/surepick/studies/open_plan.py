@@ -20,6 +20,7 @@ from surepick.studies.logs.base import (
     Event,
     Leased,
     Planned,
+    Withdrawal,
 )
 from surepick.studies.logs.leases import Lease
 
@@ -61,6 +62,7 @@ class OpenPlan:
         by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
         repeated: pulls that failed, or that were leased again because they did not come in time.
         reasons: why pulls of an arm are not measured.
+        withdrawn: arms that are withdrawn from the study after it.
         failed_keys: keys of pulls that gave no result.
         closed: no result counts any more.
         in_part: it was closed with what had come.
@@ -77,6 +79,7 @@ class OpenPlan:
     unfinished: dict[int, LeaseProgress] = field(default_factory=dict)
     by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     reasons: dict[int, set[str]] = field(default_factory=dict)
+    withdrawn: dict[int, Withdrawal] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
     in_part: bool = False
@@ -122,7 +125,9 @@ class OpenPlan:
         self.ended |= event.kind == ENDED
         if event.arm is None:
             return
-        if event.kind == ABANDONED:
+        if event.withdraws:
+            self.withdrawn.setdefault(event.arm, Withdrawal(event.arm, event.reason, event.at))
+        elif event.kind == ABANDONED:
             self.dropped[event.arm] += event.pulls
             self.reasons.setdefault(event.arm, set()).add(event.reason)
         if event.kind == FAILED:
@@ -221,4 +226,5 @@ class OpenPlan:
             surplus=bool(np.any(self.recorded > self.asked)),
             repeated=self.repeated,
             abandoned=tuple(sorted(set().union(*short))),
+            withdrawn=tuple(self.withdrawn[arm] for arm in sorted(self.withdrawn)) or None,
         )

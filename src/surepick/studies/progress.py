@@ -72,6 +72,8 @@ class Progress:
             a cost.
         plan_cost: what all that the open plan asks costs; None without costs or without an open plan.
         listed: the question is answered by lists, and `left` candidates are undecided.
+        withdrawn: candidates that were withdrawn; they are neither left nor ruled out.
+        leader_withdrawn: the leader is one of those; another is named once the open plan is judged.
     """
 
     judged: int
@@ -103,6 +105,8 @@ class Progress:
     cost: float | None = None
     plan_cost: float | None = None
     listed: bool = False
+    withdrawn: int = 0
+    leader_withdrawn: bool = False
 
     @property
     def done_by(self) -> float | None:
@@ -132,6 +136,8 @@ class Progress:
             return f"every candidate that is asked about is on a list, {self.verdict}"
         if self.listed:
             return f"{self.left:,} of {times(self.candidates, 'candidate')} are on no list yet"
+        if self.leader_withdrawn:
+            return f"{self.leader} was the best of the closed rounds, and is withdrawn; the next round names another"
         if self.stopped and not self._batches_over:
             answer = f"{self.leader} is the answer, {self.verdict}"
             return f"{answer}: {self.proved}" if self.proved else answer
@@ -198,10 +204,11 @@ class Progress:
 
     @property
     def _out(self) -> str:
+        gone = f", and {self.withdrawn:,} withdrawn" if self.withdrawn else ""
         if not self.ruled_out:
-            return "no candidate is ruled out as the best yet"
+            return f"no candidate is ruled out as the best yet{gone}"
         are = "is" if self.ruled_out == 1 else "are"
-        return f"{self.ruled_out:,} of {times(self.candidates, 'candidate')} {are} ruled out as the best"
+        return f"{self.ruled_out:,} of {times(self.candidates, 'candidate')} {are} ruled out as the best{gone}"
 
 
 def times(number: int, noun: str) -> str:
@@ -228,20 +235,23 @@ def progress_of(
     decision, planned, now = log.last_decision(), log.last_plan(), log.clock()
     row = None if decision is None else decision.row
     proved = decision is not None and row is not None and _proves(terms, decision)
+    away = () if row is None or row.withdrawn is None else row.withdrawn
+    left = len(ids) if row is None else len(np.setdiff1d(row.active, away))
     ended, prices, judged = log.ended(), terms.prices, 0 if decision is None else decision.plan
     closed = Progress(
         judged=judged,
         rounds=0 if row is None else row.round,
         pulls=0 if row is None else row.total_pulls,
         candidates=len(ids),
-        left=len(ids) if row is None else len(row.active),
+        left=left,
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
         certified_gap=None if row is None or not proved else informative(row.certified_gap, noise, terms.gap_bound),
         stopped=decision is not None and decision.stopped,
         verdict="not-yet" if decision is None else decision.verdict,
         ended=None if ended is None else ended.reason,
         delta=terms.delta if proved else None,
-        ruled_out=None if row is None or not proved or not terms.eliminates else len(ids) - len(row.active),
+        ruled_out=None if row is None or not proved or not terms.eliminates else len(ids) - len(away) - left,
+        withdrawn=len(away),
         most_rounds=terms.most_rounds,
         set_aside=log.set_aside(),
         now=now,
@@ -257,6 +267,8 @@ def progress_of(
     came = int(np.minimum(open_plan.recorded, open_plan.asked).sum())
     return replace(
         closed,
+        withdrawn=closed.withdrawn + len(open_plan.withdrawn),
+        leader_withdrawn=closed.leader is not None and decision is not None and decision.leader in open_plan.withdrawn,
         plan=planned.number,
         asked=int(asked.sum()),
         told=came,

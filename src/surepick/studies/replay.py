@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.json import from_json
@@ -15,7 +17,7 @@ from surepick.errors import StorageError
 from surepick.items import ItemOrder
 from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned, Withdrawal
 from surepick.studies.logs.item_keys import answers_of
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.validation import received
@@ -67,8 +69,23 @@ def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state
     state = policy.init() if state is None else state
     while (one := closed(state)) is not None:
         step = policy.tell(state, one.plan, one.seen)
+        if one.deviations.withdrawn:
+            step = without(policy, step, one.deviations.withdrawn)
         yield Judged(one, state, step)
         state = step.state
+
+
+def without(policy: Policy[Any], step: Step[Any], withdrawn: Sequence[Withdrawal]) -> Step[Any]:
+    """The step, once these arms are withdrawn.
+
+    Raises:
+        StorageError: the policy knows nothing of that.
+    """
+    withdraw = policy.traits.withdraw
+    if withdraw is None:
+        raise StorageError("a stored plan withdraws candidates, and the policy cannot: the record was altered.")
+    arms = np.array([one.arm for one in withdrawn], np.int64)
+    return withdraw(step, arms, np.array([one.independent for one in withdrawn], bool))
 
 
 def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:

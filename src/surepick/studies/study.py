@@ -50,8 +50,7 @@ class Study:
         log: keeps plans and results; in memory by default. A log that is not empty is resumed.
         judge: "closed rounds", or "as they come": `judge()` judges what is in, and what comes later counts after it.
 
-    Raises:
-        InvalidInput: the policy is for another number of arms, does not know its arms, or does not judge parts.
+    Raises InvalidInput if the policy is for another number of arms, does not know its arms, or does not judge parts.
     """
 
     _code: Callable[[], str | None]
@@ -69,8 +68,9 @@ class Study:
         arms, policy = subject_of(arms, policy)
         kept = MemoryLog() if log is None else log
         self.judging = deviations.checked_judge(judge, policy, minimize=minimize)
-        terms = partial(Terms.of, policy, arms)
-        self._begin(kept, arms.ids, policy.problem.noise, minimize, terms, lambda: (arms, policy))
+        self._begin(
+            kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
+        )
         self._code = lambda: registration_code(arms, policy, minimize=minimize, judge=judge)
 
     @classmethod
@@ -161,9 +161,8 @@ class Study:
             The batch, with `.lease` and `.keys()`; its total is 0 while all that is missing is out with others. None
             once the study has stopped.
 
-        Raises:
-            InvalidInput: max_pulls is no positive whole number, or the worker's name or the duration is none.
-            OutOfTurn: the clock is behind the latest entry of the study, so we cannot judge leases.
+        Raises InvalidInput if max_pulls is no positive whole number, or the worker's name or the duration is none,
+        OutOfTurn if the clock is behind the latest entry of the study, so that we cannot judge leases.
         """
         name, seconds = leasing.terms(max_pulls, worker, duration)
         while (planned := self._ledger.open_plan()) is not None:
@@ -192,8 +191,7 @@ class Study:
 
         Returns: the answer. A study that was interrupted goes on where it was: call `run` again.
 
-        Raises:
-            InvalidInput: `measure` returned another number of rewards, or some that are refused.
+        Raises InvalidInput if `measure` returned another number of rewards, or some that are refused.
         """
         return run_study(self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress)
 
@@ -232,11 +230,9 @@ class Study:
             failed: (id, key or None) of pulls that gave no result, as in `fail`; stored together with the results.
 
         Returns: what became of them. Results of a plan that is closed are kept, and never used.
-
-        Raises:
-            OutOfTurn: no plan is open.
-            InvalidInput: unknown or not asked arm, a reward not finite or outside the declared bounds, lengths that
-                differ, a key reported before with another value; nothing is recorded then.
+        Raises OutOfTurn if no plan is open, InvalidInput for an unknown or not asked arm, a reward that is not finite
+        or outside the declared bounds, lengths that differ, a key reported before with another value: nothing is
+        recorded then.
         """
         if items is not None:
             keys = self._ledger.keys_by_item(ids, keys, items)
@@ -268,8 +264,7 @@ class Study:
             squares: totals of the squared rewards, shape (n,); None when unknown.
             keys, worker, plan, blocks: as in `tell`; a row is of one block.
 
-        Raises:
-            OutOfTurn, InvalidInput: as in `tell`.
+        Raises OutOfTurn, InvalidInput as `tell`.
         """
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
@@ -287,8 +282,7 @@ class Study:
     ) -> Receipt:
         """Keep results that the study did not ask for; they never enter an estimate or a certificate.
 
-        Raises:
-            InvalidInput: as in `tell`, but for arms that were not asked.
+        Raises InvalidInput as `tell`, but for arms that were not asked.
         """
         return recording.keep_apart(self._ledger, self._ledger.singles(ids, rewards, keys, worker, prior=True))
 
@@ -302,9 +296,7 @@ class Study:
             keys: n keys of their lease; None: of the worker's latest lease, if there is one.
             worker: who measured.
 
-        Raises:
-            OutOfTurn: no plan is open.
-            InvalidInput: unknown or not asked arm, lengths that differ, or a key that was never given.
+        Raises OutOfTurn if no plan is open, InvalidInput as `tell`, or for a key that was never given.
         """
         return recording.fail(self._ledger, ids, keys, worker)
 
@@ -313,8 +305,6 @@ class Study:
 
         Args:
             worker: the name; "lab" stands for "lab/1", "lab/2", ... too.
-
-        Returns: the number of pulls.
         """
         return leasing.release(self._ledger, worker)
 
@@ -329,11 +319,24 @@ class Study:
             reason: why.
             ids: arms whose missing pulls are given up; None: all.
 
-        Raises:
-            OutOfTurn: no plan is open.
-            InvalidInput: the reason is empty, or an id is unknown.
+        Raises OutOfTurn if no plan is open, InvalidInput for an empty reason or an unknown id.
         """
         deviations.abandon(self._ledger, reason, ids)
+
+    def withdraw(self, ids: Sequence[object], reason: str) -> None:
+        """Go on without some arms: from the next plan on they are neither measured nor recommended.
+
+        Args:
+            ids: arms.
+            reason: "independent-of-value" if which arm goes, and when, has nothing to do with results (out of stock):
+                then the promise is about the others, and their missing pulls are given up too. Any other: they still
+                have to be ruled out as all arms, with what was measured of them; where only they are not, the study
+                stops with a heuristic answer. What is out of the open plan is still wanted.
+
+        Raises OutOfTurn if the study has stopped, InvalidInput for an empty reason, an unknown id, if no arm would be
+        left, or where the policy cannot go on without an arm.
+        """
+        deviations.withdraw(self._ledger, ids, reason)
 
     def judge(self) -> bool:
         """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
@@ -361,9 +364,6 @@ class Study:
         Args:
             ids: n arm ids.
             keys: n keys, as in `tell`; None is never recorded.
-
-        Raises:
-            InvalidInput: as in `tell`.
         """
         return recording.recorded(self._ledger, ids, keys)
 
@@ -389,7 +389,7 @@ class Study:
 
     def recommend(self) -> str:
         """The id of the arm that would be recommended now, from the plans that are closed."""
-        return self.ids[self.replay.settle().decision.leader]
+        return deviations.recommended(self._ledger)
 
     def certificate(self) -> Certificate:
         """The answer and what it rests on, from the plans that are closed; its verdict says what may be claimed."""

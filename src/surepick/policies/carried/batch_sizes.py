@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.designs import round_design
 from surepick.errors import InvalidInput
 
@@ -192,3 +192,16 @@ def listed(num_arms: int, total: int, round_number: int) -> IntArray:
     order = np.argsort(np.arange(num_arms) % batches, kind="stable")
     places = np.arange((round_number - 1) * total, round_number * total)
     return np.bincount(order[places % num_arms], minlength=num_arms).astype(np.int64)
+
+
+def moved_off(counts: IntArray, away: BoolArray, instead: int) -> IntArray:
+    """The pulls, those of arms that cannot be measured given to another arm.
+
+    Args:
+        counts: shape (K,).
+        away: which cannot, shape (K,).
+        instead: the arm that gets them.
+    """
+    found: IntArray = np.where(away, 0, counts)
+    found[instead] += int(counts.sum() - found.sum())
+    return found

@@ -6,8 +6,8 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, record
-from surepick.core.comparisons import Intervals
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
+from surepick.core.comparisons import Deciding, Intervals
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Blocking, Plan
@@ -21,16 +21,21 @@ from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
-from surepick.policies.carried.batch_sizes import BatchSizes
+from surepick.policies.carried.batch_sizes import BatchSizes, moved_off
 from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried.evidence import processes_after
 from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import Situation
-from surepick.policies.carried.state import CarriedState, gap_of, tightened
+from surepick.policies.carried.state import CarriedState, Roster, concluded, gap_of, tightened
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import delta_for_test
 from surepick.policies.options import check_options, option
+
+ONLY_WITHDRAWN = (
+    "Of the candidates that are left none can be better by more than epsilon; but one that was withdrawn is not ruled "
+    "out, and it was withdrawn for a reason that may depend on the results."
+)
 
 
 @record
@@ -112,15 +117,15 @@ class CarriedElimination:
 
     @property
     def traits(self) -> Traits:
-        own = self.embedding.traits
+        own, known = self.embedding.traits, known_scale(self.problem.noise)
         return Traits(
             eliminates=True,
-            uses_features=own.family != "independent",
+            uses_features=self._uses_features,
             certifies="candidate",
             assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
             checks=(
                 *model_checks.checks_of(self.embedding),
-                *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
+                *(() if known else (model_checks.SPREAD,)),
             ),
             caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
             embedding=self._levelled,
@@ -129,7 +134,12 @@ class CarriedElimination:
             uses_costs=True,
             batch_cost=self.batch_cost,
             blocks=self.blocking,
+            withdraw=self.withdraw if self.blocks is None and (known or not self._uses_features) else None,
         )
+
+    @property
+    def _uses_features(self) -> bool:
+        return self.embedding.traits.family != "independent"
 
     @property
     def blocking(self) -> Blocking | None:
@@ -144,6 +154,9 @@ class CarriedElimination:
 
     def ask(self, state: CarriedState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
+        if state.roster is not None:
+            usual = state.leader if plan.candidate is None else plan.candidate
+            return replace(plan, counts=moved_off(plan.counts, state.away, usual))
         if blocking is None:
             return plan
         usual = state.leader if blocking.control is None else blocking.control
@@ -158,14 +171,11 @@ class CarriedElimination:
             return self._step(state, plan, seen)
         processes = processes_after(self._planner, state, plan, seen)
         candidate = -1 if plan.candidate is None else plan.candidate
-        leader = self._situation.leader(processes, pooled)
+        leader = self._situation.leader(processes, pooled, state.away)
         tested = state.tested
         for one in {leader} if candidate < 0 else {leader, candidate}:
             tested = tightened(tested, one, self._situation.upper_bounds(processes, one))
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
-        certified = next((one for one in tested if np.all(beaten | one.rejected(self.problem.epsilon))), None)
-        if certified is not None:
-            candidate = leader = certified.candidate
         next_round, sizes = state.round + (seen.total > 0), self._planner.sizes
         after = CarriedState(
             round=next_round,
@@ -177,16 +187,65 @@ class CarriedElimination:
             candidate=candidate,
             dim=plan.dim,
             leader=leader,
-            finished="certified" if certified is not None else "budget" if sizes.over(next_round) else "",
+            finished="budget" if sizes.over(next_round) else "",
             compressed=state.compressed or not isinstance(processes, MeanProcesses),
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen, pooled)),
+            roster=state.roster,
         )
-        return self._step(after, plan, seen)
+        return self._step(concluded(after, self.problem.epsilon), plan, seen)
+
+    def withdraw(self, step: Step[CarriedState], arms: IntArray, independent: BoolArray) -> Step[CarriedState]:
+        """The step, when some arms are neither measured nor recommended any more.
+
+        What the batch of the step says was worked out before, as if nobody had gone: so the bets know nothing of it.
+
+        Args:
+            step: of a batch that was told.
+            arms: which go, shape (n,).
+            independent: whether their going has nothing to do with results, shape (n,): then the others need not be
+                compared with them. Otherwise they have to be ruled out like all arms.
+
+        Raises:
+            InvalidInput: no arm is left.
+
+        Source: docs/changing-candidates.md, lines 29 to 31.
+        """
+        state, away, dropped = step.state, np.array(step.state.away), np.array(step.state.dropped)
+        away[arms], dropped[arms[independent]] = True, True
+        if away.all():
+            raise InvalidInput("all candidates would be withdrawn; close the study instead.")
+        if state.finished == "given":
+            return step
+        tested = tuple(one for one in state.tested if not dropped[one.candidate])
+        leader, processes = int(np.argmin(away)) if away[state.leader] else state.leader, state.processes
+        if processes is not None:
+            leader = self._situation.leader(processes, state.seen, away) if away[state.leader] else leader
+            tested = tightened(tested, leader, self._situation.upper_bounds(processes, leader))
+        shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
+        changed = state.candidate >= 0 and away[state.candidate]
+        alone = processes is None and np.count_nonzero(~away) == 1
+        after = replace(
+            state,
+            tested=tested,
+            beaten=shown | np.any([one.bounds < 0.0 for one in tested], axis=0),
+            candidate=leader if changed else state.candidate,
+            leader=leader,
+            finished="budget"
+            if self._planner.sizes.over(state.round)
+            else ("single" if np.count_nonzero(~dropped) == 1 else "withdrawn")
+            if alone
+            else "",
+            roster=Roster(away, dropped),
+        )
+        after = concluded(after, self.problem.epsilon)
+        row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
+        return Step(after, replace(row, withdrawn=np.flatnonzero(away)), self._deciding(after))
 
     def claim(self, state: CarriedState) -> Claim:
         return Claim(
             leader=state.leader,
             finished=state.finished,
+            reason=ONLY_WITHDRAWN if state.finished == "withdrawn" else "",
             pulls=state.pulls,
             gap=self._gap(state),
             spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
@@ -206,17 +265,20 @@ class CarriedElimination:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""
         _, given = self.problem.answer_without_pulls()
         if state.finished == "single" or state.processes is None:
-            return given
+            return 0.0 if state.finished == "single" else given
         found = min(gap_of(state, state.leader), UNKNOWN if given is None else given)
         return None if found >= UNKNOWN else found
 
     def _step(self, after: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms)
+        row = row if after.roster is None else replace(row, withdrawn=np.flatnonzero(after.away))
+        return Step(after, row, self._deciding(after))
 
+    def _deciding(self, after: CarriedState) -> Deciding:
         def deciding(_: Intervals | None) -> Intervals:
             return intervals_of(after, self._situation.guess(after.processes, after.seen), self.problem.epsilon)
 
-        return Step(after, row, deciding)
+        return deciding
 
     @property
     def _situation(self) -> Situation:
@@ -306,7 +368,7 @@ def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals
     """
     num_arms = len(after.beaten)
     centre = after.leader if after.candidate < 0 else after.candidate
-    rivals = np.flatnonzero(np.arange(num_arms) != centre)
+    rivals = np.flatnonzero((np.arange(num_arms) != centre) & ~after.dropped)
     bounds, allowed = np.array(after.bounds_of(centre)), np.full(num_arms, epsilon)
     comparators = np.full(num_arms, centre)
     for one in after.tested:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, record
+from surepick.core.arrays import BoolArray, FloatArray, record
 from surepick.core.observations import Observations
 from surepick.errors import ContractError
 from surepick.estimators.least_squares import LeastSquaresEstimate
@@ -51,10 +51,18 @@ class Guess:
         behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
 
-    def likeliest(self, epsilon: float) -> int:
-        """The arm with the best chance of being within epsilon of the best one; of equals the one that looks best."""
-        chances = self.chances(epsilon)
+    def likeliest(self, epsilon: float, away: BoolArray | None = None) -> int:
+        """The arm with the best chance of being within epsilon of the best one; of equals the one that looks best.
+
+        Args:
+            away: arms that cannot be it, shape (K,); None: all can.
+        """
+        chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))
         return int(max(np.flatnonzero(chances >= chances.max()), key=lambda arm: self.scores[arm]))
+
+    def best_of(self, away: BoolArray) -> int:
+        """The arm that looks best of those that are not away, shape (K,)."""
+        return int(np.argmax(np.where(away, -np.inf, self.scores)))
 
 
 def guess_of_vectors(plug_in: PlugInMeans) -> Guess:

@@ -90,7 +90,12 @@ def planned(processes: MeanProcesses, goal: Goal) -> Rest:
     saved = 2.0 * own * (fresh_needs - np.maximum(account.needs, 0.0)) / margins**2
     fresh: BoolArray = (saved < 0.0) & (starts < MOST_STARTS)
     hubs: dict[int, float] = {}
+    gone = () if goal.away is None else [hub for hub in account.former if goal.away[hub]]
+    for hub in gone:  # its pulls are over: what is bet on them stays open for ever
+        fresh |= (account.former[hub] != 0.0) & (starts < MOST_STARTS)
     for hub, flow in account.former.items():
+        if hub in gone:
+            continue
         loads = variances[hub] * flow**2 / (2.0 * HEURISTIC_FORMER)
         hubs[hub] = _former_pulls(fresh, loads, saved, starts, float(pull[hub]))
     needs = np.where(fresh, fresh_needs, goal.aimed(account.needs))

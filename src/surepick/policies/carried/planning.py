@@ -197,7 +197,7 @@ class Planner:
         leader looks far better than it is.
         """
         processes, epsilon = begun(state), self.situation.problem.epsilon
-        leader = int(np.argmax(guess.scores))
+        leader = guess.best_of(state.away)
         errors = np.nan_to_num(guess.errors(leader), posinf=0.0)  # an arm of which nothing is known is not told yet
         likely = guess.margins(leader, epsilon, caution=HEURISTIC_OPENING_CAUTION)
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
@@ -214,7 +214,7 @@ class Planner:
 
     def rest(self, state: CarriedState, guess: Guess) -> Rest:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
-        best = int(np.argmax(guess.scores))
+        best = guess.best_of(state.away)
         candidate = best if state.candidate < 0 else state.candidate
         rest = self._rest_for(state, guess, candidate)
         if best != candidate:
@@ -245,6 +245,8 @@ class Planner:
         processes = begun(state)
         if isinstance(processes, MeanProcesses):
             return means_rule.planned(processes, goal)
+        if goal.away is not None:
+            goal = replace(goal, noise_scales=np.where(goal.away, repeats.AVOIDED, 1.0) * goal.noise_scales)
         vectors, costs = self.situation.vectors(processes.dim), self.situation.problem.relative_costs
         weights = state.seen.counts / state.pulls if costs is None else state.seen.counts * costs / self._spent(state)
         planned = partial(
@@ -257,7 +259,7 @@ class Planner:
         )
         rest, noise_mgf = planned(goal), self.situation.noise_mgf(state.seen)
         if isinstance(noise_mgf, NoiseMgf):
-            return rest
+            return rest if goal.away is None else replace(rest, pulls=np.where(goal.away, 0.0, rest.pulls))
         avoided = repeats.unworthy(rest.pulls, noise_mgf.bounded, vectors.white, self._repeats)
         if not avoided.any():
             return rest

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
 
 HEURISTIC_FIRST_START = 0.95  # weight of the first start of a process; the others halve what is left
@@ -30,6 +30,7 @@ class Goal:
         quantile: z; a plan is to reach the goal with that normal quantile's probability for each rival; None: about
             every other time, because another batch may follow.
         costs: of a pull of each arm, in units of the cheapest, shape (K,); None: all alike.
+        away: arms that cannot be measured any more, shape (K,); None: all can.
     """
 
     candidate: int
@@ -41,6 +42,7 @@ class Goal:
     noise_scales: FloatArray
     quantile: float | None = None
     costs: FloatArray | None = None
+    away: BoolArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, rivals=np.int64, margins=np.float64, scores=np.float64, noise_scales=np.float64)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, record
+from surepick.core.arrays import BoolArray, FloatArray, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking
@@ -78,8 +78,8 @@ class Situation:
         held = processes
         return self.cache.guess(held.dim, seen, lambda: guess_of_vectors(self._plug_in(held, seen)))
 
-    def leader(self, processes: Processes, seen: Observations) -> int:
-        """The arm to show: that with the best chance of being within epsilon of the best one.
+    def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
+        """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
 
         The noise counts as it was measured where repeats say that it is less than declared: this enters no test.
         """
@@ -90,7 +90,7 @@ class Situation:
         else:
             plug_in = self._plug_in(processes, seen)
             guess = guess_of_vectors(replace(plug_in, noise_scale=share * plug_in.noise_scale))
-        return guess.likeliest(self.problem.epsilon)
+        return guess.likeliest(self.problem.epsilon, away)
 
     def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
         """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
@@ -167,6 +167,7 @@ class Situation:
             guess.scores,
             noise_scales,
             costs=self.problem.relative_costs,
+            away=None if state.roster is None else state.away,
         )
 
     def moved(self, state: CarriedState, dim: int) -> CarriedState:

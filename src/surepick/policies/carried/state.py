@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import field, replace
+
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.arrays import LATER, BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, VectorProcesses
@@ -33,6 +35,22 @@ class Tested:
 
 
 @record
+class Roster:
+    """Arms that were withdrawn.
+
+    Args:
+        away: neither measured nor recommended any more, shape (K,).
+        dropped: of these, no rivals of the others either, shape (K,).
+    """
+
+    away: BoolArray
+    dropped: BoolArray
+
+    def __post_init__(self) -> None:
+        freeze(self, away=np.bool_, dropped=np.bool_)
+
+
+@record
 class CarriedState:
     """Where the study stands.
 
@@ -46,9 +64,11 @@ class CarriedState:
         candidate: the arm that the last batch was for; -1 in the opening.
         dim: dimension of the last batch's embedding; 0 before the first.
         leader: the arm that would be recommended now.
-        finished: why it stopped: "" while it runs, "certified", "single", "given" or "budget".
+        finished: why it stopped: "" while it runs, "certified", "single", "given", "budget" or "withdrawn": only arms
+            that were withdrawn are not ruled out.
         compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
         alarms: what the checks of the embedding found so far, in words.
+        roster: the arms that were withdrawn; None: none was.
     """
 
     round: int
@@ -63,6 +83,7 @@ class CarriedState:
     finished: str
     compressed: bool = False
     alarms: tuple[str, ...] = ()
+    roster: Roster | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, beaten=np.bool_)
@@ -79,8 +100,18 @@ class CarriedState:
 
     @property
     def active(self) -> IntArray:
-        """The arms that may still be the best, ascending."""
-        return np.flatnonzero(~self.beaten)
+        """The arms that may still be the best of those that were not dropped, ascending."""
+        return np.flatnonzero(~(self.beaten | self.dropped))
+
+    @property
+    def away(self) -> BoolArray:
+        """The arms that are neither measured nor recommended any more, shape (K,)."""
+        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.away
+
+    @property
+    def dropped(self) -> BoolArray:
+        """Those of them that the others need not be compared with, shape (K,)."""
+        return np.zeros(len(self.beaten), bool) if self.roster is None else self.roster.dropped
 
     def bounds_of(self, candidate: int) -> FloatArray:
         """The candidate's smallest U so far, shape (K,); UNKNOWN where it was never tried."""
@@ -94,11 +125,28 @@ def open_rivals(state: CarriedState, candidate: int, bounds: FloatArray, epsilon
     Args:
         bounds: U of every arm against it now, shape (K,).
     """
-    still_open = ~(state.beaten | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
+    still_open = ~(state.beaten | state.away | (np.minimum(state.bounds_of(candidate), bounds) <= epsilon))
     still_open[candidate] = False
     if not still_open.any():
-        still_open[0 if candidate else 1] = True
+        others = ~state.away
+        others[candidate] = False
+        still_open[int(np.argmax(others)) if others.any() else 0 if candidate else 1] = True
     return np.flatnonzero(still_open)
+
+
+def concluded(state: CarriedState, epsilon: float) -> CarriedState:
+    """The state with its candidate and why it is over, if one of those tested is good enough.
+
+    Every rival must be beaten, or better by at most epsilon: also one that was withdrawn, unless it was dropped. Where
+    only such rivals are left, nothing that may be measured says more.
+
+    Source: docs/certified-elimination.md, line 15, and docs/changing-candidates.md, lines 29 and 30.
+    """
+    for unopposed, why in ((state.dropped, "certified"), (state.away, "withdrawn")):
+        for one in state.tested:
+            if not state.away[one.candidate] and np.all(state.beaten | one.rejected(epsilon) | unopposed):
+                return replace(state, candidate=one.candidate, leader=one.candidate, finished=why)
+    return state
 
 
 MOST_TESTED = 6  # candidates whose bounds are kept; to forget one only costs what it showed
@@ -117,6 +165,6 @@ def gap_of(state: CarriedState, candidate: int) -> float:
     Source: docs/certified-elimination.md, line 15: unless the process of the best arm x* has reached 1/delta it is not
     beaten, and it is better than c by at most its own U.
     """
-    others = np.array(~state.beaten)
+    others = ~(state.beaten | state.dropped)
     others[candidate] = False
     return max(0.0, float(state.bounds_of(candidate)[others].max(initial=0.0)))

@@ -58,6 +58,7 @@ def answer_of(study: Facts) -> Answer:
 def users_words(study: Facts) -> list[str]:
     """What people wrote into the study, longest first: reasons, and the candidate's name."""
     reasons = [reason for look in study.looks for reason in look["abandoned"]]
+    reasons += [reason for _, reason in study.withdrawals]
     ended = study.document["ended"]
     closed = [] if ended is None else [ended["reason"]]
     return sorted({*reasons, *closed, study.document["best_arm"]} - {""}, key=len, reverse=True)

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from surepick.core.arrays import record
 from surepick.policies.base import current_name
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 
 Document = dict[str, Any]  # the certificate's and what the policy says of itself (`traits`): plain JSON data
-Fate = Literal["recommended", "possible", "left"]
+Fate = Literal["recommended", "possible", "left", "withdrawn"]
 PROVED = {"certified", "heuristic"}  # verdicts with which a candidate is recommended
 NETWORKS = {"neural-embedding", "certified-neural"}
 CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0-9.e+-]+|All others were ruled out)\.$")
@@ -81,7 +82,20 @@ class Facts:
         rounds, eliminates = self.document["rounds"], self.document["traits"].get("eliminates", False)
         if not rounds or not eliminates or self.guesses or self.unproved:
             return None
-        return len(self.names) - int(rounds[-1]["active"])
+        dropped = sum(reason == INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
+        return len(self.names) - dropped - int(rounds[-1]["active"])
+
+    @property
+    def withdrawals(self) -> tuple[tuple[str, str], ...]:
+        """(candidate, reason) of those that were withdrawn."""
+        places = [*self.looks, self.document["ended"] or {}]
+        return tuple((self.names[one["arm"]], one["reason"]) for place in places for one in place.get("withdrawn", ()))
+
+    @property
+    def whom(self) -> str:
+        """Whom the promise is about."""
+        dropped = any(reason == INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
+        return "all that are left" if dropped else "all"
 
     @property
     def unproved(self) -> bool:

@@ -136,6 +136,8 @@ def with_candidates(document: Document, study: Study) -> Document:
     trace = study.trace
     for arm in trace[-1].active.tolist() if trace else range(len(fates)):
         fates[arm] = "possible"
+    for arm in trace[-1].withdrawn.tolist() if trace and trace[-1].withdrawn is not None else ():
+        fates[arm] = "withdrawn"
     fates[study.ids.index(document["best_arm"])] = "recommended"
     means = [total / count if count else None for total, count in zip(sums.tolist(), pulls.tolist(), strict=True)]
     found = {"pulls": pulls.tolist(), "means": means, "fates": fates}

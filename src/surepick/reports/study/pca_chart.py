@@ -18,7 +18,12 @@ TINY = 1e-9  # share of the variance below which a direction is rounding
 GRID = 2.0  # marks of one kind nearer than half a unit are one
 MANY = 400  # candidates from which marks are small
 NAMED = 100  # candidates still possible up to which each mark has its name
-ROWS = {"recommended": 2.0, "possible": 1.0, "left": 0.0}  # where the features differ along one direction only
+ROWS = {
+    "recommended": 2.0,
+    "possible": 1.0,
+    "left": 0.0,
+    "withdrawn": 0.0,
+}  # where the features differ along one direction only
 TALL, FLAT = Frame(12.0, 628.0, 74.0, 470.0, below=36.0), Frame(12.0, 628.0, 74.0, 250.0, below=36.0)
 
 
@@ -84,17 +89,17 @@ def candidate_map(study: Facts, features: FloatArray) -> Map:
     across = inner.across(*spread(left_to_right))
     up = frame.up(-0.5, 2.5) if plane.flat else inner.up(*spread(upwards))
     where = [(across.at(x), up.at(y)) for x, y in zip(left_to_right, upwards, strict=True)]
-    places: dict[Fate, list[int]] = {"recommended": [], "possible": [], "left": []}
+    places: dict[Fate, list[int]] = {"recommended": [], "possible": [], "left": [], "withdrawn": []}
     for candidate, fate in enumerate(fates):
         places[fate].append(candidate)
-    listed = [*places["recommended"], *places["possible"], *places["left"]][:MOST_ROWS]
-    small = len(fates) > MANY
+    listed = [*places["recommended"], *places["possible"], *places["left"], *places["withdrawn"]][:MOST_ROWS]
+    small, out = len(fates) > MANY, sorted([*places["left"], *places["withdrawn"]])
     return Map(
         "plane",
         frame=frame,
         plane=plane,
         small=small,
-        dots="".join(f"M{x:g} {y:g}h0" for x, y in _apart(where[candidate] for candidate in places["left"])),
+        dots="".join(f"M{x:g} {y:g}h0" for x, y in _apart(where[candidate] for candidate in out)),
         diamonds=_diamonds(study, where, places["possible"], 3.5 if small else 6.0),
         best=None if study.best is None else where[study.best],
         near=_near(plane, study.best, places["possible"]),

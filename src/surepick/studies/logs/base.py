@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import LATER, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
@@ -130,9 +130,9 @@ class Event:
     """Something that happened to a plan, or to the study.
 
     Args:
-        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured), "closed"
-            (the plan takes no more results; for the reason "as they come": some may be missing) or "ended" (the study
-            was closed early).
+        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured; without
+            pulls: the arm is withdrawn, from the next plan on), "closed" (the plan takes no more results; for the
+            reason "as they come": some may be missing) or "ended" (the study was closed early).
         plan: number of the plan; 0 for the study.
         arm: index of the arm, None where no single one is meant.
         pulls: how many pulls.
@@ -148,6 +148,31 @@ class Event:
     lease: int = 0
     reason: str = ""
     at: float = 0.0
+
+    @property
+    def withdraws(self) -> bool:
+        """Whether its arm is withdrawn from the study."""
+        return self.kind == ABANDONED and self.pulls == 0 and self.arm is not None
+
+
+@record
+class Withdrawal:
+    """An arm that is neither measured nor recommended any more.
+
+    Args:
+        arm: its index.
+        reason: why, in the user's words; "independent-of-value": it has nothing to do with results.
+        at: seconds since 1970 (UTC).
+    """
+
+    arm: int
+    reason: str
+    at: float
+
+    @property
+    def independent(self) -> bool:
+        """Whether it is said that results have nothing to do with it."""
+        return self.reason == INDEPENDENT_OF_VALUE
 
 
 @record
@@ -198,12 +223,14 @@ class Deviations:
         repeated: measurements that were leased again, because the first failed or its lease ran out.
         abandoned: reasons given for pulls that were not measured, each once, sorted.
         doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
+        withdrawn: the arms that are not asked for after it any more, by their index; None: none went.
     """
 
     surplus: bool = False
     repeated: int = 0
     abandoned: tuple[str, ...] = ()
     doubtful: bool = False
+    withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
 
 
 @record

@@ -1,4 +1,4 @@
-"""`surepick judge`, `release`, `abandon` and `close`: an end to waiting, to leases, to missing results, to a study."""
+"""`surepick judge`, `release`, `abandon`, `withdraw`, `close`: an end to waiting, leases, results, arms, a study."""
 
 from __future__ import annotations
 
@@ -54,6 +54,38 @@ def abandon(
     study.ask()  # the next plan, if that was all that was missing
     if reason.strip() != INDEPENDENT_OF_VALUE:
         note(f"the reason is not {INDEPENDENT_OF_VALUE}, so the answer of this study will be heuristic, not certified.")
+    _print_status(study, name, output)
+
+
+def withdraw(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    ids: Annotated[list[str], Option("--id", help="Of which candidate; repeatable.")],
+    reason: Annotated[
+        str,
+        Option(
+            help=f"Why. {INDEPENDENT_OF_VALUE}: which one goes, and when, has nothing to do with results, so that the "
+            "promise is about the others; with any other reason it still has to be ruled out.",
+        ),
+    ],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """Go on without some candidates: from the next round on they are neither measured nor recommended.
+
+    What they were measured so far still counts. Where one that went for a reason of its own is the only one that is not
+    ruled out, the study stops, and its answer is heuristic.
+    """
+    study = resumed(url, name)
+    study.withdraw(ids, reason)
+    study.ask()  # the next plan, if nothing else was missing
+    missing = study.missing
+    wanted = sum(int(missing[study.ids.index(one)]) for one in dict.fromkeys(ids))
+    if wanted and reason.strip() != INDEPENDENT_OF_VALUE:
+        note(
+            f"the open round still asks for {times(wanted, 'measurement')} of what was withdrawn: who goes for a "
+            "reason that may depend on results goes between two rounds. If they cannot be made: surepick abandon."
+        )
     _print_status(study, name, output)
 
 

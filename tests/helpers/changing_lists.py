@@ -1,0 +1,161 @@
+"""Studies whose candidates are withdrawn while they run, by somebody who sees every result.
+
+The worst that comes to mind: several arms are equally good, all others are worse by just over epsilon, and of the good
+ones all but one go: the one against which a bad arm looks best. Whoever goes for a reason that depends on results has
+to be ruled out like all others; so a wrong answer needs the process of one arm, fixed beforehand, to reach 1/delta.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import surepick as sp
+from surepick.core.observations import Observations
+from surepick.core.plan import Plan
+from surepick.core.step import Step
+from surepick.noise import Noise
+from surepick.policies.base import stopped
+from surepick.policies.carried.elimination import CarriedElimination
+
+GAP = 1.002  # just over epsilon = 1
+SIGMA = 0.5
+
+# (step, generator) -> (arms that go now, whether each goes for a reason that has nothing to do with results)
+Goes = Callable[[Step, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+
+def world_of(good: int, bad: int, noise: Noise | None = None) -> sp.environments.Environment:
+    """So many best arms, then so many that are worse by just over epsilon = 1."""
+    means = np.append(np.zeros(good), np.full(bad, -GAP))
+    return sp.environments.Environment(
+        arms=sp.Arms(ids=range(good + bad)), means=means, noise=sp.SubGaussian(SIGMA) if noise is None else noise
+    )
+
+
+def policy_of(world: sp.environments.Environment, delta: float, **options) -> CarriedElimination:
+    asked = {"epsilon": 1.0, "delta": delta, "noise": world.noise}
+    return sp.make_policy("certified-independent", world.arms, **asked, **options)
+
+
+def answers(
+    world: sp.environments.Environment,
+    goes: Goes,
+    runs: int,
+    *,
+    delta: float,
+    most: int = 400,
+    seed: int = 20_300,
+    **options,
+) -> list[tuple[str, bool, int]]:
+    """(why it stopped, whether the answer is worse than epsilon beside the arms that were not dropped, how many went).
+
+    Args:
+        goes: decides after every batch who goes.
+        most: batches after which a study is given up; it then has no answer.
+    """
+    policy, found = policy_of(world, delta, **options), []
+    for run in range(runs):
+        rng, state = np.random.default_rng([run, seed]), policy.init()
+        while not stopped(policy, state) and state.round <= most:
+            plan = policy.ask(state)
+            assert not plan.counts[state.away].any()
+            step = policy.tell(state, plan, world.pull(plan.counts, rng))
+            arms, independent = goes(step, rng)
+            state = (policy.withdraw(step, arms, independent) if len(arms) else step).state
+        answer = policy.claim(state)
+        assert not state.away[answer.leader]
+        best = world.means[~state.dropped].max()
+        found.append((answer.finished, bool(best - world.means[answer.leader] > 1.0), int(state.away.sum())))
+    return found
+
+
+def wrongly_certified(found: list[tuple[str, bool, int]]) -> int:
+    return sum(wrong for finished, wrong, _ in found if finished in ("certified", "single"))
+
+
+def keeps_the_unlucky(good: int, *, honest: bool, after: int = 4) -> Goes:
+    """After some batches all best arms go but the one that looks worst.
+
+    Args:
+        honest: it is said that results had to do with it.
+    """
+
+    def goes(step: Step, _: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        state = step.state
+        left = np.flatnonzero(~state.away[:good])
+        if state.round <= after or len(left) == 1 or state.pulls == 0:
+            return np.empty(0, np.int64), np.empty(0, bool)
+        arms = np.delete(left, np.argmin(state.seen.means[left]))
+        return arms, np.full(len(arms), not honest)
+
+    return goes
+
+
+def out_of_stock(chance: float) -> Goes:
+    """After each batch every arm but the last two goes with that chance, whatever the results are."""
+
+    def goes(step: Step, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        state = step.state
+        left = np.flatnonzero(~state.away)
+        unlucky = rng.random(len(state.away)) < chance
+        arms = left[unlucky[left] & (left < len(state.away) - 2)]
+        return arms, np.ones(len(arms), bool)
+
+    return goes
+
+
+def nobody(_: Step, __: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return np.empty(0, np.int64), np.empty(0, bool)
+
+
+# --- thousands of lists at once: a bad arm that is known exactly, and groups of rivals that are all better
+
+KNOWN = 3.0
+LATE = 30  # looks after which all rivals of a group go but one
+Keeps = Callable[
+    [np.ndarray, np.random.Generator], np.ndarray
+]  # U of the rivals of each group (n, m) -> who stays (n,)
+
+
+def at_random(bounds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(bounds.shape[1], size=len(bounds))
+
+
+def whom_the_bad_arm_comes_nearest(bounds: np.ndarray, _: np.random.Generator) -> np.ndarray:
+    return np.argmin(bounds, axis=1)
+
+
+def settled_wrongly(
+    keeps: Keeps, runs: int, *, delta: float, size: int = 5, independent: bool = True, looks: int = 200, seed: int = 0
+) -> int:
+    """Groups in which every rival that counts is believed not to be better than the bad arm by more than epsilon = 1.
+
+    Each rival is better by just over that, and is pulled once between two looks. The process of each is a trial of
+    Ville's inequality of its own; `settled_wrongly` of `carried_studies` has no group.
+
+    Args:
+        keeps: who stays of each group after some looks; the others are withdrawn.
+        runs: n, the groups.
+        size: m, the rivals of each.
+        independent: it is said that results have nothing to do with it, so that the others count no more.
+    """
+    told = sp.SubGaussian((1e-9, *[2.0] * (runs * size)))
+    asked = {"epsilon": 1.0, "delta": delta, "noise": told, "evidence": "carried"}
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=range(runs * size + 1)), **asked)
+    rng, state = np.random.default_rng([seed, 20_301]), policy.init()
+    for look in range(looks):
+        counts = np.append(1, np.where(state.away[1:], 0, 1))
+        given = {"predicted_pulls": float(counts.sum()), "candidate": 0} if look else {}
+        plan = Plan(round=state.round, counts=counts, dim=len(counts), **given)
+        sums = counts[1:] * (KNOWN + GAP + 2.0 * rng.standard_normal(runs * size))
+        seen = Observations(counts, np.append(KNOWN, sums), np.append(KNOWN**2, np.zeros(runs * size)))
+        step = policy.tell(state, plan, seen)
+        if look + 1 == LATE:
+            bounds = step.state.bounds_of(0)[1:].reshape(runs, size)
+            goes = np.ones((runs, size), bool)
+            goes[np.arange(runs), keeps(bounds, rng)] = False
+            arms = 1 + np.flatnonzero(goes.ravel())
+            step = policy.withdraw(step, arms, np.full(len(arms), independent))
+        state = step.state
+    settled = (state.bounds_of(0)[1:] <= 1.0) | state.dropped[1:]
+    return int(settled.reshape(runs, size).all(axis=1).sum())

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from surepick.certificates.comparison import Comparison
-from surepick.certificates.document import FORMAT, document_of, quick_plans
+from surepick.certificates.document import FORMAT, document_of
 from surepick.certificates.lines import Line
+from surepick.certificates.repeated_plans import quick_plans
 from surepick.certificates.seal import digest
 from surepick.certificates.signature import check_signature, trusted_key
 from surepick.certificates.verify_facts import arms_of, facts_of, policy_of

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from surepick.certificates.document import Facts, plan_difference, version
+from surepick.certificates.document import Facts, version
 from surepick.certificates.fingerprint import arithmetic
 from surepick.certificates.lines import Line
+from surepick.certificates.repeated_plans import plan_difference
 from surepick.core.diff import TOLERANCE
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan

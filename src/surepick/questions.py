@@ -7,8 +7,9 @@ proofs. A policy's problem holds the question; None there asks for one epsilon-b
 from __future__ import annotations
 
 import math
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -16,12 +17,14 @@ from surepick.core.arrays import record
 from surepick.core.validation import (
     check_choice,
     finite_number,
+    not_negative,
     positive_number,
     probability,
     storable_text,
     whole_number,
 )
 from surepick.errors import InvalidInput
+from surepick.noise import Noise, known_scale, parse_noise
 from surepick.text import quoted
 
 ERRORS = ("family", "discovery")
@@ -141,11 +144,162 @@ class OneOf:
         return math.ceil(self.share * num_arms * (1.0 - FLOATING_POINT))
 
 
-Question = Above | TopM | AllGood | OneOf
+@record
+class Constraint:
+    """A quantity that is measured beside the reward, and whose mean has a bound.
+
+    Args:
+        name: of the quantity, and of its column in tables.
+        bound: b, in its own units.
+        at_most: the mean is to be at most b; False: at least b.
+        tolerance: the answer's mean may be beyond b by this much, in the quantity's units. > 0 where there is noise.
+        noise: what is assumed of a measurement of it; None: it has no noise, so that one measurement tells it.
+
+    Raises:
+        InvalidInput: a value has no meaning, or there is noise of unknown scale, or without tolerance.
+    """
+
+    name: str
+    bound: float
+    at_most: bool = True
+    tolerance: float = 0.0
+    noise: Noise | None = None
+
+    def __post_init__(self) -> None:
+        name = storable_text("the name of a constraint", self.name).strip()
+        if not name or any(mark in name for mark in "<>=,"):
+            raise InvalidInput(f"a constraint's name is {quoted(self.name)}; it is a column's, without < > = or comma.")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "bound", finite_number(f"the bound of {name}", self.bound))
+        object.__setattr__(self, "at_most", bool(self.at_most))
+        object.__setattr__(
+            self, "tolerance", not_negative("tolerance", self.tolerance, f"how far beyond {name} may be.")
+        )
+        if isinstance(self.noise, str):
+            object.__setattr__(self, "noise", parse_noise(self.noise))
+        if self.noise is None:
+            return
+        if not known_scale(self.noise):
+            raise InvalidInput(
+                f"noise {self.noise.spec!r} of {name} names no scale, and a constraint needs one: subgaussian:SIGMA, "
+                "bounded:LOW:HIGH or bernoulli."
+            )
+        if self.tolerance <= 0.0:
+            raise InvalidInput(
+                f"the constraint on {name} has noise and no tolerance: a mean right at the bound would be measured for "
+                f"ever. Say how far beyond the bound the answer may be: {name}{self.sign}{self.bound:g},tolerance=..."
+            )
+
+    @property
+    def sign(self) -> str:
+        """Of the inequality."""
+        return "<=" if self.at_most else ">="
+
+    @property
+    def text(self) -> str:
+        """From which `parse_constraint` makes it again."""
+        tolerance = f",tolerance={self.tolerance!r}" if self.tolerance else ""
+        noise = "" if self.noise is None else f",noise={self.noise.spec}"
+        return f"{self.name}{self.sign}{self.bound!r}{tolerance}{noise}"
+
+    def __str__(self) -> str:
+        return f"{self.name} {'at most' if self.at_most else 'at least'} {self.bound:g}"
+
+    @property
+    def relaxed(self) -> str:
+        """What holds of the answer, in words."""
+        bound = self.bound + (self.tolerance if self.at_most else -self.tolerance)
+        return f"{self.name} {'at most' if self.at_most else 'at least'} {bound:g}"
+
+
+def parse_constraint(text: object) -> Constraint:
+    """A constraint from its text, e.g. "temperature<=80,tolerance=0.5,noise=subgaussian:1.2".
+
+    Raises:
+        InvalidInput: it is no such text.
+    """
+    found = re.fullmatch(r"([^<>=,]+)(<=|>=)([^,]+)((?:,.*)?)", text.strip()) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidInput(
+            f"constraint {quoted(text)} is not understood; write e.g. 'temperature<=80' or "
+            "'temperature<=80,tolerance=0.5,noise=subgaussian:1.2'."
+        )
+    name, sign, bound, rest = found.groups()
+    given: dict[str, str] = {}
+    for word in rest.lstrip(",").split(",") if rest else []:
+        key, equals, value = word.partition("=")
+        if not equals and given:  # a comma inside of the noise
+            given["noise"] = f"{given.get('noise', '')},{word}"
+            continue
+        if key.strip() not in ("tolerance", "noise") or key.strip() in given:
+            raise InvalidInput(f"constraint {quoted(text)}: {quoted(word)} is neither tolerance=... nor noise=...")
+        given[key.strip()] = value.strip()
+    noise = given.get("noise")
+    return Constraint(
+        name.strip(),
+        _number(text, bound),
+        sign == "<=",
+        _number(text, given.get("tolerance", "0")),
+        None if noise is None else parse_noise(noise),
+    )
+
+
+def _number(text: object, word: str) -> float:
+    try:
+        return float(word)
+    except ValueError as error:
+        raise InvalidInput(f"constraint {quoted(text)}: {quoted(word)} is no number.") from error
+
+
+@record
+class BestFeasible:
+    """Which arm is the best of those that keep some bounds?
+
+    The answer keeps each bound but for its tolerance, and is at most epsilon worse than any arm that keeps all bounds;
+    or no arm keeps them.
+
+    Args:
+        constraints: `Constraint` records, or their texts.
+
+    Raises:
+        InvalidInput: there is none, or two have the same name.
+    """
+
+    constraints: tuple[Constraint, ...]
+
+    def __init__(self, constraints: Constraint | str | Sequence[Constraint | str]) -> None:
+        given = [constraints] if isinstance(constraints, str | Constraint) else list(constraints)
+        found = tuple(one if isinstance(one, Constraint) else parse_constraint(one) for one in given)
+        names = [one.name for one in found]
+        if not found:
+            raise InvalidInput("question 'feasible' needs constraints, e.g. 'temperature<=80'.")
+        if len(set(names)) < len(names):
+            raise InvalidInput(f"two constraints are on {next(n for n in names if names.count(n) > 1)!r}; give one.")
+        object.__setattr__(self, "constraints", found)
+
+
+Question = Above | TopM | AllGood | OneOf | BestFeasible
 BEST = "best"  # the name of the usual question, which has no record
-NAMES: Mapping[str, type[Any]] = {"above": Above, "top": TopM, "all-good": AllGood, "one-of": OneOf}
+NAMES: Mapping[str, type[Any]] = {
+    "above": Above,
+    "top": TopM,
+    "all-good": AllGood,
+    "one-of": OneOf,
+    "feasible": BestFeasible,
+}
 MOST_SEED = 2**32
-LISTED = ("above", "top", "all-good")  # whose answers are lists of arms
+LISTED = ("above", "top", "all-good", "feasible")  # whose answers are lists of arms
+
+
+def constraints_of(question: Question | None) -> tuple[Constraint, ...]:
+    """On what else is measured beside the reward."""
+    return question.constraints if isinstance(question, BestFeasible) else ()
+
+
+def constraints_in(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
+    """Those of a policy's stored spec."""
+    given = (spec.get("question") or {}).get("constraints", ())
+    return tuple(map(parse_constraint, given))
 
 
 def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Mapping[str, Any]) -> Question | None:
@@ -158,6 +312,8 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
     Raises:
         InvalidInput: there is no such question, or it has no such option.
     """
+    if asked in (None, BEST) and options.get("constraints"):
+        asked = "feasible"
     if isinstance(asked, str) and asked != BEST:
         return _made(asked, options)
     if options:
@@ -170,7 +326,7 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
     if isinstance(asked, Mapping):
         given = dict(asked)
         return _made(given.pop("name", None), given)
-    if not isinstance(asked, (Above, TopM, AllGood, OneOf)):
+    if not isinstance(asked, (Above, TopM, AllGood, OneOf, BestFeasible)):
         raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join([BEST, *NAMES])}, or its record.")
     return asked
 
@@ -187,6 +343,8 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
         raise InvalidInput("question 'one-of' needs share: of the list, e.g. 0.01 for one of the best per cent.")
     if made is TopM and options.get("m") is None:
         raise InvalidInput("question 'top' needs m: how many of the best are wanted.")
+    if made is BestFeasible and not options.get("constraints"):
+        raise InvalidInput("question 'feasible' needs constraints, e.g. constraints=['temperature<=80'].")
     found: Question = made(**options)
     return found
 
@@ -205,6 +363,8 @@ def question_spec(question: Question | None) -> dict[str, Any] | None:
     if question is None:
         return None
     held = {each.name: getattr(question, each.name) for each in fields(question)}
+    if isinstance(question, BestFeasible):
+        held["constraints"] = [one.text for one in question.constraints]
     return {"name": question_name(question), **{key: value for key, value in held.items() if value is not None}}
 
 

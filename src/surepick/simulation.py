@@ -110,7 +110,7 @@ def simulate(
             _pull_blocks(study, environment, batch, seed)
             return
         seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
-        study.tell_totals(batch, seen.counts, seen.sums, seen.squares)
+        study.tell_totals(batch, seen.counts, seen.sums, seen.squares, quantities=seen.quantities)
 
     limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "max_seconds": max_seconds}
     ended = until_stopped(study, pull, **limits, on_batch=on_plan)
@@ -118,7 +118,8 @@ def simulate(
     right = environment.is_epsilon_best(answer.arm, policy.problem.epsilon)
     if answer.lists is not None:
         means = -environment.means if environment.minimize else environment.means
-        right = not wrongly_listed(policy.problem, answer.lists, environment.arms, means).any()
+        beside = environment.quantity_means
+        right = not wrongly_listed(policy.problem, answer.lists, environment.arms, means, beside).any()
     return Run(
         best_arm=answer.best_arm,
         arm=answer.arm,

@@ -180,7 +180,7 @@ def _listed(environment: Environment, policy: Policy[Any], run: Run) -> dict[str
     if lists is None:
         return {}
     means = -environment.means if environment.minimize else environment.means
-    bad = wrongly_listed(policy.problem, lists, environment.arms, means)
+    bad = wrongly_listed(policy.problem, lists, environment.arms, means, environment.quantity_means)
     wrong = {environment.arms.ids[arm] for arm in np.flatnonzero(bad)}
     shares = [len(wrong.intersection(ids)) / max(len(ids), 1) for ids in (lists.inside, lists.outside)]
     return {"listed": len(lists.inside), "wrong_share": max(shares)}

@@ -79,6 +79,42 @@ class BlockTotals:
 
 
 @record
+class Quantity:
+    """Totals of a quantity that is measured beside the reward, one entry an arm (or a row of results).
+
+    Args:
+        counts: measurements that have a value of it, shape (K,).
+        sums: of these values, shape (K,), in the quantity's units.
+        squares: of their squares, shape (K,).
+    """
+
+    counts: IntArray
+    sums: FloatArray
+    squares: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean value of each arm, shape (K,); 0 where nothing was measured."""
+        return np.divide(self.sums, self.counts, out=np.zeros_like(self.sums), where=self.counts > 0)
+
+    def plus(self, other: Quantity) -> Quantity:
+        """Both together."""
+        return Quantity(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
+
+    def rows(self, kept: IntArray) -> Quantity:
+        """The entries at these positions."""
+        return Quantity(self.counts[kept], self.sums[kept], self.squares[kept])
+
+    @staticmethod
+    def nothing(num_arms: int) -> Quantity:
+        """No measurement yet."""
+        return Quantity(np.zeros(num_arms, np.int64), np.zeros(num_arms), np.zeros(num_arms))
+
+
+@record
 class Observations:
     """Sufficient statistics of what was measured.
 
@@ -88,6 +124,8 @@ class Observations:
         squares: sum of the squared rewards, shape (K,); None when only totals were reported.
         answers: the single scores, where test items are answered; None where pulls are draws.
         blocks: the counts and sums of each block, where measurements have blocks; None: nothing is said of blocks.
+        quantities: what else was measured, in the order of the question's constraints, in the user's sign; None:
+            nothing.
     """
 
     counts: IntArray
@@ -95,6 +133,7 @@ class Observations:
     squares: FloatArray | None = None
     answers: Answers | None = field(default=None, metadata=LATER)
     blocks: BlockTotals | None = field(default=None, metadata=LATER)
+    quantities: tuple[Quantity, ...] | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
@@ -117,8 +156,12 @@ class Observations:
     def plus(self, other: Observations) -> Observations:
         """Both together, without the single answers and without what each block had."""
         both = self.squares is not None and other.squares is not None
+        quantities = self.quantities or other.quantities
+        if self.quantities and other.quantities:
+            quantities = tuple(one.plus(more) for one, more in zip(self.quantities, other.quantities, strict=True))
         return Observations(
             self.counts + other.counts,
             self.sums + other.sums,
             self.squares + other.squares if both else None,  # type: ignore[operator]
+            quantities=quantities,
         )

@@ -9,7 +9,7 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.environments.answers import RecordedAnswers
-from surepick.environments.rewards import RewardLaw, law_of
+from surepick.environments.rewards import MeasuresMore, RewardLaw, law_of
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, known_scale, scales
 
@@ -63,6 +63,11 @@ class Environment:
     @property
     def num_arms(self) -> int:
         return self.arms.num_arms
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The true means of what else is measured, shape (K, r); None where it is the reward alone."""
+        return self.law.quantity_means if isinstance(self.law, MeasuresMore) else None
 
     @property
     def best(self) -> int:

@@ -32,6 +32,7 @@ def table(
     minimize: bool | None = None,
     standardize: bool = False,
     intercept: bool = False,
+    beside: Sequence[str] = (),
     **reading: Unpack[ReadOptions],
 ) -> Environment:
     """Recorded measurements: rows with the same id are repeats of one arm, and a pull draws one of them.
@@ -46,6 +47,8 @@ def table(
             unless it is named as one.
         noise: what is assumed of a reward, e.g. SubGaussian of at least the largest half-range of an arm's repeats.
         minimize: small rewards are good; None: as an Olympus folder says, else False.
+        beside: columns of what else was measured in each row, for constraints; an empty cell was not measured. No
+            features unless they are named as some.
         reading: sheet, percent and drop_missing, as in `read_table`.
 
     Returns:
@@ -62,11 +65,12 @@ def table(
             known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
             raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
         reward = recorded.measurements[0]
-    used = (reward,)
+    used = (reward, *beside)
     prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
-    grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=used, **prepared)
+    grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
-    law = RecordedRewards(rewards, grouped.arm_of_row)
+    others = [grouped.table.numbers(name) for name in beside]
+    law = RecordedRewards(rewards, grouped.arm_of_row, np.stack(others, axis=1) if others else None)
     direction = bool(recorded.minimize) if minimize is None else minimize
     return Environment(arms=grouped.arms, means=law.means, noise=noise, minimize=direction, law=law)
 

@@ -7,12 +7,13 @@ a call costs the same for one pull and for a million.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, freeze, record
-from surepick.core.observations import Observations
+from surepick.core.observations import Observations, Quantity
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, known_scale, scales
 
@@ -27,6 +28,16 @@ class RewardLaw(Protocol):
 
     def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
         """Pull arm k `counts[k]` times."""
+        ...
+
+
+@runtime_checkable
+class MeasuresMore(Protocol):
+    """A law that draws other quantities with each reward: `draw` gives their totals too."""
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity of each arm, shape (K, r); None where there are none."""
         ...
 
 
@@ -108,18 +119,42 @@ class RecordedRewards:
     Args:
         rewards: every recorded reward, shape (rows,).
         arm_of_row: the arm that each belongs to, shape (rows,); every arm 0 .. K-1 has at least one.
+        beside: other quantities of each row, shape (rows, r), NaN where one was not measured; None: there are none.
 
     Cost: O(rows) whatever the counts.
     """
 
     rewards: FloatArray
     arm_of_row: IntArray
+    beside: FloatArray | None = None
 
     def __post_init__(self) -> None:
         order = np.argsort(self.arm_of_row, kind="stable")
+        if self.beside is not None:
+            object.__setattr__(self, "beside", np.asarray(self.beside, dtype=np.float64)[order])
         object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=np.float64)[order])
         object.__setattr__(self, "arm_of_row", np.asarray(self.arm_of_row, dtype=np.int64)[order])
-        freeze(self, rewards=np.float64, arm_of_row=np.int64)
+        freeze(self, rewards=np.float64, arm_of_row=np.int64, beside=np.float64)
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity over the rows of each arm that have it, shape (K, r); NaN where none has."""
+        if self.beside is None:
+            return None
+        every = self._beside(np.ones(len(self.rewards), np.int64)) or ()
+        return np.stack([np.where(one.counts > 0, one.means, np.nan) for one in every], axis=1)
+
+    def _beside(self, times: IntArray) -> tuple[Quantity, ...] | None:
+        """Totals of the quantities where each row came so often, shape (rows,)."""
+        if self.beside is None:
+            return None
+        found = []
+        for column in self.beside.T:
+            there, known = (times * ~np.isnan(column)).astype(np.float64), np.nan_to_num(column)
+            totals = (np.bincount(self.arm_of_row, there * one) for one in (np.ones_like(known), known, known**2))
+            counts, sums, squares = (np.asarray(one, np.float64) for one in totals)
+            found.append(Quantity(counts.astype(np.int64), sums, squares))
+        return tuple(found)
 
     @property
     def repeats(self) -> IntArray:
@@ -172,7 +207,37 @@ class RecordedRewards:
             arms = arms[left[arms] > 0]
         sums: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards).astype(np.float64)
         squares: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards**2).astype(np.float64)
-        return Observations(counts, sums, squares)
+        return Observations(counts, sums, squares, quantities=self._beside(times))
+
+
+@record
+class RewardsBeside:
+    """Rewards of one law, and quantities of others, drawn independently.
+
+    Args:
+        rewards: the law of the rewards.
+        quantities: the laws of the quantities, r of them.
+    """
+
+    rewards: RewardLaw
+    quantities: tuple[RewardLaw, ...]
+
+    @property
+    def means(self) -> FloatArray:
+        return self.rewards.means
+
+    @property
+    def quantity_means(self) -> FloatArray | None:
+        """The mean of each quantity of each arm, shape (K, r)."""
+        return np.stack([one.means for one in self.quantities], axis=1)
+
+    def draw(self, counts: IntArray, rng: np.random.Generator) -> Observations:
+        """Pull arm k `counts[k]` times."""
+        seen = self.rewards.draw(counts, rng)
+        drawn = [one.draw(counts, rng) for one in self.quantities]
+        unknown = np.zeros(len(counts))
+        beside = tuple(Quantity(one.counts, one.sums, unknown if one.squares is None else one.squares) for one in drawn)
+        return replace(seen, quantities=beside)
 
 
 def law_of(means: FloatArray, noise: Noise) -> RewardLaw:

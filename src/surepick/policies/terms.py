@@ -11,7 +11,7 @@ from surepick.core.arrays import record
 from surepick.core.plan import Blocking
 from surepick.policies.base import Policy
 from surepick.policies.prices import Prices
-from surepick.questions import LISTED
+from surepick.questions import LISTED, Constraint, constraints_in, constraints_of
 
 
 @record
@@ -27,6 +27,7 @@ class Terms:
         prices: what measurements cost; None where nothing has a cost.
         blocks: what is said of blocks; None where measurements are independent. The control is not known here.
         listed: the question is answered by lists.
+        constraints: on what else each measurement tells beside the reward.
     """
 
     delta: float
@@ -37,6 +38,7 @@ class Terms:
     prices: Prices | None = None
     blocks: Blocking | None = None
     listed: bool = False
+    constraints: tuple[Constraint, ...] = ()
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
@@ -47,8 +49,9 @@ class Terms:
         proves = traits.certifies != "nothing" and within and backed
         gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
         blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
+        listed, constraints = traits.certifies == "lists", constraints_of(policy.problem.question)
         return Terms(
-            delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices, blocks, traits.certifies == "lists"
+            delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints
         )
 
     @staticmethod
@@ -64,6 +67,7 @@ class Terms:
             prices=Prices.stored_in(configuration),
             blocks=Blocking.stored_in(asked),
             listed=(asked.get("question") or {}).get("name") in LISTED,
+            constraints=constraints_in(asked),
         )
 
     def stored(self) -> dict[str, Any]:

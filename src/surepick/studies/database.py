@@ -21,6 +21,7 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
 from surepick.policies.terms import Terms
+from surepick.questions import constraints_in
 from surepick.studies.audit import audit
 from surepick.studies.deviations import checked_judge
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
@@ -302,8 +303,9 @@ def _check_row(row: Row[Any]) -> None:
 
 
 def _log(engine: Engine, row: Row[Any], configuration: dict[str, Any]) -> SqlLog:
-    blocks = Blocking.stored_in(configuration["policy"]) is not None
-    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash, blocks=blocks)
+    asked = configuration["policy"]
+    beside = {"blocks": Blocking.stored_in(asked) is not None, "quantities": bool(constraints_in(asked))}
+    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash, **beside)
 
 
 def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:

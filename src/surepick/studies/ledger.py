@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import IntArray
+from surepick.core.observations import Quantity
 from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.noise import Noise
+from surepick.questions import Constraint
 from surepick.studies import validation as border
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned, Results
@@ -20,6 +22,7 @@ from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import item_key, keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.leases import Lease, format_time
+from surepick.studies.logs.quantities import single_values, split_values, total_values
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay
 
@@ -33,6 +36,7 @@ class Ledger:
         noise: what is assumed of a reward.
         judge: when results are judged, as in `Study`.
         blocks: gives what the study says of blocks.
+        constraints: gives those on what else is measured.
     """
 
     def __init__(
@@ -42,12 +46,14 @@ class Ledger:
         noise: Noise,
         judge: Judge = CLOSED_ROUNDS,
         blocks: Callable[[], Blocking | None] = lambda: None,
+        constraints: Callable[[], tuple[Constraint, ...]] = tuple,
     ) -> None:
         self.replay = replay
         self.ids = ids
         self.noise = noise
         self.in_parts = judge == AS_THEY_COME
         self._blocks = blocks
+        self._constraints = constraints
         self._index = {name: arm for arm, name in enumerate(ids)}
 
     @property
@@ -188,11 +194,13 @@ class Ledger:
             InvalidInput: as in `Study.tell`.
         """
         arms, names = self.arms_of(ids)
+        rewards, beside = split_values(rewards, self._constraints())
         values = border.check_rewards(rewards, self.noise, len(arms), names)
         labels = canonical_keys(keys, names)
         named = None if prior else canonical_blocks(self.blocking, blocks, len(arms))
         ones, who = np.ones(len(arms), np.int64), border.source(worker)
-        return Results(arms, ones, values, values**2, labels, source=who, blocks=named)
+        quantities = single_values(beside)
+        return Results(arms, ones, values, values**2, labels, source=who, blocks=named, quantities=quantities)
 
     def totals(
         self,
@@ -203,6 +211,7 @@ class Ledger:
         keys: Sequence[object] | None,
         worker: str | None,
         blocks: Sequence[object] | None = None,
+        quantities: Sequence[Quantity] | None = None,
     ) -> Results:
         """Results that add up several pulls; rows without pulls are left out.
 
@@ -213,7 +222,8 @@ class Ledger:
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
         labels = canonical_keys(keys, names)
         named = canonical_blocks(self.blocking, blocks, len(arms))
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, labels, source=border.source(worker), blocks=named)
+        who, beside = border.source(worker), total_values(quantities, self._constraints(), len(arms))
+        rows = Results(arms, seen.counts, seen.sums, seen.squares, labels, None, who, named, beside)
         return rows.rows(np.flatnonzero(seen.counts))
 
     def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:

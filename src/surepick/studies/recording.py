@@ -12,7 +12,7 @@ from surepick.core.arrays import IntArray, record
 from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Recorded, Results
+from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results
 from surepick.studies.logs.block_names import check_anew, check_once
 from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
@@ -278,10 +278,7 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
     check_spellings(spellings, {*keys, *seen})
     seen = {key: stored for key, stored in seen.items() if key in keys}
     kept = []
-    blocks = results.blocks or (None,) * len(results.keys)
-    rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), blocks, strict=True)
-    for row, (key, values) in enumerate(zip(results.keys, rows, strict=True)):
-        stored = Recorded(*values)
+    for row, (key, stored) in enumerate(zip(results.keys, results.recorded(), strict=True)):
         if key is None:
             kept.append(row)
         elif key not in seen:

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.certificate import Certificate
-from surepick.core.plan import Blocking
+from surepick.core.observations import Quantity
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
-from surepick.policies.prices import Prices
 from surepick.policies.terms import Terms
 from surepick.studies import deviations, leasing, recording
 from surepick.studies.batch import Batch
@@ -29,9 +28,10 @@ from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code, subject_of
 from surepick.studies.replay import Build, Replay
+from surepick.studies.stated import Stated
 
 
-class Study:
+class Study(Stated):
     """A policy at work on real measurements.
 
         batch = study.ask()                # what to measure next; None once stopped
@@ -102,7 +102,7 @@ class Study:
         self.log = log
         self._terms = cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
-        self._ledger = Ledger(self.replay, ids, noise, self.judging, lambda: self.blocking)
+        self._ledger = Ledger(self.replay, ids, noise, self.judging, lambda: self.blocking, lambda: self.constraints)
 
     @property
     def arms(self) -> Arms:
@@ -121,16 +121,6 @@ class Study:
         Write it down before the first result, outside of the study. None if the policy has parts without a name.
         """
         return self._code()
-
-    @property
-    def prices(self) -> Prices | None:
-        """What measurements cost; None where nothing has a cost."""
-        return self._terms().prices
-
-    @property
-    def blocking(self) -> Blocking | None:
-        """What results say of blocks; None where measurements are independent."""
-        return self._terms().blocks
 
     # ask
 
@@ -221,7 +211,8 @@ class Study:
         Args:
             ids: n arm ids, each asked by the open plan; more pulls of an asked arm than asked are welcome. Or a batch
                 of `ask` or `lease`: the rewards are then those of `batch.pulls()`, in that order.
-            rewards: n finite rewards in the user's sign and unit.
+            rewards: n finite rewards in the user's sign and unit; with r constraints n rows of the reward and the r
+                quantities, shape (n, 1 + r), NaN for one that was not measured.
             keys: n names of the results; a key that was reported before is not counted again.
             worker: who measured; results without a leased key are of the worker's latest lease, if it lacks some.
             plan: number of the plan that the results belong to; None: as the keys or the worker say, else the open one.
@@ -254,6 +245,7 @@ class Study:
         worker: str | None = None,
         plan: int | None = None,
         blocks: Sequence[object] | None = None,
+        quantities: Sequence[Quantity] | None = None,
     ) -> Receipt:
         """Report totals of several pulls, one row each: `tell` for instruments that add up.
 
@@ -263,13 +255,14 @@ class Study:
             sums: their total rewards, shape (n,), in the user's sign and unit.
             squares: totals of the squared rewards, shape (n,); None when unknown.
             keys, worker, plan, blocks: as in `tell`; a row is of one block.
+            quantities: totals of what else was measured, a `Quantity` of n entries for each constraint.
 
         Raises OutOfTurn, InvalidInput as `tell`.
         """
         if isinstance(ids, Batch):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
             ids = self.ids
-        rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks)
+        rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
         return recording.tell(self._ledger, rows, worker, plan)
 
     def tell_prior(

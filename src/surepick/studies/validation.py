@@ -16,6 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale
 from surepick.studies.logs.base import Results
 from surepick.studies.logs.block_names import block_totals
+from surepick.studies.logs.quantities import quantity_totals
 from surepick.text import quoted
 
 ROUNDING = 1e-9
@@ -119,8 +120,13 @@ def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
 def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Observations:
     """Totals per arm in the policy's sign, each formed exactly, so that the order of arrival changes no bit."""
     sign = -1.0 if minimize else 1.0
-    blocks = block_totals(results, sign=sign)
-    if blocks is None and len(results) == 1 and len(np.unique(results[0].arms)) == len(results[0].arms):
+    blocks, quantities = block_totals(results, sign=sign), quantity_totals(results, num_arms)
+    if (
+        blocks is None
+        and quantities is None
+        and len(results) == 1
+        and len(np.unique(results[0].arms)) == len(results[0].arms)
+    ):
         return _single(results[0], sign, num_arms)
     counts = np.zeros(num_arms, np.int64)
     sums: dict[int, list[float]] = defaultdict(list)
@@ -136,7 +142,7 @@ def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Ob
         totals[arm] = sign * math.fsum(parts)
         energies_of[arm] = math.fsum(squares[arm])
     known = all(part.squares is not None for part in results)
-    return Observations(counts, totals, energies_of if known else None, blocks=blocks)
+    return Observations(counts, totals, energies_of if known else None, blocks=blocks, quantities=quantities)
 
 
 def _single(results: Results, sign: float, num_arms: int) -> Observations:

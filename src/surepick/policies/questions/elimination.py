@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,12 +24,14 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, delta_for_test
 from surepick.policies.certified.opening import first_dimension
 from surepick.policies.options import check_options, option
+from surepick.policies.questions.feasible import BestOfFeasible
 from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf, View
-from surepick.policies.questions.outlook import Ground, Outlook
+from surepick.policies.questions.limits import Limit, assumed_of, told_beside
+from surepick.policies.questions.outlook import Ground
 from surepick.policies.questions.segments import of_segments
 from surepick.policies.questions.sheets import NUMBER, Sheets, sheet_of, written
 from surepick.policies.questions.state import Lists, QuestionState
-from surepick.questions import Above, AllGood, TopM
+from surepick.questions import Above, AllGood, BestFeasible, TopM, constraints_of
 from surepick.text import quoted
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
@@ -99,6 +101,7 @@ class CertifiedLists:
             checks=(
                 *model_checks.checks_of(self.embedding),
                 *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
+                *self._exactness,
             ),
             caveats=own.caveats,
             embedding=self.embedding,
@@ -115,8 +118,7 @@ class CertifiedLists:
         if state.seen.total == 0:
             return self._opening(state.round)
         ground = self._ground(state.dim)
-        outlook = ground.outlook(state.seen)
-        aims = self._inquiry.aims(View(state.sheets, state.lists, outlook))
+        aims = self._inquiry.aims(self._view(ground, state.sheets, state.lists, state.seen))
         rest = ground.rest(aims, ground.noise_mgf(state.seen))
         total = sampling_rule.batch_total(rest.pulls, state.seen.total)
         counts = self._whole(state.dim, rest.weights, total)
@@ -138,9 +140,9 @@ class CertifiedLists:
             sheets = self._bet(state, ground, seen)
         lists, leader = state.lists, state.leader
         if pooled.total > 0:
-            outlook = ground.outlook(pooled)
-            lists = self._inquiry.decided(View(sheets, lists, outlook))
-            leader = self._leader(lists, outlook)
+            view = self._view(ground, sheets, lists, pooled)
+            lists = self._inquiry.decided(view)
+            leader = self._leader(replace(view, lists=lists))
         left = np.flatnonzero(self._inquiry.asked & ~lists.decided)
         after = QuestionState(
             round=state.round + (seen.total > 0),
@@ -162,7 +164,10 @@ class CertifiedLists:
             finished=state.finished,
             pulls=state.pulls,
             spent=failure_probability(self.problem.noise, self.problem.delta) + delta_for_test(self.problem),
-            assumptions=model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+            assumptions=(
+                *model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
+                *assumed_of(constraints_of(self.problem.question), state.seen),
+            ),
             why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             lists=(np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside)),
         )
@@ -192,29 +197,60 @@ class CertifiedLists:
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
         """The sheets after a batch; all bets are functions of what was told before it."""
-        outlook, sheets = ground.outlook(state.seen), state.sheets
-        for bet in self._inquiry.bets(View(sheets, state.lists, outlook)):
-            gains = ground.gains(bet, state.seen, seen, outlook)
+        sheets = state.sheets
+        view = self._view(ground, sheets, state.lists, state.seen)
+        past, came = (told_beside(one, len(self._limits)) for one in (state.seen, seen))
+        for bet in self._inquiry.bets(view):
+            if bet.quantity:
+                at = bet.quantity - 1
+                gains = self._limits[at].gains(bet, past[at], came[at], view.standings[at])
+            else:
+                gains = ground.gains(bet, state.seen, seen, view.outlook)
             sheets = written(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
         return sheets
 
-    def _leader(self, lists: Lists, outlook: Outlook) -> int:
-        """The arm that looks best, of those inside if there are any."""
-        allowed = lists.inside if lists.inside.any() else np.ones(self.problem.num_arms, bool)
-        return int(np.argmax(np.where(allowed, outlook.scores, -np.inf)))
+    def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
+        told = told_beside(seen, len(self._limits))
+        standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
+        return View(sheets, lists, ground.outlook(seen), standings)
+
+    def _leader(self, view: View) -> int:
+        """The arm that looks like the answer, of those inside if there are any."""
+        inside, named = view.lists.inside, self._inquiry.named(view)
+        if named is not None and not inside.any():
+            return named
+        allowed = inside if inside.any() else np.ones(self.problem.num_arms, bool)
+        return int(np.argmax(np.where(allowed, view.outlook.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
         return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance)
 
+    @property
+    def _limits(self) -> tuple[Limit, ...]:
+        return tuple(Limit(self.problem, one) for one in constraints_of(self.problem.question))
+
+    @property
+    def _exactness(self) -> tuple[str, ...]:
+        """What is looked for in quantities that are said to have no noise."""
+        names = [one.constraint.name for one in self._limits if one.constraint.noise is None]
+        return tuple(f"All measurements of a candidate give the same {name}." for name in names)
+
     def _failed_checks(self, ground: Ground, plan: Plan, past: Observations, seen: Observations) -> tuple[str, ...]:
         """What a batch says against the noise and the embedding."""
+        told = told_beside(past.plus(seen), len(self._limits))
+        uneven = tuple(
+            f"Measurements of a candidate give different values of {one.constraint.name}, which was said to have no "
+            "noise: declare its noise."
+            for one, own in zip(self._limits, told, strict=True)
+            if one.contradicted(own).any()
+        )
         if not known_scale(self.problem.noise):
             far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
-            return (far,) if far else ()
+            return (*uneven, far) if far else uneven
         embedded = ground.embedded
         if isinstance(embedded, IndependentArms) or seen.total == 0:
-            return ()
-        return model_checks.failed_checks(self.embedding, plan, seen, estimate(embedded, seen), self.problem)
+            return uneven
+        return uneven + model_checks.failed_checks(self.embedding, plan, seen, estimate(embedded, seen), self.problem)
 
 
 def inquiry_of(problem: Problem) -> Inquiry:
@@ -260,6 +296,8 @@ def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
         if num_arms < 2 and asked.control is not None:
             raise InvalidInput("there is only the control; nothing can be compared with it.")
         return AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)
+    if isinstance(asked, BestFeasible):
+        return BestOfFeasible(num_arms, asked.constraints, problem.scales, problem.epsilon, delta)
     if isinstance(asked, TopM):
         if asked.m >= num_arms:
             raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")

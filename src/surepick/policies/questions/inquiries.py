@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
+from surepick.policies.questions.limits import Standing
 from surepick.policies.questions.outlook import HEURISTIC_DOUBT, HEURISTIC_LEAST_MARGIN, Aims, Outlook
 from surepick.policies.questions.sheets import NUMBER, Bet, Sheet, Sheets, sheet_of
 from surepick.policies.questions.state import Lists
@@ -27,11 +28,13 @@ class View:
         sheets: the evidence.
         lists: what is answered so far.
         outlook: guesses of the means.
+        standings: how the arms stand to each constraint.
     """
 
     sheets: Sheets
     lists: Lists
     outlook: Outlook
+    standings: tuple[Standing, ...] = ()
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name; a new one where there is none."""
@@ -62,6 +65,18 @@ class Inquiry(Protocol):
     def decided(self, view: View) -> Lists:
         """The lists after a batch."""
         ...
+
+    def named(self, view: View) -> int | None:
+        """The arm that looks like the answer; None: the one that looks best, of the first list if there is one."""
+        ...
+
+
+class _OfMany:
+    """A question whose answer is many arms."""
+
+    def named(self, view: View) -> int | None:  # noqa: ARG002 (a question with one answer looks)
+        """None: the one that looks best, of the first list if there is one."""
+        return None
 
 
 def classified(highs: FloatArray, lows: FloatArray, lists: Lists, asked: BoolArray, delta: float) -> Lists:
@@ -110,7 +125,7 @@ def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float
 
 
 @record
-class AboveCentre:
+class AboveCentre(_OfMany):
     """Which arms are above a number, or an arm.
 
     Args:
@@ -193,7 +208,7 @@ class AboveCentre:
 
 
 @record
-class TopOf:
+class TopOf(_OfMany):
     """Which are the m best.
 
     Args:
@@ -274,7 +289,7 @@ class TopOf:
 
 
 @record
-class GoodOnes:
+class GoodOnes(_OfMany):
     """Which arms are within epsilon of the best.
 
     Args:

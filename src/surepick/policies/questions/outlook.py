@@ -44,12 +44,14 @@ class Aims:
         first, second: the arms of each pair, or NUMBER in the second place, shape (m,).
         leads: the margin plus the lead that the null denies, as guessed, shape (m,), in reward units.
         needs: what the evidence of each pair still lacks, shape (m,).
+        alone: pulls that each arm takes whatever is measured of others, shape (K,); None: pairs are all.
     """
 
     first: IntArray
     second: IntArray
     leads: FloatArray
     needs: FloatArray
+    alone: FloatArray | None = None
 
 
 @record
@@ -215,6 +217,8 @@ class Ground:
         the design's value is money, in units of the cheapest pull.
         """
         scales, costs = noise_mgf.noise_scales(self.problem.epsilon), self.problem.relative_costs
+        if aims.alone is not None:
+            return self._with_alone(aims, aims.alone, scales)
         if costs is None:
             design = self._design(aims, scales)
             return Rest(design.weights, design.value, design.lower_bound, None)
@@ -226,6 +230,16 @@ class Ground:
             None,
             design.value * self.problem.cheapest_cost,
         )
+
+    def _with_alone(self, aims: Aims, alone: FloatArray, scales: FloatArray) -> Rest:
+        """The design of the pairs, raised to what each arm takes by itself."""
+        costs, pulls = self.problem.relative_costs, alone
+        if len(aims.first):
+            design = self._design(aims, scales if costs is None else scales * np.sqrt(costs))
+            shares = design.weights if costs is None else design.weights / costs
+            pulls = np.maximum(design.value * shares, alone)
+        cost = None if costs is None else float(pulls @ costs) * self.problem.cheapest_cost
+        return Rest(pulls / pulls.sum(), float(pulls.sum()), None, cost)
 
     def _design(self, aims: Aims, scales: FloatArray) -> Design:
         """The design that decides all pairs with the fewest pulls; its value is their number."""

@@ -26,6 +26,7 @@ class Bet:
         start: log of the weight with which a new sheet begins, at most 0.
         bold: where the arms share nothing, bets are as high as promises most: guesses of means that are drawn towards
             their centre are caution enough. Else bets are a share of that.
+        quantity: what is compared: 0 the reward, l the quantity of the l-th constraint.
     """
 
     sheet: str
@@ -36,6 +37,7 @@ class Bet:
     needs: FloatArray
     start: float = 0.0
     bold: bool = False
+    quantity: int = 0
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.bool_, needs=np.float64)

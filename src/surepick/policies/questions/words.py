@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick.core.certificate import Listed, Segment
 from surepick.policies.base import Claim, Problem
-from surepick.questions import Above, AllGood, OneOf, Question, TopM
+from surepick.questions import Above, AllGood, BestFeasible, OneOf, Question, TopM
 
 
 def lists_of(problem: Problem, claim: Claim) -> Listed | None:
@@ -73,6 +73,17 @@ def said(asked: Question, epsilon: float, *, by_segment: bool = False) -> tuple[
             f"The one on the first list is at most {epsilon:g} worse than one of {best}.",
             "There is no second list.",
         )
+    if isinstance(asked, BestFeasible):
+        bounds, relaxed = (
+            _and([str(one) for one in asked.constraints]),
+            _and([one.relaxed for one in asked.constraints]),
+        )
+        return (
+            f"Which candidate is the best of those with {bounds}?",
+            f"The one on the first list has {relaxed}, and is at most {epsilon:g} worse than the best of those with "
+            f"{bounds}. If the first list is empty, there is none with {bounds}.",
+            "The second list has the others.",
+        )
     slack = epsilon if asked.slack is None else asked.slack
     best = "the best one of its segment" if by_segment else "the best one"
     return (
@@ -80,6 +91,11 @@ def said(asked: Question, epsilon: float, *, by_segment: bool = False) -> tuple[
         f"Each one on the first list is within {epsilon + slack:g} of {best}.",
         f"Each one on the second list is worse than {best} by more than {epsilon:g}.",
     )
+
+
+def _and(words: list[str]) -> str:
+    """Words in a row."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _nearly(by: float, epsilon: float, better: str, worse: str, centre: str) -> str:

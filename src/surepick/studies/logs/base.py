@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from surepick.core.arrays import LATER, FloatArray, IntArray, freeze, record
-from surepick.core.observations import Observations
+from surepick.core.observations import Observations, Quantity
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
 from surepick.studies.logs.leases import Clock, Lease
@@ -36,6 +36,9 @@ FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 Judge = Literal["closed rounds", "as they come"]
 CLOSED_ROUNDS: Judge = "closed rounds"
 AS_THEY_COME: Judge = "as they come"
+
+
+Values = tuple[tuple[int, float, float], ...]
 
 
 @record
@@ -66,6 +69,7 @@ class Results:
         leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
         source: who reported them.
         blocks: n names of the rows' blocks; None in a study without blocks.
+        quantities: what else was measured in each row, n entries each; None in a study without.
     """
 
     arms: IntArray
@@ -76,9 +80,26 @@ class Results:
     leases: IntArray | None = None
     source: str = ""
     blocks: tuple[str, ...] | None = None
+    quantities: tuple[Quantity, ...] | None = None
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
+
+    def recorded(self) -> list[Recorded]:
+        """Each row as it is known by its key."""
+        number = len(self.arms)
+        beside: Sequence[Values | None] = [None] * number
+        if self.quantities is not None:
+            beside = [self.values_of(row) for row in range(number)]
+        blocks = self.blocks or (None,) * number
+        rows = zip(self.arms.tolist(), self.pulls.tolist(), self.sums.tolist(), blocks, beside, strict=True)
+        return [Recorded(*row) for row in rows]
+
+    def values_of(self, row: int) -> Values:
+        """(number, sum, sum of squares) of each quantity in a row."""
+        return tuple(
+            (int(one.counts[row]), float(one.sums[row]), float(one.squares[row])) for one in self.quantities or ()
+        )
 
     def rows(self, kept: Sequence[int] | IntArray) -> Results:
         """The rows of these positions."""
@@ -92,6 +113,7 @@ class Results:
             leases=None if self.leases is None else self.leases[kept],
             source=self.source,
             blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
+            quantities=None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities),
         )
 
 
@@ -103,6 +125,7 @@ class Recorded:
     pulls: int
     total: float
     block: str | None = None
+    beside: Values | None = None
 
 
 @record

@@ -91,11 +91,8 @@ class MemoryLog:
             self._in_blocks.setdefault(block, Counter())[arm, plan] += 1
         self._latest = at
         if results.keys is not None:
-            blocks = results.blocks or (None,) * len(results.arms)
-            rows = zip(results.arms.tolist(), results.pulls.tolist(), results.sums.tolist(), blocks, strict=True)
-            self._recorded |= {
-                key: Recorded(*row) for key, row in zip(results.keys, rows, strict=True) if key is not None
-            }
+            rows = zip(results.keys, results.recorded(), strict=True)
+            self._recorded |= {key: row for key, row in rows if key is not None}
 
     def add_event(self, event: Event) -> None:
         self._events.append(event)

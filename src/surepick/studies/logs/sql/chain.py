@@ -46,7 +46,15 @@ class ChainedRows:
     """
 
     def __init__(
-        self, engine: Engine, *, study: int, name: str, num_arms: int, start: str, blocks: bool = False
+        self,
+        engine: Engine,
+        *,
+        study: int,
+        name: str,
+        num_arms: int,
+        start: str,
+        blocks: bool = False,
+        quantities: bool = False,
     ) -> None:
         self._engine = engine
         snapshot = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
@@ -56,6 +64,7 @@ class ChainedRows:
         self._num_arms = num_arms
         self._start = start
         self._blocks = blocks
+        self._quantities = quantities
         weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
         self._open: Connection | None = None
         self._owner = 0

@@ -21,9 +21,11 @@ from surepick.studies.logs.base import (
     Recorded,
     Results,
     Stored,
+    Values,
 )
 from surepick.studies.logs.block_names import source_and_block, with_block
 from surepick.studies.logs.damaged_rows import legible
+from surepick.studies.logs.quantities import from_values, source_and_values, with_values
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
 from surepick.studies.logs.sql.chain import ChainedRows, altered
@@ -62,6 +64,7 @@ class SqlLog(ChainedRows):
         num_arms: K.
         start: hash of the study's row, where the chain of plans and decisions begins.
         blocks: results name their blocks; then the column `source` holds [who, block] as JSON.
+        quantities: more than a reward is measured; then it holds [who, totals of each quantity].
     """
 
     # leases and results
@@ -96,17 +99,17 @@ class SqlLog(ChainedRows):
                 "sum": total,
                 "squares": squares,
                 "lease": lease,
-                "source": with_block(results.source, block) if self._blocks else results.source,
+                "source": source,
                 "told_at": at,
             }
-            for key, arm, pulls, total, squares, lease, block in zip(
+            for key, arm, pulls, total, squares, lease, source in zip(
                 results.keys or (None,) * number,
                 results.arms.tolist(),
                 results.pulls.tolist(),
                 results.sums.tolist(),
                 [None] * number if results.squares is None else results.squares.tolist(),
                 [0] * number if results.leases is None else results.leases.tolist(),
-                results.blocks or ("",) * number,
+                self._sources(results),
                 strict=True,
             )
         ]
@@ -160,7 +163,7 @@ class SqlLog(ChainedRows):
             for start in range(0, len(keys), CHUNK):
                 rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
                 found |= {
-                    key: Recorded(int(arm), int(pulls), float(total), self._who(source)[1])
+                    key: Recorded(int(arm), int(pulls), float(total), *self._who(source)[1:])
                     for key, arm, pulls, total, source in rows
                 }
         return found
@@ -198,7 +201,7 @@ class SqlLog(ChainedRows):
         wanted = (
             *(columns.arm, columns.pulls, columns.sum, columns.squares),
             columns.key if keyed else sa.null(),
-            columns.source if self._blocks else sa.null(),
+            columns.source if self._blocks or self._quantities else sa.null(),
         )
         with self._reading() as connection:
             rows = connection.execute(
@@ -214,7 +217,8 @@ class SqlLog(ChainedRows):
             raise ValueError("a reward is not finite")
         known = None if any(one is None for one in squares) else squares
         blocks = tuple(source_and_block(source)[1] for source in sources) if self._blocks else None
-        return [Results(arms, pulls, sums, known, keys if keyed else None, blocks=blocks)]  # type: ignore[arg-type]
+        values = from_values([source_and_values(source)[1] for source in sources]) if self._quantities else None
+        return [Results(arms, pulls, sums, known, keys if keyed else None, blocks=blocks, quantities=values)]  # type: ignore[arg-type]
 
     def measured(self, plans: int) -> dict[int, int]:
         columns = tables.observation.c
@@ -265,7 +269,7 @@ class SqlLog(ChainedRows):
             ).all()
         for row in rows:
             squares = None if row.squares is None else np.array([row.squares])
-            who, block = self._who(row.source)
+            who, block, values = self._who(row.source)
             results = Results(
                 arms=np.array([row.arm]),
                 pulls=np.array([row.pulls]),
@@ -275,13 +279,26 @@ class SqlLog(ChainedRows):
                 leases=np.array([row.lease]),
                 source=who,
                 blocks=None if block is None else (block,),
+                quantities=None if values is None else from_values([values]),
             )
             yield Stored(int(row.plan), row.standing, float(row.told_at), results)
 
-    def _who(self, source: str) -> tuple[str, str | None]:
-        """(who reported a row, its block) from its column; prior results name none."""
+    def _sources(self, results: Results) -> list[str]:
+        """The column `source` of each row."""
+        number = len(results.arms)
+        if self._quantities:
+            return [with_values(results.source, results.values_of(row)) for row in range(number)]
+        if self._blocks:
+            return [with_block(results.source, block) for block in results.blocks or ("",) * number]
+        return [results.source] * number
+
+    def _who(self, source: str) -> tuple[str, str | None, Values | None]:
+        """(who reported a row, its block, its quantities) from its column; prior results name no block."""
+        if self._quantities:
+            who, values = source_and_values(source)
+            return who, None, values
         who, block = source_and_block(source) if self._blocks else (source, "")
-        return who, block or None
+        return who, block or None, None
 
     def latest_time(self) -> float:
         newest = [

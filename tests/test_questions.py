@@ -13,11 +13,14 @@ from refusals import refused
 import surepick as sp
 from surepick.core.json import from_json, to_json
 from surepick.errors import InvalidInput
+from surepick.noise import parse_noise
 from surepick.questions import (
     NAMES,
     QUESTION_OPTIONS,
     Above,
     AllGood,
+    BestFeasible,
+    Constraint,
     OneOf,
     Question,
     TopM,
@@ -35,6 +38,13 @@ QUESTIONS = st.one_of(
     st.builds(TopM, m=st.integers(1, 2**53)),
     st.builds(AllGood, slack=st.one_of(st.none(), st.floats(1e-6, 1e6))),
     st.builds(OneOf, share=st.floats(1e-6, 0.999), sample_seed=st.integers(0, 2**32)),
+)
+NOISES = st.sampled_from(["bernoulli", "bounded:-1:2.5", "subgaussian:0.3", "subgaussian:1,2,3"])
+CONSTRAINTS = st.one_of(
+    st.builds(
+        Constraint, ids.filter(lambda name: name.strip() and not set(name) & set("<>=,")), numbers, st.booleans()
+    ),
+    st.builds(Constraint, st.just("temp in C"), numbers, st.booleans(), st.floats(1e-6, 1e6), NOISES.map(parse_noise)),
 )
 
 
@@ -54,6 +64,40 @@ def test_the_spec_makes_an_equal_question(question: Question):
 def test_it_survives_json_and_a_parse_of_itself(question: Question):
     assert from_json(type(question), to_json(question)) == question
     assert parse_question(question, {}) is question
+
+
+@given(st.lists(CONSTRAINTS, min_size=1, max_size=3, unique_by=lambda one: one.name))
+def test_constraints_have_a_text_each_from_which_they_come_again(constraints):
+    question = BestFeasible(constraints)
+    spec = json.loads(json.dumps(question_spec(question)))
+    assert spec["name"] == "feasible"
+    assert parse_question(spec, {}) == question
+    assert taken_question({"constraints": spec["constraints"]}) == question
+    assert taken_question({"question": "best", "constraints": spec["constraints"]}) == question
+    assert question.constraints == tuple(constraints)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("temp", "not understood"),
+        ("temp<80", "not understood"),
+        ("temp<=hot", "no number"),
+        ("temp<=1,near=2", "neither tolerance=... nor noise=..."),
+        ("temp<=1,noise=subgaussian:1", "Say how far beyond"),
+        ("temp<=1,tolerance=0.1,noise=normal", "names no scale"),
+        ("temp<=1,tolerance=-1", "not negative"),
+        ("temp<=inf", "finite"),
+        (7, "not understood"),
+    ],
+)
+def test_a_constraint_that_says_too_little_is_refused(given, words):
+    refused(lambda: BestFeasible([given]), words)
+
+
+def test_constraints_are_some_each_on_another_quantity():
+    refused(lambda: BestFeasible([]), "needs constraints")
+    refused(lambda: BestFeasible(["t<=1", "t>=0"]), "two constraints are on 't'")
 
 
 @pytest.mark.parametrize("nothing", [None, "best"])

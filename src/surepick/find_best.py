@@ -32,7 +32,8 @@ def find_best(
     Args:
         arms: what is chosen among; ids alone for arms without features.
         measure: gets ids, one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
-            of test items, their ids) it gets the items too, as a second list.
+            of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
+            each id: the reward, then each constrained quantity, NaN where it was not measured.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").

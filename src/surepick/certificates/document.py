@@ -25,6 +25,7 @@ from surepick.certificates.columns import (
     totals_of,
     widths_of,
 )
+from surepick.certificates.quantities import quantities_entry
 from surepick.certificates.fingerprint import arithmetic
 from surepick.certificates.repeated_plans import Repeated, quick_plans
 from surepick.certificates.seal import laid_out, sealed
@@ -39,6 +40,7 @@ from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, name_of, spec_of, stopped
+from surepick.questions import constraints_of
 from surepick.studies.audit import Audit, audited
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -216,11 +218,10 @@ def document_of(
         measured=lambda: measured_in(look.seen for look in facts.looks),
     )
     items, in_blocks = policy.traits.items, policy.traits.blocks is not None
-    listed = answer.lists is not None
+    listed, constrained = answer.lists is not None, bool(constraints_of(policy.problem.question))
     withdrawn = len(answers.withdrawn_arms(facts.looks, facts.end)) > 0
-    number = version_for(
-        judge=facts.judge, cost=answer.cost, items=items, in_blocks=in_blocks, listed=listed, withdrawn=withdrawn
-    )
+    kinds = {"in_blocks": in_blocks, "listed": listed, "withdrawn": withdrawn, "constrained": constrained}
+    number = version_for(judge=facts.judge, cost=answer.cost, items=items, **kinds)
     candidates = _arms_entry(arms)
     document = {
         "format": FORMAT,
@@ -291,6 +292,7 @@ def _look_entry(
         "told": totals_of(look.seen, minimize=facts.minimize),
         **answers.answers_entry(plan, look.seen),
         **answers.blocks_entry(look.seen, minimize=facts.minimize),
+        **quantities_entry(look.seen),
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),

@@ -12,12 +12,14 @@ import numpy as np
 from surepick.certificates.answers import with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
+from surepick.certificates.quantities import with_quantities
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.json import encode
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import Policy, spec_of
+from surepick.questions import constraints_of
 from surepick.studies.deviations import EarlyEnd, checked_judge
 from surepick.studies.logs.base import CLOSED_ROUNDS, Deviations
 from surepick.studies.replay import Closed
@@ -186,6 +188,7 @@ def _looks(
             number = look["plan"]
             seen = with_answers(_seen(look["told"], arms, policy, minimize), look, arms.num_arms)
             seen = with_blocks(seen, look, wanted=policy.traits.blocks is not None, minimize=minimize)
+            seen = with_quantities(seen, look, wanted=len(constraints_of(policy.problem.question)))
             counts = dense(look["asked"], arms.num_arms)
             missing = sum(np.maximum(counts - seen.counts, 0).tolist())  # as whole numbers: a sum of int64 may wrap
             if missing and not look["abandoned"] and not in_parts:

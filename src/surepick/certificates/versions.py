@@ -8,8 +8,17 @@ from surepick.certificates.seal import without
 from surepick.items import ItemOrder
 from surepick.studies.logs.base import CLOSED_ROUNDS
 
-VERSION = 8  # the newest
-OF_CLOSED_ROUNDS, IN_PARTS, WITH_COSTS, OF_ITEMS, IN_BLOCKS, WITH_LISTS, WITH_WITHDRAWALS = 2, 3, 4, 5, 6, 7, 8
+VERSION = 9  # the newest
+(
+    OF_CLOSED_ROUNDS,
+    IN_PARTS,
+    WITH_COSTS,
+    OF_ITEMS,
+    IN_BLOCKS,
+    WITH_LISTS,
+    WITH_WITHDRAWALS,
+    WITH_QUANTITIES,
+) = range(2, 10)
 ADDED = {  # version -> its new fields
     2: ("registration", "signature"),
     IN_PARTS: ("judge",),
@@ -18,6 +27,7 @@ ADDED = {  # version -> its new fields
     IN_BLOCKS: (),
     WITH_LISTS: ("lists",),
     WITH_WITHDRAWALS: (),
+    WITH_QUANTITIES: (),
 }
 
 
@@ -29,6 +39,7 @@ def version_for(
     in_blocks: bool = False,
     listed: bool = False,
     withdrawn: bool = False,
+    constrained: bool = False,
 ) -> int:
     """The earliest version that says all of a study.
 
@@ -39,7 +50,10 @@ def version_for(
         in_blocks: results name their blocks.
         listed: the question is answered by lists.
         withdrawn: candidates were withdrawn.
+        constrained: more than a reward is measured.
     """
+    if constrained:
+        return WITH_QUANTITIES
     if withdrawn:
         return WITH_WITHDRAWALS
     if listed:

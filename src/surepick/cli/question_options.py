@@ -9,7 +9,7 @@ from typer import Option
 
 from surepick.cli.options import Goal
 from surepick.policies.questions.words import guarantee_of, said
-from surepick.questions import NAMES, TopM, taken_question
+from surepick.questions import NAMES, TopM, parse_constraint, taken_question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,25 @@ class QuestionOptions:
 
     share: Annotated[float | None, Option(help="One of the best share is wanted, e.g. 0.01 (question one-of).")] = None
 
+    constraint: Annotated[
+        list[str] | None,
+        Option(
+            metavar="TEXT",
+            help="A bound on another measured column, repeatable: 'temp<=80', or, with its noise, "
+            "'temp<=80,tolerance=0.5,noise=subgaussian:1'. The best that keeps it is wanted.",
+        ),
+    ] = None
+
+    def measured_beside(self) -> tuple[str, ...]:
+        """The columns that constraints are on."""
+        return tuple(parse_constraint(text).name for text in self.constraint or ())
+
     def question_values(self) -> dict[str, list[Any]]:
         """The options of the question that were given; several questions where commas stand between them."""
         names = ("m", "threshold", "by", "errors", "slack", "share")
         found = {name: [value] for name in names if (value := getattr(self, name)) is not None}
+        if self.constraint:
+            found["constraints"] = [list(self.constraint)]
         asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
         return {"question": asked, **found} if asked else found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,9 +41,11 @@ class TableOptions:
         prepare: dict[str, Any] = picked(self, "cost", "segments", "standardize", "intercept")
         return grouped_arms(read, self.id, self.features, exclude=(reward,), **prepare).arms
 
-    def recorded(self, source: str, reward: str | None, noise: Noise, *, minimize: bool = False) -> Environment:
-        """The recorded measurements as an environment."""
-        return table(source, reward=reward, noise=noise, minimize=minimize or None, **self._keywords)
+    def recorded(
+        self, source: str, reward: str | None, noise: Noise, *, minimize: bool = False, beside: Sequence[str] = ()
+    ) -> Environment:
+        """The recorded measurements as an environment; `beside` names columns of what else was measured."""
+        return table(source, reward=reward, noise=noise, minimize=minimize or None, beside=beside, **self._keywords)
 
     @property
     def _keywords(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scale
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias, uniform_pulls
 from surepick.policies.prices import Prices, checked_budget
+from surepick.questions import constraints_of
 from surepick.text import about
 
 ENDLESS_PULLS = 10_000_000
@@ -81,8 +82,8 @@ def forecast(
             units: made-up rewards are normal with it. The policy does not know it; the study rests on none of it.
 
     Raises:
-        InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls or max_cost is
-            negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test items,
+        InvalidInput: there are constraints, the guess is not K finite numbers in the range of the noise, max_pulls or
+            max_cost is negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test items,
             nobody knows the scale of the noise and assume_scale is no guess of it, or it is given and not needed.
         ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
 
@@ -96,6 +97,11 @@ def forecast(
         raise InvalidInput(
             "what answers to test items will cost depends on how they go together, item by item, and means do not say "
             "that. Play it on scores that you have: simulate(policy, environments.recorded_answers(scores))."
+        )
+    if constraints_of(policy.problem.question):
+        raise InvalidInput(
+            "a forecast draws rewards and not what constraints are on, so far. Forecast question 'best' for a rough "
+            "figure: leaving out who does not keep a bound costs more, and comparing fewer candidates costs less."
         )
     drawn = noise_to_draw(policy.problem.noise, assume_scale, policy.problem.num_arms)
     if max_pulls is not None and max_pulls < 0:

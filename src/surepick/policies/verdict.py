@@ -8,7 +8,7 @@ from surepick.core.certificate import Certificate
 from surepick.noise import Normal, PilotGaussian, failure_probability, largest_scale
 from surepick.policies.base import Claim, Policy, Problem
 from surepick.policies.questions.words import lists_of
-from surepick.questions import OneOf
+from surepick.questions import BestFeasible, OneOf
 
 
 def certificate(problem: Problem, claim: Claim) -> Certificate:
@@ -49,10 +49,8 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
     """(verdict, reason in words)."""
     if claim.reason:
         return "heuristic", claim.reason
-    if not claim.finished and claim.lists is not None and not isinstance(problem.question, OneOf):
-        return "not-yet", "The measurements so far do not put every candidate on a list; more are needed."
     if not claim.finished:
-        return "not-yet", "The measurements so far do not single out a candidate that is good enough; more are needed."
+        return "not-yet", f"The measurements so far do not {_wanted(problem)}; more are needed."
     if claim.finished == "budget":
         return "budget-exhausted", (
             "The batches that the study was allowed are over, and the measurements do not single out a candidate that "
@@ -84,16 +82,35 @@ def _reason(problem: Problem, claim: Claim) -> tuple[str, bool]:
             "There is only one arm: nothing was measured." if claim.pulls == 0 else "All others were ruled out.",
             True,
         )
-    if isinstance(problem.question, OneOf):
-        return f"No other candidate of the sample can be better by more than {_promised(problem, claim):.4g}.", True
     if claim.lists is not None:
-        return "Every candidate that the question asks about is on a list.", True
+        return _reason_of_lists(problem, claim, len(claim.lists[0])), True
     if claim.gap is None or claim.gap > _promised(problem, claim):
         return (
             "The planned rounds are over, but the realised widths do not certify the leader: measurements are "
             "missing, or the settings forbid another round."
         ), False
     return f"No other candidate can be better by more than {claim.gap:.4g}.", True
+
+
+def _wanted(problem: Problem) -> str:
+    """What the measurements are to do."""
+    asked = problem.question
+    if isinstance(asked, BestFeasible):
+        return "single out the best candidate that keeps the bounds"
+    if asked is None or isinstance(asked, OneOf):
+        return "single out a candidate that is good enough"
+    return "put every candidate on a list"
+
+
+def _reason_of_lists(problem: Problem, claim: Claim, inside: int) -> str:
+    """Why an answer by lists is good."""
+    if isinstance(problem.question, OneOf):
+        return f"No other candidate of the sample can be better by more than {_promised(problem, claim):.4g}."
+    if not isinstance(problem.question, BestFeasible):
+        return "Every candidate that the question asks about is on a list."
+    if inside == 0:
+        return "No candidate keeps all bounds."
+    return "Each other candidate is worse, or better by less than epsilon, or does not keep a bound."
 
 
 def _assumptions(problem: Problem, claim: Claim) -> tuple[str, ...]:

@@ -19,11 +19,13 @@ from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput
 from surepick.policies.prices import Prices, added, checked_budget
+from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.progress import Progress
 from surepick.text import money, printable
 
-Measure = Callable[..., ArrayLike]  # ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks)
+# ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
+Measure = Callable[..., ArrayLike]
 POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
@@ -39,6 +41,8 @@ class Askable(Protocol):
     def trace(self) -> tuple[RoundRecord, ...]: ...
     @property
     def prices(self) -> Prices | None: ...
+    @property
+    def constraints(self) -> tuple[Constraint, ...]: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
     def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
@@ -106,10 +110,14 @@ def run_study(
             if part.blocks and knows_blocks:
                 beside = [list(part.blocks)]
             rewards = np.asarray(measure(ids, *beside))
-            if rewards.shape != (len(ids),):
+            names = [one.name for one in study.constraints]
+            if rewards.shape != ((len(ids), 1 + len(names)) if names else (len(ids),)):
+                wanted = (
+                    f"a row for each id: the reward, then {', '.join(names)}" if names else "one reward for each id"
+                )
                 raise InvalidInput(
                     f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
-                    "return one reward for each id."
+                    f"return {wanted}."
                 )
             study.tell(part, rewards)
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from surepick.policies.prices import product
+from surepick.studies.logs.base import Results
 from surepick.studies.logs.leases import format_utc
 from surepick.studies.study import Study
 from surepick.tables.writing import write_table
 
-KINDS = {
+KINDS: dict[str, type] = {
     "plan": int,
     "standing": str,
     "id": str,
@@ -28,7 +29,7 @@ def export_results(study: Study, path: str | Path) -> int:
 
     Columns: plan (0 for prior results), standing ("counted", "late" or "prior"), id, pulls, sum and squares in the
     user's sign and unit, key, source, told_at (UTC); and cost, of the row's measurements, where they have one; and
-    the block, under the name that the study has for it.
+    the block, under the name that the study has for it; and the sums of what constraints are on, under their names.
 
     Returns:
         The number of rows.
@@ -38,6 +39,7 @@ def export_results(study: Study, path: str | Path) -> int:
     """
     columns: dict[str, list[Any]] = {name: [] for name in KINDS}
     blocks: list[str | None] = []
+    beside: dict[str, list[float | None]] = {one.name: [] for one in study.constraints}
     for stored in study.log.history(study.progress().judged):
         results = stored.results
         number = len(results.arms)
@@ -49,6 +51,8 @@ def export_results(study: Study, path: str | Path) -> int:
         columns["squares"] += [None] * number if results.squares is None else results.squares.tolist()
         columns["key"] += results.keys or [None] * number
         blocks += results.blocks or [None] * number
+        for at, one in enumerate(study.constraints):
+            beside[one.name] += _sums(results, at)
         columns["source"] += [results.source] * number
         columns["told_at"] += [format_utc(stored.at)] * number
     kinds = KINDS
@@ -59,5 +63,16 @@ def export_results(study: Study, path: str | Path) -> int:
     if study.blocking is not None:
         name = study.blocking.name if study.blocking.name not in kinds else f"block {study.blocking.name}"
         kinds, columns[name] = {**kinds, name: str}, blocks
+    for name, sums in beside.items():
+        column = name if name not in kinds else f"quantity {name}"
+        kinds, columns[column] = {**kinds, column: float}, sums
     write_table(path, columns, kinds=kinds)
     return len(columns["plan"])
+
+
+def _sums(results: Results, place: int) -> list[float | None]:
+    """The sum of a quantity in each row; None where it was not measured."""
+    if results.quantities is None:
+        return [None] * len(results.arms)
+    one = results.quantities[place]
+    return [total if number else None for number, total in zip(one.counts.tolist(), one.sums.tolist(), strict=True)]

@@ -64,7 +64,8 @@ def run(
     )
     if report is not None:
         check_page(report)
-    environment = table.recorded(source, reward, assumed, minimize=minimize)
+    beside = policy.measured_beside()
+    environment = table.recorded(source, reward, assumed, minimize=minimize, beside=beside)
     pilot = None
     if wanted is not None:
         pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls, max_cost)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from surepick.errors import InvalidInput
-from surepick.studies.runner.program import LONGEST, Outcome, Pair, Running, called, number_in, words_of
+from surepick.studies.runner.program import Outcome, Pair, Running, called, not_read, numbers_in, words_of
 from surepick.text import printable
 
 
@@ -66,7 +66,11 @@ class BatchCommand:
         return pairs
 
     def measure(
-        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None
+        self,
+        names: Sequence[str],
+        running: Running | None = None,
+        blocks: Sequence[str] | None = None,
+        values: int = 1,
     ) -> Outcome:
         """Call the program once.
 
@@ -74,23 +78,24 @@ class BatchCommand:
             names: an id for each measurement.
             running: the programs at work, so that the caller can stop them.
             blocks: of these measurements; None: they have none.
+            values: numbers a line.
         """
         lines = names if blocks is None else [f"{name}\t{block}" for name, block in zip(names, blocks, strict=True)]
         given = "".join(f"{line}\n" for line in lines).encode()
         out, failure = called(list(self._words), self.timeout, running, given)
-        return Outcome(failure=failure) if failure else matched(out, len(names))
+        return Outcome(failure=failure) if failure else matched(out, len(names), values)
 
 
-def matched(out: str, asked: int) -> Outcome:
+def matched(out: str, asked: int, values: int = 1) -> Outcome:
     """The rewards of a call that ended well, each beside its measurement."""
     lines = [line.strip() for line in out.splitlines()]
     while len(lines) > asked and not lines[-1]:
         lines.pop()
     if len(lines) != asked:
         return Outcome(failure=f"it printed {len(lines)} lines for {asked} measurements")
-    rewards = tuple(number_in(line) for line in lines)
+    rewards = tuple(numbers_in(line, values) for line in lines)
     wrong = [line for line, reward in zip(lines, rewards, strict=True) if reward is None]
     if not wrong:
         return Outcome(rewards)
     more = f", and {len(wrong) - 1} more such lines" if len(wrong) > 1 else ""
-    return Outcome(rewards, f"it printed {wrong[0][:LONGEST]!r}, which is not a finite number{more}")
+    return Outcome(rewards, f"{not_read(wrong[0], values)}{more}")

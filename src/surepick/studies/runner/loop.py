@@ -10,10 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 
 from surepick.errors import InvalidInput, OutOfTurn
+from surepick.studies.logs.quantities import split_values
 from surepick.studies.recording import Receipt
-from surepick.studies.runner.program import Outcome, Program, Running
+from surepick.studies.runner.program import Outcome, Program, Reading, Running
 from surepick.studies.study import Study
 from surepick.studies.validation import check_rewards
 
@@ -102,7 +104,9 @@ class Loop:
                     over = not self._opened()
                     call = None if over else self._next(worker)
                     if call is not None:
-                        beside = {} if call.blocks is None else {"blocks": call.blocks}
+                        beside: dict[str, Any] = {} if call.blocks is None else {"blocks": call.blocks}
+                        if self.study.constraints:
+                            beside["values"] = 1 + len(self.study.constraints)
                         calls[pool.submit(self.command.measure, call.names, self._running, **beside)] = call
                 if not calls:
                     if over:
@@ -143,10 +147,11 @@ class Loop:
         block_of = {key: block for (_, key), block in zip(plan.keys(), plan.blocks, strict=True)}
         return Call(worker, names, keys, tuple(block_of[key] for key in keys))
 
-    def _check_declared(self, names: Sequence[str], rewards: Sequence[float]) -> None:
+    def _check_declared(self, names: Sequence[str], readings: Sequence[Reading]) -> None:
         """Refuse to go on if a reward is not what the study declares: to measure again would be to choose by value."""
         try:
-            check_rewards(rewards, self.study.noise, len(rewards), list(names))
+            rewards = split_values(readings, self.study.constraints)[0]
+            check_rewards(rewards, self.study.noise, len(readings), list(names))
         except InvalidInput as error:
             raise MeasurementFailed(
                 f"the program's answer for {_called(names)} is refused: {error} Nothing of this call was stored. "
@@ -180,7 +185,7 @@ class Loop:
         if self.heard is not None:
             self.heard(self.study, receipt)
 
-    def _tell(self, call: Call, came: Sequence[tuple[str, str, float]], blocks: Sequence[str] | None) -> Receipt:
+    def _tell(self, call: Call, came: Sequence[tuple[str, str, Reading]], blocks: Sequence[str] | None) -> Receipt:
         names, keys, rewards = zip(*came, strict=True)
         try:
             return self.study.tell(names, rewards, keys, worker=call.worker, blocks=blocks)

@@ -23,6 +23,7 @@ PLACES = re.compile(r"\{(?:pulls|id|block)\}")
 LONGEST = 200  # characters of a program's words in a message
 
 Pair = tuple[str, str]  # (id, key) of a measurement
+Reading = float | tuple[float, ...]  # a reward, or with it what constraints are on; NaN for one that was not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,12 @@ class Outcome:
     """What one call gave.
 
     Args:
-        rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed.
+        rewards: the numbers that it printed, at most as many as were asked, in their order; None for one that failed;
+            with constraints the numbers of a line, the reward first.
         failure: why some or all are missing, in words; "" if none is.
     """
 
-    rewards: tuple[float | None, ...] = ()
+    rewards: tuple[Reading | None, ...] = ()
     failure: str = ""
 
 
@@ -55,9 +57,20 @@ class Program(Protocol):
         ...
 
     def measure(
-        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None
+        self,
+        names: Sequence[str],
+        running: Running | None = None,
+        blocks: Sequence[str] | None = None,
+        values: int = 1,
     ) -> Outcome:
-        """Call it once; `names` are the ids of the measurements, `blocks` their blocks where they have some."""
+        """Call it once.
+
+        Args:
+            names: the ids of the measurements.
+            running: the programs at work, so that the caller can stop them.
+            blocks: theirs, where they have some.
+            values: numbers that each measurement gives: the reward, then what constraints are on.
+        """
         ...
 
 
@@ -148,7 +161,11 @@ class Command:
         return same if self.takes_pulls else same[:1]
 
     def measure(
-        self, names: Sequence[str], running: Running | None = None, blocks: Sequence[str] | None = None
+        self,
+        names: Sequence[str],
+        running: Running | None = None,
+        blocks: Sequence[str] | None = None,
+        values: int = 1,
     ) -> Outcome:
         """Call the program once, for measurements of one candidate.
 
@@ -156,10 +173,11 @@ class Command:
             names: its id, once a measurement; one without "{pulls}".
             running: the programs at work, so that the caller can stop them.
             blocks: of these measurements; None: they have none.
+            values: numbers a line.
         """
         block = blocks[0] if blocks else ""
         out, failure = called(self.arguments(names[0], len(names), block), self.timeout, running)
-        return Outcome(failure=failure) if failure else _read(out, len(names))
+        return Outcome(failure=failure) if failure else _read(out, len(names), values)
 
 
 def called(
@@ -252,14 +270,34 @@ def number_in(line: str) -> float | None:
     return None if reward is None or not math.isfinite(reward) else reward
 
 
-def _read(out: str, pulls: int) -> Outcome:
+def numbers_in(line: str, values: int) -> Reading | None:
+    """The numbers of a line with spaces between, the reward first; None if they are not so many, or no numbers.
+
+    Those after the reward may be "nan": not measured.
+    """
+    words = line.split()
+    if values == 1:
+        return number_in(line)
+    if len(words) != values:
+        return None
+    first, others = number_in(words[0]), [as_number(word) for word in words[1:]]
+    return None if first is None or None in others else (first, *(one for one in others if one is not None))
+
+
+def not_read(line: str, values: int) -> str:
+    """What is said of a line that holds no reward."""
+    wanted = "a finite number" if values == 1 else f"{values} numbers: the reward, then what the constraints are on"
+    return f"it printed {line[:LONGEST]!r}, which is not {wanted}"
+
+
+def _read(out: str, pulls: int, values: int) -> Outcome:
     """The rewards of a call that ended well; none of them if one line is wrong, since nobody knows which."""
     lines = [line.strip() for line in out.splitlines() if line.strip()]
     rewards = []
     for line in lines:
-        reward = number_in(line)
+        reward = numbers_in(line, values)
         if reward is None:
-            return Outcome(failure=f"it printed {line[:LONGEST]!r}, which is not a finite number")
+            return Outcome(failure=not_read(line, values))
         rewards.append(reward)
     said = f"it printed {len(rewards)} rewards for {pulls} measurements"
     if len(rewards) > pulls:

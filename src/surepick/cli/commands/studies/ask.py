@@ -60,14 +60,14 @@ def ask(
     if leased and worker is None:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _write_plan(plan, out, program)
+        _write_plan(plan, out, program, _beside(study))
     progress = study.progress()
     if output is options.Format.json:
         print_json(_plan_json(progress, plan) | _cost(study, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, plan), out, [url, name], program)
+        _print_plan(progress, plan, _cost(study, plan), out, [url, name], program, _beside(study))
 
 
 def _checked(url: str, name: str, out: Path | None, program: Program | None) -> Study:
@@ -126,6 +126,7 @@ def _print_plan(
     out: Path | None,
     study: list[str],
     program: Program | None,
+    measured: tuple[str, ...],
 ) -> None:
     leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
     if plan.total == 0:
@@ -153,17 +154,27 @@ def _print_plan(
             say(line)
     elif out is None:
         beside = f", {plan.block_name}" if plan.blocks else ", item" if plan.items is not None else ""
-        columns = f"id{beside} and reward"
+        columns = f"id{beside} and {' and '.join([REWARD, *measured])}"
         say(f"Then: {then}   (a table with the columns {columns})")
     else:
         if plan.blocks:
             say(f"The column {plan.block_name} says what goes together; where yours are others, write what they are.")
-        say(f"{out} has one row a measurement. Fill in the column reward, then: {then}")
+        say(f"{out} has one row a measurement. Fill in {columns_named(measured)}, then: {then}")
     for line in leases:
         say(line)
 
 
-def _write_plan(plan: Batch, out: Path, program: Program | None) -> None:
+def columns_named(beside: tuple[str, ...]) -> str:
+    """What is to be filled in."""
+    return f"the columns {', '.join([REWARD, *beside])}" if beside else f"the column {REWARD}"
+
+
+def _beside(study: Study) -> tuple[str, ...]:
+    """The columns of what is measured beside the reward."""
+    return tuple(one.name for one in study.constraints)
+
+
+def _write_plan(plan: Batch, out: Path, program: Program | None, beside: tuple[str, ...]) -> None:
     """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
     if program is not None:
         write_plan(program, plan, out)
@@ -171,8 +182,9 @@ def _write_plan(plan: Batch, out: Path, program: Program | None) -> None:
     ids, keys = zip(*plan.keys(), strict=True)
     items = {ITEM: plan.item_ids} if plan.items is not None else {}
     blocks = {plan.block_name: plan.blocks} if plan.blocks else {}
-    columns = {ID: ids, **items, **blocks, KEY: keys, REWARD: [None] * len(ids)}
-    write_table(out, columns, kinds={**dict.fromkeys(columns, str), REWARD: float})
+    measured = (REWARD, *beside)
+    columns = {ID: ids, **items, **blocks, KEY: keys, **{name: [None] * len(ids) for name in measured}}
+    write_table(out, columns, kinds={**dict.fromkeys(columns, str), **dict.fromkeys(measured, float)})
 
 
 def _keep_rewards(study: Study, out: Path) -> None:

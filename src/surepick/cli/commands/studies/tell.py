@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import ArrayLike
 from typer import Argument, Option
 
 from surepick.cli import options
@@ -17,7 +19,7 @@ from surepick.studies.logs.item_keys import ITEM, keys_of
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.tables.reading import read_table
-from surepick.tables.result_rows import result_rows, row_keys
+from surepick.tables.result_rows import ResultRows, result_rows, row_keys
 from surepick.tables.selection import column_names, complete_rows, row_ids
 from surepick.tables.table import Table
 
@@ -43,7 +45,8 @@ def tell(
     A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
     with the columns pulls and sum (and squares) in place of the reward has totals. Where test items are answered the
     column item says which one, in place of a key. Where measurements have blocks a column says which one, named as in
-    create --blocks. --as takes the files of a program that evaluates models, as they are.
+    create --blocks. Where there are constraints the columns of their names have what else was measured; an empty cell
+    was not. --as takes the files of a program that evaluates models, as they are.
     """
     check_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
@@ -64,6 +67,8 @@ def tell(
     blocks = _blocks(study, table, block)
     if totals and as_prior:
         raise InvalidInput("--as-prior takes single measurements, not totals.")
+    if totals and study.constraints:
+        raise InvalidInput("a study with constraints takes single measurements from a table, not totals.")
     if totals:
         pulls, sums = table.numbers("pulls"), table.numbers("sum")
         squares = table.numbers("squares") if "squares" in table.columns else None
@@ -75,11 +80,12 @@ def tell(
         measured = [ids[row] for row in rows.measured]
         labels = None if keys is None else [keys[row] for row in rows.measured]
         if as_prior:
-            receipt = study.tell_prior(measured, rows.rewards, labels, worker=worker)
+            receipt = study.tell_prior(measured, _with_beside(study, table, rows), labels, worker=worker)
         else:
             failed = [(ids[row], None if keys is None else keys[row]) for row in rows.failed]
             named = None if blocks is None else [blocks[row] for row in rows.measured]
-            receipt = study.tell(measured, rows.rewards, labels, worker=worker, plan=plan, blocks=named, failed=failed)
+            told = _with_beside(study, table, rows)
+            receipt = study.tell(measured, told, labels, worker=worker, plan=plan, blocks=named, failed=failed)
     _report(study, name, receipt, empty, output)
 
 
@@ -93,6 +99,20 @@ def _report(study: Study, name: str, receipt: Receipt, empty: int, output: optio
         return
     _print_receipt(receipt, empty)
     say(f"{name}: {study.progress()}")
+
+
+def _with_beside(study: Study, table: Table, rows: ResultRows) -> ArrayLike:
+    """The rewards; with constraints a row for each, with what else was measured."""
+    if not study.constraints:
+        return rows.rewards
+    names = [one.name for one in study.constraints]
+    if lacking := [name for name in names if name not in table.columns]:
+        raise InvalidInput(
+            f"{table.source} has no column {lacking[0]!r}, on which this study has a constraint. Add it; leave cells "
+            "empty where it was not measured."
+        )
+    there = table.without(sorted(set(range(table.num_rows)) - set(rows.measured)))
+    return np.column_stack([rows.rewards, *(there.numbers(name) for name in names)])
 
 
 def _blocks(study: Study, table: Table, column: str | None) -> Sequence[str] | None:

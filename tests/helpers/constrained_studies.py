@@ -1,0 +1,133 @@
+"""Studies of the best arm that keeps a bound, on instances where errors are as likely as they can be."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+import surepick as sp
+from surepick.environments.rewards import NormalRewards, RewardsBeside
+from surepick.policies.questions.elimination import CertifiedLists
+from surepick.policies.questions.feasible import BestOfFeasible
+from surepick.policies.questions.inquiries import View
+from surepick.policies.questions.sheets import Bet, sheet_of
+from surepick.policies.questions.truth import wrongly_listed
+from surepick.policies.verdict import certificate_of
+
+HAIR = 1e-6
+MOST_PULLS_EACH = 40  # a study that has not ended by then has made no error
+
+
+def hidden_by_reward(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """(rewards, quantities): one arm is a hair too good to be passed over, and all keep the bound 0 by a lot."""
+    rewards = np.full(num_arms, -2.0)
+    rewards[:2] = 1.0 + HAIR, 0.0
+    return rewards, np.full(num_arms, -1.0)
+
+
+def hidden_by_its_bound(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """The best arm keeps the bound 0 and no more; the others keep it by a lot, and are far worse."""
+    rewards, quantities = hidden_by_reward(num_arms)
+    return 3.0 * rewards, np.where(rewards > 0.0, 0.0, quantities)
+
+
+def none_but_one(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """One arm keeps the bound 0 and no more; the others break it by a lot: "none" is wrong."""
+    quantities = np.full(num_arms, 2.0)
+    quantities[0] = 0.0
+    return np.zeros(num_arms), quantities
+
+
+def tempting(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """All arms are alike, and a hair beyond the tolerance 1."""
+    return np.zeros(num_arms), np.full(num_arms, 1.0 + HAIR)
+
+
+INSTANCES = {one.__name__: one for one in (hidden_by_reward, hidden_by_its_bound, none_but_one, tempting)}
+
+
+class Hostile(BestOfFeasible):
+    """It tests a bad candidate alone, or none, whatever the data say: a study ends by an error, or not at all.
+
+    What is promised must hold for any candidates.
+    """
+
+    @property
+    def bad(self) -> int | None:
+        return 1
+
+    def named(self, view: View) -> int | None:
+        return self.bad
+
+    def _fresh(self, view: View, opened: tuple[int, ...]) -> list[int]:
+        return [] if self.bad is None or opened else [self.bad]
+
+
+class Nobody(Hostile):
+    """It looks for no candidate: the study ends when no arm seems to keep the bound."""
+
+    @property
+    def bad(self) -> int | None:
+        return None
+
+
+class Careless(BestOfFeasible):
+    """A saboteur: arms share nothing, so that any of them may be said to keep the bound with probability delta."""
+
+    @property
+    def kept(self) -> float:
+        return float(-np.log(self.delta))
+
+
+def shifted(bet: Bet) -> Bet:
+    """A saboteur: what is bet against is easier than what is said, by a whole unit."""
+    return replace(bet, margin=bet.margin + 1.0)
+
+
+class ShiftedHostile(Hostile):
+    """The saboteur with a bad candidate."""
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        return tuple(map(shifted, super().bets(view)))
+
+
+class ShiftedNobody(Nobody):
+    """The saboteur without a candidate."""
+
+    def bets(self, view: View) -> tuple[Bet, ...]:
+        return tuple(map(shifted, super().bets(view)))
+
+
+def policy_for(num_arms: int, delta: float, player: type[BestOfFeasible]) -> CertifiedLists:
+    """certified-independent, asked for the best arm whose quantity is at most 0, but for 1."""
+    arms = sp.Arms(np.empty((num_arms, 0)), range(num_arms))
+    asked = {"constraints": ["quantity<=0,tolerance=1,noise=subgaussian:1"], "noise": "subgaussian:1"}
+    made = sp.make_policy("certified-independent", arms, epsilon=1.0, delta=delta, **asked)
+    held = {each.name: getattr(made._inquiry, each.name) for each in fields(made._inquiry)}
+    object.__setattr__(made, "_inquiry", player(**held))
+    return made
+
+
+def wrong_studies(instance: str, runs: int, delta: float, player: type[BestOfFeasible], *, num_arms: int = 4) -> int:
+    """Studies whose answer is wrong, or that take an arm beyond the tolerance for one that keeps its bound.
+
+    Those that the limit ends without either have made no error.
+    """
+    rewards, quantities = INSTANCES[instance](num_arms)
+    law = RewardsBeside(NormalRewards(rewards, np.ones(num_arms)), (NormalRewards(quantities, np.ones(num_arms)),))
+    policy, rng, wrong = policy_for(num_arms, delta, player), np.random.default_rng(num_arms), 0
+    for _ in range(runs):
+        state = policy.init()
+        believed = False
+        while not (state.finished or believed) and state.pulls < MOST_PULLS_EACH * num_arms:
+            plan = policy.ask(state)
+            assert plan.total > 0
+            state = policy.tell(state, plan, law.draw(plan.counts, rng)).state
+            peaks = sheet_of(state.sheets, "keeps 1", num_arms).peaks
+            believed = bool(np.any((peaks >= policy._inquiry.kept) & (quantities > 1.0)))
+        wrong += believed
+        if state.finished and not believed:
+            lists = certificate_of(policy, state).lists
+            wrong += wrongly_listed(policy.problem, lists, policy.problem.arms, rewards, quantities[:, None]).any()
+    return int(wrong)

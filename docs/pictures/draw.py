@@ -258,11 +258,11 @@ FLOORS = (  # from the top; the folders and modules of a floor do not see each o
     (("embeddings", "arms to vectors"), ("designs", "where to look"), ("estimators", "what follows")),
     (
         ("linalg", "factorisations"),
-        ("noise", "assumptions"),
         ("tables", "files in and out"),
         ("items", "test items"),
         ("questions", "what is asked"),
     ),
+    (("noise", "what is assumed of a measurement"),),
     (("core", "arms, plans, observations, certificates; JSON"),),
     (("errors", "what is refused"),),
     (("text", "lines of words"),),

@@ -83,8 +83,9 @@ def forecast(
 
     Raises:
         InvalidInput: there are constraints, the guess is not K finite numbers in the range of the noise, max_pulls or
-            max_cost is negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test items,
-            nobody knows the scale of the noise and assume_scale is no guess of it, or it is given and not needed.
+            max_cost is negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test
+            items, nobody knows the scale of the noise and assume_scale is no guess of it, or it is given and not
+            needed.
         ContractError, NotConverged: from the policy: its misspecification leaves no room, or a design is not solved.
 
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.

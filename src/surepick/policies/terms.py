@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -75,3 +75,24 @@ class Terms:
         costs = None if self.prices is None or self.prices.arms is None else self.prices.arms.tolist()
         promised = {"most_rounds": self.most_rounds, "proves": self.proves, "eliminates": self.eliminates}
         return promised if costs is None else {**promised, "costs": costs}
+
+
+class Stated:
+    """A study's terms, as properties."""
+
+    _terms: Callable[[], Terms]
+
+    @property
+    def prices(self) -> Prices | None:
+        """What measurements cost; None where nothing has a cost."""
+        return self._terms().prices
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What results say of blocks; None where measurements are independent."""
+        return self._terms().blocks
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """On what each measurement tells beside its reward, in the order in which `tell` takes the columns."""
+        return self._terms().constraints

@@ -16,7 +16,7 @@ from surepick.core.observations import Quantity
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
-from surepick.policies.terms import Terms
+from surepick.policies.terms import Stated, Terms
 from surepick.studies import deviations, leasing, recording
 from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Measure, Result, run_study
@@ -28,7 +28,6 @@ from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code, subject_of
 from surepick.studies.replay import Build, Replay
-from surepick.studies.stated import Stated
 
 
 class Study(Stated):

@@ -212,7 +212,10 @@ class CertifiedLists:
     def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
-        return View(sheets, lists, ground.outlook(seen), standings)
+        outlook = ground.outlook(seen)
+        if not standings:
+            return View(sheets, lists, outlook)
+        return View(sheets, lists, outlook, standings, ground.noise_mgf(seen).noise_scales(self.problem.epsilon))
 
     def _leader(self, view: View) -> int:
         """The arm that looks like the answer, of those inside if there are any."""
@@ -297,7 +300,7 @@ def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
             raise InvalidInput("there is only the control; nothing can be compared with it.")
         return AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)
     if isinstance(asked, BestFeasible):
-        return BestOfFeasible(num_arms, asked.constraints, problem.scales, problem.epsilon, delta)
+        return BestOfFeasible(num_arms, asked.constraints, problem.epsilon, delta)
     if isinstance(asked, TopM):
         if asked.m >= num_arms:
             raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")

@@ -31,16 +31,14 @@ class BestOfFeasible:
     Args:
         num_arms: K.
         constraints: the bounds.
-        scales: of the reward's noise, for plans, shape (K,), in reward units.
         epsilon: in reward units.
         delta: what may be spent.
 
-    Source: ours (docs/questions.md, lines 14 to 16).
+    Source: ours (docs/questions.md, lines 16 to 18).
     """
 
     num_arms: int
     constraints: tuple[Constraint, ...]
-    scales: FloatArray
     epsilon: float
     delta: float
 
@@ -104,7 +102,7 @@ class BestOfFeasible:
             left &= needs > 0.0
             rivals = np.flatnonzero(left)
             by_reward = view.outlook.cautious(rivals, candidate, self.epsilon, high=False)
-            pulls = (self.scales[rivals] * efforts(-needs[rivals], 0.0) / by_reward) ** 2
+            pulls = (view.scales[rivals] * efforts(-needs[rivals], 0.0) / by_reward) ** 2
             cheaper = pulls <= breaking[rivals]
             pairs, leads, lacks = rivals[cheaper], by_reward[cheaper], needs[rivals[cheaper]]
             left[pairs] = False

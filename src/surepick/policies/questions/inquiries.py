@@ -7,6 +7,8 @@ can be false, and so how many nulls share delta.
 from __future__ import annotations
 
 import math
+from dataclasses import field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -29,12 +31,14 @@ class View:
         lists: what is answered so far.
         outlook: guesses of the means.
         standings: how the arms stand to each constraint.
+        scales: of the reward's noise, shape (K,), in reward units; empty where no constraint asks for them.
     """
 
     sheets: Sheets
     lists: Lists
     outlook: Outlook
     standings: tuple[Standing, ...] = ()
+    scales: FloatArray = field(default_factory=partial(np.empty, 0))
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name; a new one where there is none."""
@@ -71,7 +75,7 @@ class Inquiry(Protocol):
         ...
 
 
-class _OfMany:
+class OfMany:
     """A question whose answer is many arms."""
 
     def named(self, view: View) -> int | None:  # noqa: ARG002 (a question with one answer looks)
@@ -125,7 +129,7 @@ def discoveries(values: FloatArray, allowed: BoolArray, total: int, delta: float
 
 
 @record
-class AboveCentre(_OfMany):
+class AboveCentre(OfMany):
     """Which arms are above a number, or an arm.
 
     Args:
@@ -208,7 +212,7 @@ class AboveCentre(_OfMany):
 
 
 @record
-class TopOf(_OfMany):
+class TopOf(OfMany):
     """Which are the m best.
 
     Args:
@@ -289,7 +293,7 @@ class TopOf(_OfMany):
 
 
 @record
-class GoodOnes(_OfMany):
+class GoodOnes(OfMany):
     """Which arms are within epsilon of the best.
 
     Args:

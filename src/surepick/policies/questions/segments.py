@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
-from surepick.policies.questions.inquiries import Inquiry, View
+from surepick.policies.questions.inquiries import Inquiry, OfMany, View
 from surepick.policies.questions.outlook import Aims, Outlook
 from surepick.policies.questions.sheets import NUMBER, Bet, Sheet
 from surepick.policies.questions.state import Lists
 
 
 @record
-class OfSegments:
+class OfSegments(OfMany):
     """Every segment is asked by itself, with its share of delta.
 
     The processes of a segment compare its own arms. Arms of different segments that have the same place in theirs share

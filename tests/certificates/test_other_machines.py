@@ -13,7 +13,6 @@ from certified_files import POLICIES, resealed, study_of
 from forged_certificates import every_look, forged
 
 import surepick as sp
-from surepick.certificates import document as certificate
 from surepick.certificates import repeated_plans
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate

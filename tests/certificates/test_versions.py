@@ -8,6 +8,7 @@ The fixtures of this version's format are written anew by
 import json
 
 import certificate_flips as flips
+import numpy as np
 import pytest
 from block_studies import study_in_blocks
 from certified_files import FIXTURES, POLICIES, resealed, study_of
@@ -60,6 +61,26 @@ def rewrite() -> None:
     gone = begun()
     finish(gone)
     _write(gone, f"v{versions.WITH_WITHDRAWALS}_withdrawals.json")
+    _write(constrained_study(), f"v{versions.WITH_QUANTITIES}_constraints.json")
+
+
+def constrained_study() -> sp.Study:
+    """A study with a noisy bound and an exact one; a sixth of the noisy values is missing."""
+    arms = sp.Arms(ids=[*"abcde"])
+    bounds = ["heat<=0.5,tolerance=0.4,noise=subgaussian:0.3", "size>=2"]
+    asked = {"epsilon": 0.4, "delta": 0.1, "noise": sp.Bounded(-2.0, 2.0), "constraints": bounds}
+    study, rng = sp.Study(sp.make_policy("certified-independent", arms, **asked)), np.random.default_rng(6)
+    while (plan := study.ask()) is not None:
+        rows = [
+            (
+                np.clip(rng.normal(0.3 * place, 0.3), -2.0, 2.0),
+                np.nan if rng.random() < 1 / 6 else rng.normal(0.3 * place - 0.3, 0.3),
+                4.0 - place,
+            )
+            for place in map("abcde".index, plan.pulls())
+        ]
+        study.tell(plan, rows)
+    return study
 
 
 def _write(study: sp.Study, name: str) -> None:

@@ -25,11 +25,13 @@ CODES = {  # of the fixtures: a code that was written down once must be that of 
     "blocks": "sp1-jr3q-sqqs-jteb-7nrt-mkwg-adpl-425f",
     "certified-independent": "sp1-szfl-qu6z-ocob-6g6k-cghb-rit7-fxrk",
     "certified-linear": "sp1-vp23-6eei-qzm3-pk6g-jsyk-dk65-qas3",
+    "constraints": "sp1-pqrl-s2tf-klwt-uzzm-mqwm-hfev-blpo",
     "costs": "sp1-x23o-5gwk-t2ug-kav3-ad6l-ukd2-kpti",
     "items": "sp1-hknk-uf2g-klev-cs6j-omy4-5fas-wmov",
     "linear-embedding": "sp1-z5fe-5qmt-gs4n-ljf6-ar7e-jt7s-fase",
     "lists": "sp1-zhwq-awxj-fdjx-uuns-w6gm-dugx-4jrj",
     "parts": "sp1-vl5m-c5o5-veze-rjzs-pzhs-mwmn-pllm",
+    "withdrawals": "sp1-zrzt-xpgn-uhaj-fhhg-qthz-4m2z-otd5",
     "xy-adaptive": "sp1-ogmv-dy6z-lrwc-gv4n-d4cy-y76l-3ayy",
 }
 

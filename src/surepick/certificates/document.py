@@ -25,8 +25,8 @@ from surepick.certificates.columns import (
     totals_of,
     widths_of,
 )
-from surepick.certificates.quantities import quantities_entry
 from surepick.certificates.fingerprint import arithmetic
+from surepick.certificates.quantities import quantities_entry
 from surepick.certificates.repeated_plans import Repeated, quick_plans
 from surepick.certificates.seal import laid_out, sealed
 from surepick.certificates.signature import sign_certificate

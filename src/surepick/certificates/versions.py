@@ -52,19 +52,16 @@ def version_for(
         withdrawn: candidates were withdrawn.
         constrained: more than a reward is measured.
     """
-    if constrained:
-        return WITH_QUANTITIES
-    if withdrawn:
-        return WITH_WITHDRAWALS
-    if listed:
-        return WITH_LISTS
-    if in_blocks:
-        return IN_BLOCKS
-    if items is not None:
-        return OF_ITEMS
-    if cost is not None:
-        return WITH_COSTS
-    return OF_CLOSED_ROUNDS if judge == CLOSED_ROUNDS else IN_PARTS
+    said = {
+        WITH_QUANTITIES: constrained,
+        WITH_WITHDRAWALS: withdrawn,
+        WITH_LISTS: listed,
+        IN_BLOCKS: in_blocks,
+        OF_ITEMS: items is not None,
+        WITH_COSTS: cost is not None,
+        IN_PARTS: judge != CLOSED_ROUNDS,
+    }
+    return next((version for version, needed in said.items() if needed), OF_CLOSED_ROUNDS)
 
 
 def of_version(document: dict[str, Any], version: int) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def table(
     prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
-    others = [grouped.table.numbers(name) for name in beside]
+    others = [grouped.table.numbers_or_missing(name) for name in beside]
     law = RecordedRewards(rewards, grouped.arm_of_row, np.stack(others, axis=1) if others else None)
     direction = bool(recorded.minimize) if minimize is None else minimize
     return Environment(arms=grouped.arms, means=law.means, noise=noise, minimize=direction, law=law)

@@ -108,6 +108,17 @@ class Table:
         self._refuse_two_notations(name)
         return np.array(self._as_parsed(name), dtype=np.float64)
 
+    def numbers_or_missing(self, name: str) -> FloatArray:
+        """The same where cells may hold no value: NaN there.
+
+        Raises:
+            InvalidInput: as `numbers`.
+        """
+        missing = self.missing_rows(name)
+        found = np.full(self.num_rows, np.nan)
+        found[np.setdiff1d(np.arange(self.num_rows), missing)] = self.without(missing).numbers(name)
+        return found
+
     def bad_rows(self, name: str, *, percent: bool = False) -> list[int]:
         """Indices of the cells that are not numbers (NaN and infinity are); with `percent` percentages are, too."""
         cells, either = self.column(name), percent or self.percent

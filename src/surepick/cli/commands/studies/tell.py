@@ -112,7 +112,7 @@ def _with_beside(study: Study, table: Table, rows: ResultRows) -> ArrayLike:
             "empty where it was not measured."
         )
     there = table.without(sorted(set(range(table.num_rows)) - set(rows.measured)))
-    return np.column_stack([rows.rewards, *(there.numbers(name) for name in names)])
+    return np.column_stack([rows.rewards, *(there.numbers_or_missing(name) for name in names)])
 
 
 def _blocks(study: Study, table: Table, column: str | None) -> Sequence[str] | None:

@@ -24,6 +24,7 @@ from surepick.reports.study.facts import Document, facts_of, is_empty
 from surepick.reports.study.forecast_chart import Foreseen, foreseen, spending
 from surepick.reports.study.gap_chart import gaps
 from surepick.reports.study.history import EDGES, NOBODY, History, batches, history_of, time
+from surepick.reports.study.listed_chart import standings
 from surepick.reports.study.pca_chart import candidate_map
 from surepick.reports.study.pulls_chart import effort
 from surepick.reports.study.scales import arrow, place, star
@@ -108,6 +109,7 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
         narrowing=narrowing(study),
         gaps=gaps(study),
         comparisons=comparisons(study),
+        standings=standings(study),
         effort=effort(study),
         map=candidate_map(study, features),
         spending=spending(study, expected),

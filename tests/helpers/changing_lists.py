@@ -159,3 +159,68 @@ def settled_wrongly(
         state = step.state
     settled = (state.bounds_of(0)[1:] <= 1.0) | state.dropped[1:]
     return int(settled.reshape(runs, size).all(axis=1).sum())
+
+
+# --- arms that come: a group after another, each better than an arm that is known exactly
+
+EVERY = 25  # looks between two groups
+
+
+def settled_by_group(runs: int, *, delta: float, groups: int, share: float | None = None, seed: int = 0) -> np.ndarray:
+    """Which arms are believed not to be better than a bad arm by more than epsilon = 1, shape (groups + 1, runs).
+
+    Each is better by just over that. Group 0 is there from the start, the others come one after another, and all are
+    pulled once a look from then on.
+
+    Args:
+        runs: the arms of each group.
+        share: of delta, for those that come.
+    """
+    size = runs * (groups + 1)
+    ids = [str(place) for place in range(size + 1)]
+    asked = {"epsilon": 1.0, "delta": delta, "noise": sp.SubGaussian((1e-9, *[2.0] * size)), "evidence": "carried"}
+    policy = sp.make_policy(
+        "certified-independent", sp.Arms(ids=ids), **asked, later=ids[runs + 1 :], later_share=share
+    )
+    rng, state = np.random.default_rng([seed, 20_302]), policy.init()
+    for look in range(EVERY * (groups + 4)):
+        there = ~state.away[1:]
+        counts = np.append(1, there.astype(np.int64))
+        given = {"predicted_pulls": float(counts.sum()), "candidate": 0} if look else {}
+        plan = Plan(round=state.round, counts=counts, dim=len(counts), **given)
+        sums = counts[1:] * (KNOWN + GAP + 2.0 * rng.standard_normal(size))
+        step = policy.tell(
+            state, plan, Observations(counts, np.append(KNOWN, sums), np.append(KNOWN**2, np.zeros(size)))
+        )
+        group, rest = divmod(look + 1, EVERY)
+        if rest == 0 and 1 <= group <= groups:
+            step = policy.add(step, np.arange(1 + runs * group, 1 + runs * (group + 1)))
+        state = step.state
+    return (state.bounds_of(0)[1:] <= 1.0).reshape(groups + 1, runs)
+
+
+def added_wrongly(runs: int, *, delta: float, when_good: bool) -> int:
+    """Studies of three bad arms that end with one of them, though the best arm was added to them, or is not there yet.
+
+    Somebody who sees all results adds it once the leader of the bad ones leads by a standard error, or trails its own
+    mean of the first batches. A study that ends before is right: the bad ones are equals.
+    """
+    ids = ["0", "1", "2", "best"]
+    world = sp.environments.Environment(
+        arms=sp.Arms(ids=ids), means=np.array([-GAP] * 3 + [0.0]), noise=sp.SubGaussian(SIGMA)
+    )
+    policy, wrong = policy_of(world, delta, later=("best",), later_share=0.5), 0
+    for run in range(runs):
+        rng, state, first = np.random.default_rng([run, 20_303]), policy.init(), None
+        while not stopped(policy, state) and state.round < 400:
+            plan = policy.ask(state)
+            step = policy.tell(state, plan, world.pull(plan.counts, rng))
+            means = step.state.seen.means[:3]
+            first = float(means.max()) if first is None else first
+            ahead = float(np.sort(means)[-1] - np.sort(means)[-2]) > SIGMA / np.sqrt(step.state.seen.counts[:3].max())
+            if step.state.away[3] and (ahead if when_good else means.max() < first):
+                step = policy.add(step, np.array([3]))
+            state = step.state
+        answer = policy.claim(state)
+        wrong += answer.finished == "certified" and not state.away[3] and answer.leader != 3
+    return wrong

@@ -1,4 +1,4 @@
-"""Small studies whose candidates are withdrawn."""
+"""Small studies whose candidates come and go."""
 
 import numpy as np
 
@@ -53,4 +53,17 @@ def begun(url: str | None = None) -> sp.Study:
     study.withdraw(["d"], "it looks hopeless")
     tell_plan(study)
     study.withdraw(["a"], INDEPENDENT_OF_VALUE)
+    return study
+
+
+LATER = ("a", "e")
+
+
+def grown(url: str | None = None, kind: str = "certified-independent") -> sp.Study:
+    """A study that begins without a and e; e came after its first plan."""
+    policy = policy_of(kind, later=LATER)
+    study = sp.Study(policy) if url is None else sp.create_study(url, "paint", policy)
+    study.ask()
+    study.add(["e"])
+    tell_plan(study)
     return study

@@ -13,7 +13,7 @@ from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.items import ItemOrder
 from surepick.studies.deviations import EarlyEnd
-from surepick.studies.logs.base import Deviations, Withdrawal
+from surepick.studies.logs.base import Addition, Deviations, Withdrawal
 from surepick.studies.replay import Closed
 
 MOST = 2**53
@@ -106,16 +106,49 @@ def with_blocks(seen: Observations, look: Mapping[str, Any], *, wanted: bool, mi
 
 
 def withdrawals_entry(deviations: Deviations) -> dict[str, Any]:
-    """The candidates that were withdrawn after a look; nothing where none was."""
-    if not deviations.withdrawn:
-        return {}
-    return {"withdrawn": [{"arm": one.arm, "reason": one.reason, "at": one.at} for one in deviations.withdrawn]}
+    """The candidates that went or came after a look; nothing where none did."""
+    said: dict[str, Any] = {}
+    if deviations.withdrawn:
+        said["withdrawn"] = [{"arm": one.arm, "reason": one.reason, "at": one.at} for one in deviations.withdrawn]
+    if deviations.added:
+        said["added"] = [{"arm": one.arm, "at": one.at} for one in deviations.added]
+    return said
 
 
 def withdrawn_arms(looks: Sequence[Closed], end: EarlyEnd | None) -> list[int]:
     """All candidates that were withdrawn, after a look or when the study was closed early."""
     groups = [*(look.deviations.withdrawn for look in looks), None if end is None else end.withdrawn]
     return [one.arm for group in groups for one in group or ()]
+
+
+def waiting_arms(looks: Sequence[Closed], later: Sequence[int]) -> list[int]:
+    """The candidates that were declared to come later, and did not."""
+    return sorted(set(later).difference(one.arm for look in looks for one in look.deviations.added or ()))
+
+
+def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, ...] | None:
+    """The candidates that came after a look; None where none did.
+
+    Args:
+        look: an entry of a certificate.
+        waiting: who may still come; who comes is taken out.
+
+    Raises:
+        ValueError: they were not declared to come, are there already, or not ascending.
+    """
+    if "added" not in look:
+        return None
+    found: list[Addition] = []
+    for entry in look["added"]:
+        arm, at = entry["arm"], entry["at"]
+        known = type(arm) is int and arm in waiting and isinstance(at, float) and math.isfinite(at)
+        if not known or set(entry) != {"arm", "at"} or (found and arm <= found[-1].arm):
+            raise ValueError(f"plan {look['plan']}: who came is not one of those who may, and a time, ascending")
+        found.append(Addition(arm, at))
+    if not found:
+        raise ValueError(f"plan {look['plan']}: nobody came after it")
+    waiting.difference_update(one.arm for one in found)
+    return tuple(found)
 
 
 def dropped_arms(deviations: Deviations) -> list[int]:

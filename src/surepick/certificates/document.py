@@ -188,7 +188,8 @@ def document_of(
         ValueError: the facts contradict each other.
     """
     policy, arms = facts.policy, facts.arms
-    state, intervals, active = policy.init(), None, np.arange(arms.num_arms)
+    state, intervals = policy.init(), None
+    active: IntArray = np.setdiff1d(np.arange(arms.num_arms), policy.traits.later)
     rounds: dict[int, list[dict[str, Any]]] = {}
     rows: dict[int, RoundRecord] = {}
     last = LastIntervals(arms.num_arms)
@@ -219,7 +220,7 @@ def document_of(
     )
     items, in_blocks = policy.traits.items, policy.traits.blocks is not None
     listed, constrained = answer.lists is not None, bool(constraints_of(policy.problem.question))
-    withdrawn = len(answers.withdrawn_arms(facts.looks, facts.end)) > 0
+    withdrawn = len(policy.traits.later) + len(answers.withdrawn_arms(facts.looks, facts.end)) > 0
     kinds = {"in_blocks": in_blocks, "listed": listed, "withdrawn": withdrawn, "constrained": constrained}
     number = version_for(judge=facts.judge, cost=answer.cost, items=items, **kinds)
     candidates = _arms_entry(arms)
@@ -355,5 +356,6 @@ def _candidates(facts: Facts, best: int, active: IntArray) -> dict[str, Any] | N
     fates = np.full(num_arms, "left", dtype=object)
     fates[active] = "possible"
     fates[answers.withdrawn_arms(facts.looks, facts.end)] = "withdrawn"
+    fates[answers.waiting_arms(facts.looks, facts.policy.traits.later)] = "waiting"
     fates[best] = "recommended"
     return {"pulls": pulls.tolist(), "means": plain_numbers(means), "fates": fates.tolist()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import with_answers, with_blocks, withdrawals_of
+from surepick.certificates.answers import additions_of, with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.certificates.quantities import with_quantities
@@ -180,6 +180,7 @@ def _looks(
     rounds: Sequence[Mapping[str, Any]], arms: Arms, policy: Policy[Any], minimize: bool, in_parts: bool
 ) -> Iterator[Closed]:
     index, gone = {name: arm for arm, name in enumerate(arms.ids)}, set[int]()
+    waiting = set(policy.traits.later)
     for entry in rounds:
         if type(entry["round"]) is not int or not 1 <= entry["round"] <= LARGEST:
             raise ValueError(f"a round has the number {_short(entry['round'])}, not a whole number from 1")
@@ -218,6 +219,7 @@ def _looks(
                 look["repeated"],
                 abandoned,
                 withdrawn=withdrawals_of(look, arms.num_arms, gone),
+                added=additions_of(look, waiting),
             )
             yield Closed(number, plan, seen, came)
 

@@ -49,7 +49,7 @@ def version_for(
         items: the test items in their order; None where measurements are draws.
         in_blocks: results name their blocks.
         listed: the question is answered by lists.
-        withdrawn: candidates were withdrawn.
+        withdrawn: candidates were withdrawn, or come later.
         constrained: more than a reward is measured.
     """
     said = {

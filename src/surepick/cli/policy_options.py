@@ -35,6 +35,7 @@ WHO_KNOWS = {
     "batch_size": WITHOUT_FEATURES,
     "max_batches": WITHOUT_FEATURES,
     "batch_cost": WITHOUT_FEATURES,
+    "later": WITHOUT_FEATURES,
     "items": "certified-items",
     **dict.fromkeys(("question", *QUESTION_OPTIONS), WITHOUT_FEATURES),
     **dict.fromkeys(OF_BLOCKS, WITHOUT_FEATURES),
@@ -103,6 +104,10 @@ class PolicyOptions(QuestionOptions):
     once_a_block: Annotated[
         bool, Option("--once-a-block", help="A candidate is measured at most once in a block; with --blocks.")
     ] = False
+    later: Annotated[
+        list[str] | None,
+        Option(metavar="ID", help="A candidate that is not there yet, and may be added; repeatable."),
+    ] = None
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
     def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
@@ -186,6 +191,7 @@ class PolicyOptions(QuestionOptions):
             "block_size": _wholes("--block-size", self.block_size),
             "control": [] if self.control is None else [self.control],
             "once_a_block": [True] if self.once_a_block else [],
+            "later": [tuple(self.later)] if self.later else [],
         }
         given = {option: several for option, several in values.items() if several}
         return given | self.question_values() | _more_options(self.option or [])

@@ -26,6 +26,7 @@ class RoundRecord:
             units; None when nothing can be said yet.
         alarms: what the checks of the embedding found at this look, in words.
         withdrawn: indices of the arms that were withdrawn so far; None: none was.
+        waiting: how many arms may still come; None: none was declared to.
     """
 
     round: int
@@ -43,6 +44,7 @@ class RoundRecord:
     certified_gap: float | None
     alarms: tuple[str, ...] = ()
     withdrawn: IntArray | None = field(default=None, metadata=LATER)
+    waiting: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64, withdrawn=np.int64)

@@ -108,7 +108,9 @@ class MeanProcesses:
         left = tuple(Given(arm, flow) for arm, flow in flows.items() if flow.any())
         return MeanProcesses(log_values, self.starts, whole, left)
 
-    def upper_bounds(self, candidate: int, threshold: float, span: tuple[float, float] | None = None) -> FloatArray:
+    def upper_bounds(
+        self, candidate: int, threshold: FloatArray | float, span: tuple[float, float] | None = None
+    ) -> FloatArray:
         """U_j = min over T of (threshold - log value + B(T)) / T, and its limit for large T; shape (K,).
 
             B(T) = max of sum_x D_x h_x over the means that are possible,   D_x = F_j(x) - T 1{x = c} + T 1{x = j}
@@ -119,7 +121,7 @@ class MeanProcesses:
 
         Args:
             candidate: c.
-            threshold: log(1/delta).
+            threshold: log(1/delta) of each arm, shape (K,), or of all alike.
             span: the range of the rewards, or of the rewards with their sign turned; None: there is none.
 
         Cost: O(h K).

@@ -271,7 +271,7 @@ class VectorProcesses:
             terms=self.terms + towards.shape[1] + 1,
         )
 
-    def upper_bounds(self, vectors: ArmVectors, candidate: int, threshold: float) -> FloatArray:
+    def upper_bounds(self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float) -> FloatArray:
         """U_j = min over T of (threshold - log value + penalty(T)) / T, and its limit for large T; shape (K,).
 
         The T of the smallest value without gamma is known in closed form; any T is valid, so that gamma and rounding
@@ -281,11 +281,12 @@ class VectorProcesses:
         """
         bounds = np.empty(len(self.lengths))
         for rows in row_blocks(len(bounds)):
-            bounds[rows] = self._bounds_of(vectors, candidate, threshold, rows)
+            each = threshold if isinstance(threshold, float) else threshold[rows]
+            bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
-    def _bounds_of(self, vectors: ArmVectors, candidate: int, threshold: float, rows: slice) -> FloatArray:
+    def _bounds_of(self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, rows: slice) -> FloatArray:
         """U of a block of arms, the candidate's own apart."""
         features, norm_bound = vectors.embedded.features, vectors.norm_bound
         towards, through = features[candidate] - features[rows], self.flows[rows] @ vectors.back

@@ -178,6 +178,8 @@ class Traits:
         blocks: measurements that belong together share an effect, and each result names its block; None: none do.
         withdraw: step, arms, whether each goes for a reason that has nothing to do with results -> the step without
             them; None: arms cannot be withdrawn.
+        add: step, arms -> the step when these of `later` have come; None: none can.
+        later: arms that are not there when a study begins, and may come.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -200,6 +202,8 @@ class Traits:
     items: ItemOrder | None = None
     blocks: Blocking | None = None
     withdraw: Callable[[Step[Any], IntArray, BoolArray], Step[Any]] | None = field(default=None, compare=False)
+    add: Callable[[Step[Any], IntArray], Step[Any]] | None = field(default=None, compare=False)
+    later: tuple[int, ...] = ()
 
     @property
     def narrows(self) -> bool:

@@ -149,6 +149,18 @@ def arm_id(name: str, value: object) -> None:
         raise InvalidInput(f"{name} is {quoted(value)}; give the id of a candidate.")
 
 
+def share_of_delta(name: str, value: object) -> None:
+    """Refuse what is no share."""
+    if not 0.0 < as_number(name, value) < 1.0:
+        raise InvalidInput(f"{name} is {quoted(value)}; it must lie strictly between 0 and 1: a share of delta.")
+
+
+def arm_ids(name: str, value: object) -> None:
+    """Refuse what are no ids."""
+    if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise InvalidInput(f"{name} is {quoted(value)}; give a list of ids of candidates.")
+
+
 def yes(name: str, value: object) -> None:
     """Refuse all but True: what is not wanted is left out."""
     if value is not True:

@@ -55,7 +55,12 @@ def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
 
 def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
     kinds = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
-    unsaid = {"batch_size": None, "max_batches": None, "batch_cost": 0.0, **dict.fromkeys(parts_of.OF_BLOCKS)}
+    unsaid = {
+        "batch_size": None,
+        "max_batches": None,
+        "batch_cost": 0.0,
+        **dict.fromkeys((*parts_of.OF_BLOCKS, "later", "later_share")),
+    }
     return Entry(
         CARRIED,
         parts,

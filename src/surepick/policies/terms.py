@@ -28,6 +28,7 @@ class Terms:
         blocks: what is said of blocks; None where measurements are independent. The control is not known here.
         listed: the question is answered by lists.
         constraints: on what else each measurement tells beside the reward.
+        later: how many arms are not there when the study begins, and may come.
     """
 
     delta: float
@@ -39,6 +40,7 @@ class Terms:
     blocks: Blocking | None = None
     listed: bool = False
     constraints: tuple[Constraint, ...] = ()
+    later: int = 0
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
@@ -50,9 +52,8 @@ class Terms:
         gap_bound, prices = policy.problem.gap_bound, Prices.of(policy, arms)
         blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
         listed, constraints = traits.certifies == "lists", constraints_of(policy.problem.question)
-        return Terms(
-            delta, traits.most_rounds, proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints
-        )
+        said = (proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints, len(traits.later))
+        return Terms(delta, traits.most_rounds, *said)
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
@@ -68,6 +69,7 @@ class Terms:
             blocks=Blocking.stored_in(asked),
             listed=(asked.get("question") or {}).get("name") in LISTED,
             constraints=constraints_in(asked),
+            later=len(asked.get("later") or ()),
         )
 
     def stored(self) -> dict[str, Any]:

@@ -21,11 +21,14 @@ from surepick.questions import Above
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import (
     ABANDONED,
+    ADDED,
     AS_THEY_COME,
     CLOSED,
     CLOSED_ROUNDS,
     ENDED,
     INDEPENDENT_OF_VALUE,
+    WITHDRAWN,
+    Decision,
     Deviations,
     Event,
     Judge,
@@ -33,7 +36,7 @@ from surepick.studies.logs.base import (
 )
 from surepick.studies.logs.leases import to_the_minute
 from surepick.studies.progress import times
-from surepick.studies.replay import without
+from surepick.studies.replay import relisted
 from surepick.studies.validation import stated
 from surepick.text import quoted
 
@@ -131,6 +134,10 @@ def _with_withdrawn(answer: Certificate, deviations: Sequence[Deviations]) -> Ce
     Source: docs/changing-candidates.md, lines 29 and 30.
     """
     gone = [each for one in deviations for each in one.withdrawn or ()]
+    come = sum(len(one.added or ()) for one in deviations)
+    if come:
+        words = f"{times(come, 'candidate')} added while the study ran, with the share of delta that was set aside."
+        answer = replace(answer, reason=f"{answer.reason} {words}")
     dropped = [each for each in gone if each.independent]
     others = [each for each in gone if not each.independent]
     if dropped:
@@ -141,7 +148,8 @@ def _with_withdrawn(answer: Certificate, deviations: Sequence[Deviations]) -> Ce
             "own."
         )
         assumptions = (*answer.assumptions, sentence)
-        answer = replace(answer, assumptions=assumptions, dropped=tuple(sorted({each.arm for each in dropped})))
+        left_out = {*(answer.dropped or ()), *(each.arm for each in dropped)}
+        answer = replace(answer, assumptions=assumptions, dropped=tuple(sorted(left_out)))
     if others:
         reasons = ", ".join(sorted({repr(each.reason) for each in others}))
         answer = replace(
@@ -235,18 +243,58 @@ def _withdrawn(ledger: Ledger, arms: Sequence[int], why: str) -> bool:
         open_plan = ledger.replay.look(planned)
         if current is None or current.number != planned.number or not open_plan.takes_results:
             return False
-        before = None if decision is None or decision.row is None else decision.row.withdrawn
-        gone = {*open_plan.withdrawn, *(() if before is None else before.tolist())}
-        if len(gone.union(arms)) == len(ledger.ids):
+        gone, waiting = {*open_plan.withdrawn, *_gone(decision)}, _waiting(ledger)
+        early = [ledger.ids[arm] for arm in arms if arm in waiting or arm in open_plan.added]
+        if early:
+            raise InvalidInput(f"{early[0]!r} is not there yet, so that it cannot go.")
+        if len(gone.union(arms, waiting, open_plan.added)) == len(ledger.ids):
             raise InvalidInput("all candidates would be withdrawn; close the study instead (surepick close).")
         missing, now = open_plan.missing, log.clock()
         for arm in [arm for arm in arms if arm not in gone]:
-            log.add_event(Event(ABANDONED, planned.number, arm, 0, 0, why, now))
+            log.add_event(Event(WITHDRAWN, planned.number, arm, reason=why, at=now))
             if why == INDEPENDENT_OF_VALUE and missing[arm] > 0:
                 log.add_event(Event(ABANDONED, planned.number, arm, int(missing[arm]), 0, why, now))
         if not ledger.replay.look(planned).missing.any():
             log.add_event(Event(CLOSED, planned.number, at=now))
     return True
+
+
+def _gone(decision: Decision | None) -> list[int]:
+    """The arms that went before that decision."""
+    row = None if decision is None else decision.row
+    return [] if row is None or row.withdrawn is None else row.withdrawn.tolist()
+
+
+def _waiting(ledger: Ledger) -> set[int]:
+    """The arms that may still come, but for those that come with the next plan."""
+    come = (one.arm for decision in ledger.log.decisions() for one in decision.deviations.added or ())
+    later = ledger.replay.policy.traits.later
+    return set(later).difference(come) if later else set()
+
+
+def add(ledger: Ledger, ids: Sequence[object]) -> None:
+    """As `Study.add`, which has the arguments."""
+    arms, log = np.unique(ledger.arms_of(ids)[0]).tolist(), ledger.log
+    if not ledger.replay.policy.traits.later:
+        raise InvalidInput(
+            "this study was not told that candidates may come, and a share of delta must be set aside for them before "
+            "the first result: begin one with later=[...] (surepick create --later ID), which has them in its list."
+        )
+    while True:
+        planned = ledger.open_plan()
+        if planned is None:
+            raise OutOfTurn(ledger.why_closed())
+        with ledger.turn():
+            current, open_plan = log.last_plan(), ledger.replay.look(planned)
+            if current is None or current.number != planned.number or not open_plan.takes_results:
+                continue
+            waiting, now = _waiting(ledger), log.clock()
+            there = [ledger.ids[arm] for arm in arms if arm not in waiting]
+            if there:
+                raise InvalidInput(f"{there[0]!r} is there already, or was not declared to come later.")
+            for arm in [arm for arm in arms if arm not in open_plan.added]:
+                log.add_event(Event(ADDED, planned.number, arm, at=now))
+            return
 
 
 def judge_part(ledger: Ledger) -> bool:
@@ -296,12 +344,10 @@ def early_end(ledger: Ledger) -> EarlyEnd | None:
 def recommended(ledger: Ledger) -> str:
     """As `Study.recommend`."""
     head, replay = ledger.replay.settle(), ledger.replay
-    leader, gone = head.decision.leader, None
-    if head.planned is not None:
-        gone = replay.look(head.planned).withdrawn
-    if gone and leader in gone:
+    leader = head.decision.leader
+    if head.planned is not None and leader in (open_plan := replay.look(head.planned)).withdrawn:
         step = Step.at(replay.state_of(head.decision))
-        leader = replay.policy.claim(without(replay.policy, step, list(gone.values())).state).leader
+        leader = replay.policy.claim(relisted(replay.policy, step, open_plan.deviations).state).leader
     return ledger.ids[leader]
 
 
@@ -340,9 +386,13 @@ def answer_of(
         measured: gives the pulls that count, by arm; called where they have a cost.
     """
     late = None if end is None else end.withdrawn
-    answer = certificate_of(policy, state if late is None else without(policy, Step.at(state), late).state)
+    answer = certificate_of(
+        policy, state if late is None else relisted(policy, Step.at(state), Deviations(withdrawn=late)).state
+    )
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
+    waiting = set(policy.traits.later) - {each.arm for one in deviations for each in one.added or ()}
+    answer = replace(answer, dropped=tuple(sorted(waiting)) or None)
     answer = with_deviations(answer, prepared, [*deviations, *([Deviations(withdrawn=late)] if late else [])], judge)
     prices = Prices.of(policy, arms)
     if prices is not None:

@@ -11,10 +11,13 @@ import numpy as np
 from surepick.core.arrays import IntArray
 from surepick.studies.logs.base import (
     ABANDONED,
+    ADDED,
     AS_THEY_COME,
     CLOSED,
     ENDED,
     FAILED,
+    WITHDRAWN,
+    Addition,
     Arrivals,
     Deviations,
     Event,
@@ -62,7 +65,7 @@ class OpenPlan:
         by_arm: (first ordinals, numbers) of the leases of each arm, in the order in which they were granted.
         repeated: pulls that failed, or that were leased again because they did not come in time.
         reasons: why pulls of an arm are not measured.
-        withdrawn: arms that are withdrawn from the study after it.
+        withdrawn, added: arms that go or come after it.
         failed_keys: keys of pulls that gave no result.
         closed: no result counts any more.
         in_part: it was closed with what had come.
@@ -80,6 +83,7 @@ class OpenPlan:
     by_arm: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     reasons: dict[int, set[str]] = field(default_factory=dict)
     withdrawn: dict[int, Withdrawal] = field(default_factory=dict)
+    added: dict[int, Addition] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
     in_part: bool = False
@@ -125,9 +129,11 @@ class OpenPlan:
         self.ended |= event.kind == ENDED
         if event.arm is None:
             return
-        if event.withdraws:
+        if event.kind == WITHDRAWN:
             self.withdrawn.setdefault(event.arm, Withdrawal(event.arm, event.reason, event.at))
-        elif event.kind == ABANDONED:
+        if event.kind == ADDED:
+            self.added.setdefault(event.arm, Addition(event.arm, event.at))
+        if event.kind == ABANDONED:
             self.dropped[event.arm] += event.pulls
             self.reasons.setdefault(event.arm, set()).add(event.reason)
         if event.kind == FAILED:
@@ -227,4 +233,5 @@ class OpenPlan:
             repeated=self.repeated,
             abandoned=tuple(sorted(set().union(*short))),
             withdrawn=tuple(self.withdrawn[arm] for arm in sorted(self.withdrawn)) or None,
+            added=tuple(self.added[arm] for arm in sorted(self.added)) or None,
         )

@@ -73,6 +73,7 @@ class Progress:
         plan_cost: what all that the open plan asks costs; None without costs or without an open plan.
         listed: the question is answered by lists, and `left` candidates are undecided.
         withdrawn: candidates that were withdrawn; they are neither left nor ruled out.
+        waiting: how many more may still come; `candidates` leaves them out.
         leader_withdrawn: the leader is one of those; another is named once the open plan is judged.
     """
 
@@ -107,6 +108,7 @@ class Progress:
     listed: bool = False
     withdrawn: int = 0
     leader_withdrawn: bool = False
+    waiting: int = 0
 
     @property
     def done_by(self) -> float | None:
@@ -205,6 +207,7 @@ class Progress:
     @property
     def _out(self) -> str:
         gone = f", and {self.withdrawn:,} withdrawn" if self.withdrawn else ""
+        gone += f"; {self.waiting:,} more may come" if self.waiting and not self.stopped else ""
         if not self.ruled_out:
             return f"no candidate is ruled out as the best yet{gone}"
         are = "is" if self.ruled_out == 1 else "are"
@@ -236,13 +239,16 @@ def progress_of(
     row = None if decision is None else decision.row
     proved = decision is not None and row is not None and _proves(terms, decision)
     away = () if row is None or row.withdrawn is None else row.withdrawn
-    left = len(ids) if row is None else len(np.setdiff1d(row.active, away))
+    waiting = terms.later if row is None or row.waiting is None else row.waiting
+    number = len(ids) - waiting
+    left = number if row is None else len(np.setdiff1d(row.active, away))
     ended, prices, judged = log.ended(), terms.prices, 0 if decision is None else decision.plan
     closed = Progress(
         judged=judged,
         rounds=0 if row is None else row.round,
         pulls=0 if row is None else row.total_pulls,
-        candidates=len(ids),
+        candidates=number,
+        waiting=waiting,
         left=left,
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
         certified_gap=None if row is None or not proved else informative(row.certified_gap, noise, terms.gap_bound),
@@ -250,7 +256,7 @@ def progress_of(
         verdict="not-yet" if decision is None else decision.verdict,
         ended=None if ended is None else ended.reason,
         delta=terms.delta if proved else None,
-        ruled_out=None if row is None or not proved or not terms.eliminates else len(ids) - len(away) - left,
+        ruled_out=None if row is None or not proved or not terms.eliminates else number - len(away) - left,
         withdrawn=len(away),
         most_rounds=terms.most_rounds,
         set_aside=log.set_aside(),

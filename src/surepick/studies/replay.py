@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from surepick.errors import StorageError
 from surepick.items import ItemOrder
 from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned, Withdrawal
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
 from surepick.studies.logs.item_keys import answers_of
 from surepick.studies.open_plan import OpenPlan
 from surepick.studies.validation import received
@@ -69,23 +69,27 @@ def replay(policy: Policy[Any], closed: Callable[[Any], Closed | None], *, state
     state = policy.init() if state is None else state
     while (one := closed(state)) is not None:
         step = policy.tell(state, one.plan, one.seen)
-        if one.deviations.withdrawn:
-            step = without(policy, step, one.deviations.withdrawn)
+        if one.deviations.relists:
+            step = relisted(policy, step, one.deviations)
         yield Judged(one, state, step)
         state = step.state
 
 
-def without(policy: Policy[Any], step: Step[Any], withdrawn: Sequence[Withdrawal]) -> Step[Any]:
-    """The step, once these arms are withdrawn.
+def relisted(policy: Policy[Any], step: Step[Any], deviations: Deviations) -> Step[Any]:
+    """The step, once the arms that went are gone and those that came are there.
 
     Raises:
         StorageError: the policy knows nothing of that.
     """
-    withdraw = policy.traits.withdraw
-    if withdraw is None:
-        raise StorageError("a stored plan withdraws candidates, and the policy cannot: the record was altered.")
-    arms = np.array([one.arm for one in withdrawn], np.int64)
-    return withdraw(step, arms, np.array([one.independent for one in withdrawn], bool))
+    withdraw, add, traits = deviations.withdrawn, deviations.added, policy.traits
+    if (withdraw and traits.withdraw is None) or (add and traits.add is None):
+        raise StorageError("a stored plan changes the list of candidates, and the policy cannot: it was altered.")
+    if withdraw and traits.withdraw is not None:
+        arms = np.array([one.arm for one in withdraw], np.int64)
+        step = traits.withdraw(step, arms, np.array([one.independent for one in withdraw], bool))
+    if add and traits.add is not None:
+        step = traits.add(step, np.array([one.arm for one in add], np.int64))
+    return step
 
 
 def in_order(closed: Iterable[Closed]) -> Callable[[Any], Closed | None]:

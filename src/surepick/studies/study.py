@@ -330,6 +330,13 @@ class Study(Stated):
         """
         deviations.withdraw(self._ledger, ids, reason)
 
+    def add(self, ids: Sequence[object]) -> None:
+        """From the next plan on some of the arms that were declared to come `later` are there, for whatever reason.
+
+        Raises OutOfTurn if the study has stopped, InvalidInput for arms that are there or were not declared.
+        """
+        deviations.add(self._ledger, ids)
+
     def judge(self) -> bool:
         """Judge what is in of the open plan; `ask` makes a new one, and what comes later counts with its results.
 

@@ -11,7 +11,7 @@ from surepick.core.comparisons import Deciding, Intervals
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Blocking, Plan
-from surepick.core.step import Step
+from surepick.core.step import RoundRecord, Step
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.with_level import WithLevel
 from surepick.errors import InvalidInput
@@ -24,9 +24,8 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, tra
 from surepick.policies.carried.batch_sizes import BatchSizes, moved_off
 from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried.evidence import processes_after
-from surepick.policies.carried.guesses import Guess
 from surepick.policies.carried.planning import Planner
-from surepick.policies.carried.situation import Situation
+from surepick.policies.carried.situation import Situation, checked_later, intervals_of
 from surepick.policies.carried.state import CarriedState, Roster, concluded, gap_of, tightened
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import delta_for_test
@@ -72,6 +71,8 @@ class CarriedElimination:
         block_size: most measurements in a block, so that plans can give every block the candidate; None: not known.
         control: id of an arm that every block is to measure; None: no arm is.
         once_a_block: an arm is measured at most once in a block; None: as often as one likes.
+        later: ids of arms that are not there when the study begins, and may come; None: all are there.
+        later_share: the share of delta for those that come, in (0, 1); None: a tenth where some may.
 
     Raises:
         InvalidInput: a setting has no meaning, or the embedding declares no norm bound.
@@ -93,6 +94,8 @@ class CarriedElimination:
     block_size: int | None = option(None, options.block_size)
     control: str | None = option(None, options.arm_id)
     once_a_block: bool | None = option(None, options.yes)
+    later: tuple[str, ...] | None = option(None, options.arm_ids)
+    later_share: float | None = option(None, options.share_of_delta)
     evidence: str = field(default="carried", init=False, compare=False, repr=False)
     _levelled: ArmEmbedding = field(init=False, compare=False, repr=False)
     _cache: Cache = field(default_factory=Cache, init=False, compare=False, repr=False)
@@ -111,6 +114,9 @@ class CarriedElimination:
             )
         delta_for_test(self.problem)
         self._check_blocks()
+        later, share = checked_later(self.problem, self.later, self.later_share, possible=self._changes)
+        object.__setattr__(self, "later", later)
+        object.__setattr__(self, "later_share", share)
         features = self.embedding.traits.family != "independent"
         levelled = WithLevel(self.embedding) if features and self.blocks is not None else self.embedding
         object.__setattr__(self, "_levelled", levelled)
@@ -134,8 +140,21 @@ class CarriedElimination:
             uses_costs=True,
             batch_cost=self.batch_cost,
             blocks=self.blocking,
-            withdraw=self.withdraw if self.blocks is None and (known or not self._uses_features) else None,
+            withdraw=self.withdraw if self._changes else None,
+            add=self.add if self._waiting else None,
+            later=self._waiting,
         )
+
+    @property
+    def _changes(self) -> bool:
+        """Whether arms may go, or come later."""
+        return self.blocks is None and (known_scale(self.problem.noise) or not self._uses_features)
+
+    @property
+    def _waiting(self) -> tuple[int, ...]:
+        """The arms that are not there at first."""
+        arms = self.problem.arms
+        return () if self.later is None or arms is None else tuple(map(arms.ids.index, self.later))
 
     @property
     def _uses_features(self) -> bool:
@@ -150,13 +169,19 @@ class CarriedElimination:
         finished, _ = self.problem.answer_without_pulls()
         num_arms = self.problem.num_arms
         nobody, nothing = np.zeros(num_arms, bool), Observations.nothing(num_arms)
-        return CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished)
+        state, waiting = CarriedState(1, nothing, None, None, (), nobody, -1, 0, 0, finished), self._waiting
+        if not waiting:
+            return state
+        away = np.isin(np.arange(num_arms), waiting)
+        return replace(state, leader=int(np.argmin(away)), roster=Roster(away, away, -away.astype(np.int64)))
 
     def ask(self, state: CarriedState) -> Plan:
         plan, blocking = self._planner.next_batch(state), self.blocking
         if state.roster is not None:
             usual = state.leader if plan.candidate is None else plan.candidate
-            return replace(plan, counts=moved_off(plan.counts, state.away, usual))
+            first = state.processes is None and self.batch_size is None
+            counts = np.where(state.away, 0, plan.counts) if first else moved_off(plan.counts, state.away, usual)
+            return replace(plan, counts=counts)
         if blocking is None:
             return plan
         usual = state.leader if blocking.control is None else blocking.control
@@ -174,7 +199,7 @@ class CarriedElimination:
         leader = self._situation.leader(processes, pooled, state.away)
         tested = state.tested
         for one in {leader} if candidate < 0 else {leader, candidate}:
-            tested = tightened(tested, one, self._situation.upper_bounds(processes, one))
+            tested = tightened(tested, one, self._situation.upper_bounds(processes, one, state.roster))
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
         next_round, sizes = state.round + (seen.total > 0), self._planner.sizes
         after = CarriedState(
@@ -210,36 +235,28 @@ class CarriedElimination:
 
         Source: docs/changing-candidates.md, lines 29 to 31.
         """
-        state, away, dropped = step.state, np.array(step.state.away), np.array(step.state.dropped)
-        away[arms], dropped[arms[independent]] = True, True
-        if away.all():
-            raise InvalidInput("all candidates would be withdrawn; close the study instead.")
-        if state.finished == "given":
+        if step.state.finished == "given":
             return step
-        tested = tuple(one for one in state.tested if not dropped[one.candidate])
-        leader, processes = int(np.argmin(away)) if away[state.leader] else state.leader, state.processes
-        if processes is not None:
-            leader = self._situation.leader(processes, state.seen, away) if away[state.leader] else leader
-            tested = tightened(tested, leader, self._situation.upper_bounds(processes, leader))
-        shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
-        changed = state.candidate >= 0 and away[state.candidate]
-        alone = processes is None and np.count_nonzero(~away) == 1
-        after = replace(
-            state,
-            tested=tested,
-            beaten=shown | np.any([one.bounds < 0.0 for one in tested], axis=0),
-            candidate=leader if changed else state.candidate,
-            leader=leader,
-            finished="budget"
-            if self._planner.sizes.over(state.round)
-            else ("single" if np.count_nonzero(~dropped) == 1 else "withdrawn")
-            if alone
-            else "",
-            roster=Roster(away, dropped),
-        )
-        after = concluded(after, self.problem.epsilon)
+        return self._relisted(step, *self._situation.without(step.state, arms, independent))
+
+    def add(self, step: Step[CarriedState], arms: IntArray) -> Step[CarriedState]:
+        """The step, when some of the arms that may come later are there. Their processes begin with the next batch.
+
+        Args:
+            step: of a batch that was told.
+            arms: which come, shape (n,).
+
+        Raises:
+            InvalidInput: they are there, or were not declared to come.
+
+        Source: docs/changing-candidates.md, line 33.
+        """
+        return self._relisted(step, *self._situation.with_added(step.state, arms))
+
+    def _relisted(self, step: Step[CarriedState], state: CarriedState, roster: Roster) -> Step[CarriedState]:
+        after = self._situation.relisted(state, roster, over=self._planner.sizes.over(state.round))
         row = replace(step.record, active=after.active, leader=after.leader, certified_gap=self._gap(after))
-        return Step(after, replace(row, withdrawn=np.flatnonzero(away)), self._deciding(after))
+        return Step(after, _listing(row, after), self._deciding(after))
 
     def claim(self, state: CarriedState) -> Claim:
         return Claim(
@@ -271,8 +288,7 @@ class CarriedElimination:
 
     def _step(self, after: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms)
-        row = row if after.roster is None else replace(row, withdrawn=np.flatnonzero(after.away))
-        return Step(after, row, self._deciding(after))
+        return Step(after, _listing(row, after), self._deciding(after))
 
     def _deciding(self, after: CarriedState) -> Deciding:
         def deciding(_: Intervals | None) -> Intervals:
@@ -282,7 +298,7 @@ class CarriedElimination:
 
     @property
     def _situation(self) -> Situation:
-        return Situation(self.problem, self._levelled, self._cache, self.blocking)
+        return Situation(self.problem, self._levelled, self._cache, self.blocking, self.later_share)
 
     @property
     def _planner(self) -> Planner:
@@ -361,25 +377,12 @@ class CarriedElimination:
         )
 
 
-def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
-    """The rivals of the candidate, and by how much each can be better than it at most (line 14).
-
-    A beaten arm that the candidate did not reject is compared with the arm that beat it; then nothing is tolerated.
-    """
-    num_arms = len(after.beaten)
-    centre = after.leader if after.candidate < 0 else after.candidate
-    rivals = np.flatnonzero((np.arange(num_arms) != centre) & ~after.dropped)
-    bounds, allowed = np.array(after.bounds_of(centre)), np.full(num_arms, epsilon)
-    comparators = np.full(num_arms, centre)
-    for one in after.tested:
-        better = after.beaten & (bounds > epsilon) & (one.bounds < 0.0)
-        bounds[better], comparators[better], allowed[better] = one.bounds[better], one.candidate, 0.0
-    leads = guess.scores[comparators] - guess.scores
-    return Intervals(
-        arms=rivals,
-        comparators=comparators[rivals],
-        leads=leads[rivals],
-        widths=np.where(bounds < UNKNOWN, bounds + leads, np.inf)[rivals],
-        margins=np.where(bounds < UNKNOWN, allowed - bounds, -np.inf)[rivals],
-        allowed=allowed[rivals],
+def _listing(row: RoundRecord, after: CarriedState) -> RoundRecord:
+    """The row, with who went and how many may still come."""
+    roster = after.roster
+    if roster is None:
+        return row
+    gone = roster.withdrawn
+    return replace(
+        row, withdrawn=gone if len(gone) else None, waiting=None if roster.groups is None else roster.waiting
     )

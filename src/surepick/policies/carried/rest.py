@@ -24,7 +24,7 @@ class Goal:
         rivals: the arms that are neither rejected nor known not to be the best, ascending, shape (m,).
         margins: guesses of epsilon + h_c - h_j for planning, positive, shape (m,).
         epsilon: in reward units.
-        threshold: log(1/delta).
+        threshold: log(1/delta) of each rival, shape (m,), or of all alike.
         scores: guesses of the means, shape (K,).
         noise_scales: s, shape (K,), in reward units.
         quantile: z; a plan is to reach the goal with that normal quantile's probability for each rival; None: about
@@ -37,7 +37,7 @@ class Goal:
     rivals: IntArray
     margins: FloatArray
     epsilon: float
-    threshold: float
+    threshold: FloatArray | float
     scores: FloatArray
     noise_scales: FloatArray
     quantile: float | None = None

@@ -7,27 +7,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
+from surepick.core.comparisons import Intervals
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking
 from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
-from surepick.errors import ContractError
+from surepick.errors import ContractError, InvalidInput
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.estimators.vector_processes import UNKNOWN, ArmVectors, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
 from surepick.policies.carried.block_equations import without_effects, without_effects_on_vectors
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
-from surepick.policies.carried.state import CarriedState, Processes, open_rivals
+from surepick.policies.carried.state import CarriedState, Processes, Roster, concluded, open_rivals, tightened
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import threshold_of
 from surepick.policies.certified.opening import embedded_in
 from surepick.policies.certified.sampling_rule import PlugInMeans
+
+LATER_SHARE = 0.1  # of delta
 
 
 @record
@@ -39,12 +42,29 @@ class Situation:
         embedding: the family psi_d; where there are blocks, with a coordinate for their level.
         cache: of whitened coordinates and plug-in means.
         blocks: what is said of blocks; None: measurements are independent.
+        later_share: the share of delta that is set aside for arms that come later; None: none do.
     """
 
     problem: Problem
     embedding: ArmEmbedding
     cache: Cache
     blocks: Blocking | None = None
+    later_share: float | None = None
+
+    def thresholds(self, roster: Roster | None) -> FloatArray | float:
+        """log(1/delta_j) of the process of each arm, shape (K,), or of all alike.
+
+            delta_j = delta (1 - r) for the first list,   delta r / (g (g + 1)) for what came as the g-th
+
+        Source: docs/changing-candidates.md, line 33.
+        """
+        threshold, share = threshold_of(self.problem), self.later_share
+        if share is None or roster is None or roster.groups is None:
+            return threshold
+        group = np.maximum(roster.groups, 1)
+        return threshold - np.where(
+            roster.groups == 0, math.log1p(-share), math.log(share) - np.log(group * (group + 1.0))
+        )
 
     @property
     def support(self) -> tuple[float, float] | None:
@@ -136,9 +156,9 @@ class Situation:
 
         return self.cache.plug_in(processes.dim, seen, form)
 
-    def upper_bounds(self, processes: Processes, candidate: int) -> FloatArray:
+    def upper_bounds(self, processes: Processes, candidate: int, roster: Roster | None = None) -> FloatArray:
         """U of every arm against the candidate, shape (K,)."""
-        threshold = threshold_of(self.problem)
+        threshold = self.thresholds(roster)
 
         def form() -> FloatArray:
             if isinstance(processes, MeanProcesses):
@@ -149,8 +169,8 @@ class Situation:
 
     def goal(self, state: CarriedState, candidate: int, guess: Guess, margins: FloatArray) -> Goal:
         """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
-        processes, epsilon, threshold = begun(state), self.problem.epsilon, threshold_of(self.problem)
-        rivals = open_rivals(state, candidate, self.upper_bounds(processes, candidate), epsilon)
+        processes, epsilon, threshold = begun(state), self.problem.epsilon, self.thresholds(state.roster)
+        rivals = open_rivals(state, candidate, self.upper_bounds(processes, candidate, state.roster), epsilon)
         least, noise_mgf = float(margins[rivals].min()), self.noise_mgf(state.seen)
         if isinstance(processes, MeanProcesses):
             seen_at = np.array(margins)
@@ -163,7 +183,7 @@ class Situation:
             rivals,
             margins[rivals],
             epsilon,
-            threshold,
+            threshold if isinstance(threshold, float) else threshold[rivals],
             guess.scores,
             noise_scales,
             costs=self.problem.relative_costs,
@@ -186,6 +206,79 @@ class Situation:
             return MeanProcesses.started(self.problem.num_arms, first)
         return VectorProcesses.started(self.vectors(dim), first)
 
+    def without(self, state: CarriedState, arms: IntArray, independent: BoolArray) -> tuple[CarriedState, Roster]:
+        """(what stays known, who is there) when some arms go; `CarriedElimination.withdraw` has the arguments."""
+        away, dropped = np.array(state.away), np.array(state.dropped)
+        away[arms], dropped[arms[independent]] = True, True
+        if away.all():
+            raise InvalidInput("all candidates would be withdrawn; close the study instead.")
+        tested = tuple(one for one in state.tested if not dropped[one.candidate])
+        shown = np.zeros_like(away) if (dropped & ~state.dropped).any() else state.beaten  # perhaps by one who left
+        groups = None if state.roster is None else state.roster.groups
+        if groups is not None:
+            groups = np.where(np.isin(np.arange(len(away)), arms), np.maximum(groups, 0), groups)
+        return replace(state, tested=tested, beaten=shown), Roster(away, dropped, groups)
+
+    def with_added(self, state: CarriedState, arms: IntArray) -> tuple[CarriedState, Roster]:
+        """(what stays known, who is there) when some arms come; `CarriedElimination.add` has the arguments."""
+        roster = state.roster
+        if roster is None or roster.groups is None or (roster.groups[arms] >= 0).any():
+            raise InvalidInput("only candidates that were declared to come later can be added, each once.")
+        come = np.isin(np.arange(len(roster.away)), arms)
+        groups = np.where(come, max(int(roster.groups.max()), 0) + 1, roster.groups)
+        anew = tuple(replace(one, bounds=np.where(come, UNKNOWN, one.bounds)) for one in state.tested)
+        return replace(state, tested=anew), Roster(roster.away & ~come, roster.dropped & ~come, groups)
+
+    def relisted(self, state: CarriedState, roster: Roster, *, over: bool) -> CarriedState:
+        """The state with that list, and what follows from it at once.
+
+        Args:
+            over: no further batch is allowed.
+        """
+        away, dropped, processes, tested = roster.away, roster.dropped, state.processes, state.tested
+        leader = int(np.argmin(away)) if away[state.leader] else state.leader
+        if processes is not None:
+            processes = replace(processes)  # another object for the cache, since thresholds may be others
+            leader = self.leader(processes, state.seen, away) if away[state.leader] else leader
+            tested = tightened(tested, leader, self.upper_bounds(processes, leader, roster))
+        finished = "budget" if over else ""
+        if processes is None and np.count_nonzero(~away) == 1 and not over:
+            finished = "single" if np.count_nonzero(~dropped) == 1 else "withdrawn"
+        after = replace(
+            state,
+            tested=tested,
+            beaten=state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0),
+            candidate=leader if state.candidate >= 0 and away[state.candidate] else state.candidate,
+            leader=leader,
+            finished=finished,
+            roster=roster,
+        )
+        return concluded(after, self.problem.epsilon)
+
+
+def checked_later(
+    problem: Problem, later: tuple[str, ...] | None, share: float | None, *, possible: bool
+) -> tuple[tuple[str, ...] | None, float | None]:
+    """(the arms that come later, their share of delta), as `CarriedElimination` has them.
+
+    Raises:
+        InvalidInput: they are no candidates, or all, or none can come.
+    """
+    if later is None:
+        if share is not None:
+            raise InvalidInput("later_share has a meaning only with later: ids of candidates that may come.")
+        return None, None
+    ids = () if problem.arms is None else problem.arms.ids
+    unknown = [one for one in later if one not in set(ids)]
+    if unknown or not 0 < len(set(later)) == len(later) < len(ids):
+        why = f": {unknown[0]!r} is none of them" if unknown else ""
+        raise InvalidInput(f"later holds ids of some candidates of the study, each once, and not of all{why}.")
+    if not possible:
+        raise InvalidInput(
+            "candidates can come later without blocks, and with features only where the noise scale is declared."
+        )
+    return tuple(later), LATER_SHARE if share is None else share
+
 
 def begun(state: CarriedState) -> Processes:
     """The processes of a state after its first batch.
@@ -196,3 +289,27 @@ def begun(state: CarriedState) -> Processes:
     if state.processes is None:
         raise ContractError("nothing was told yet.")
     return state.processes
+
+
+def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
+    """The rivals of the candidate, and by how much each can be better than it at most (line 14).
+
+    A beaten arm that the candidate did not reject is compared with the arm that beat it; then nothing is tolerated.
+    """
+    num_arms = len(after.beaten)
+    centre = after.leader if after.candidate < 0 else after.candidate
+    rivals = np.flatnonzero((np.arange(num_arms) != centre) & ~after.dropped)
+    bounds, allowed = np.array(after.bounds_of(centre)), np.full(num_arms, epsilon)
+    comparators = np.full(num_arms, centre)
+    for one in after.tested:
+        better = after.beaten & (bounds > epsilon) & (one.bounds < 0.0)
+        bounds[better], comparators[better], allowed[better] = one.bounds[better], one.candidate, 0.0
+    leads = guess.scores[comparators] - guess.scores
+    return Intervals(
+        arms=rivals,
+        comparators=comparators[rivals],
+        leads=leads[rivals],
+        widths=np.where(bounds < UNKNOWN, bounds + leads, np.inf)[rivals],
+        margins=np.where(bounds < UNKNOWN, allowed - bounds, -np.inf)[rivals],
+        allowed=allowed[rivals],
+    )

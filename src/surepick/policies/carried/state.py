@@ -36,18 +36,31 @@ class Tested:
 
 @record
 class Roster:
-    """Arms that were withdrawn.
+    """Arms that went, and arms that come later.
 
     Args:
         away: neither measured nor recommended any more, shape (K,).
         dropped: of these, no rivals of the others either, shape (K,).
+        groups: 0 for the arms of the first list, g for those that came as the g-th, -1 for those that may still come,
+            shape (K,); None: nobody comes.
     """
 
     away: BoolArray
     dropped: BoolArray
+    groups: IntArray | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
-        freeze(self, away=np.bool_, dropped=np.bool_)
+        freeze(self, away=np.bool_, dropped=np.bool_, groups=np.int64)
+
+    @property
+    def withdrawn(self) -> IntArray:
+        """The arms that went."""
+        return np.flatnonzero(self.away if self.groups is None else self.away & (self.groups >= 0))
+
+    @property
+    def waiting(self) -> int:
+        """How many arms may still come."""
+        return 0 if self.groups is None else int(np.count_nonzero(self.groups < 0))
 
 
 @record
@@ -68,7 +81,7 @@ class CarriedState:
             that were withdrawn are not ruled out.
         compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
         alarms: what the checks of the embedding found so far, in words.
-        roster: the arms that were withdrawn; None: none was.
+        roster: the arms that went, or come later; None: there are none.
     """
 
     round: int

@@ -298,7 +298,8 @@ def placed(
         whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
     slope, directions = _slope(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
     for rows in row_blocks(len(directions)):
-        some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows])
+        threshold = goal.threshold if isinstance(goal.threshold, float) else goal.threshold[rows]
+        some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows], threshold=threshold)
         directions[rows] = _placed(vectors, processes, some, margins[rows], batch, whole, noise_mgf, slope)
     return Bets(goal.rivals, directions)
 

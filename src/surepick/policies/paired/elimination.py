@@ -22,7 +22,6 @@ from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried.batch_sizes import BatchSizes, Grid
-from surepick.policies.carried.elimination import intervals_of
 from surepick.policies.carried.guesses import (
     HEURISTIC_CAUTION,
     HEURISTIC_LEAST_MARGIN,
@@ -33,6 +32,7 @@ from surepick.policies.carried.guesses import (
 from surepick.policies.carried.means_rule import whole
 from surepick.policies.carried.planning import HEURISTIC_REPEATS, HEURISTIC_SWITCH, steadied
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, Rest, start_weights
+from surepick.policies.carried.situation import intervals_of
 from surepick.policies.carried.state import CarriedState, gap_of, open_rivals, tightened
 from surepick.policies.certified.conclusion import delta_for_test, threshold_of
 from surepick.policies.options import check_options, option

@@ -10,7 +10,7 @@ from surepick.policies.base import current_name
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 
 Document = dict[str, Any]  # the certificate's and what the policy says of itself (`traits`): plain JSON data
-Fate = Literal["recommended", "possible", "left", "withdrawn"]
+Fate = Literal["recommended", "possible", "left", "withdrawn", "waiting"]
 PROVED = {"certified", "heuristic"}  # verdicts with which a candidate is recommended
 NETWORKS = {"neural-embedding", "certified-neural"}
 CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0-9.e+-]+|All others were ruled out)\.$")
@@ -83,7 +83,7 @@ class Facts:
         if not rounds or not eliminates or self.guesses or self.unproved:
             return None
         dropped = sum(reason == INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
-        return len(self.names) - dropped - int(rounds[-1]["active"])
+        return len(self.names) - self.fates.count("waiting") - dropped - int(rounds[-1]["active"])
 
     @property
     def withdrawals(self) -> tuple[tuple[str, str], ...]:
@@ -95,7 +95,12 @@ class Facts:
     def whom(self) -> str:
         """Whom the promise is about."""
         dropped = any(reason == INDEPENDENT_OF_VALUE for _, reason in self.withdrawals)
-        return "all that are left" if dropped else "all"
+        return "all that are left" if dropped or "waiting" in self.fates else "all"
+
+    @property
+    def additions(self) -> tuple[str, ...]:
+        """The candidates that came while the study ran."""
+        return tuple(self.names[one["arm"]] for look in self.looks for one in look.get("added", ()))
 
     @property
     def unproved(self) -> bool:

@@ -69,7 +69,7 @@ def history_of(log: Log, judged: int) -> History:
         events = log.arrivals(planned.number).events
         reasons: Counter[str] = Counter()
         for event in events:
-            if event.kind == ABANDONED and not event.withdraws:
+            if event.kind == ABANDONED:
                 reasons[event.reason] += event.pulls
         closed = [event.at for event in events if event.kind == CLOSED and event.plan == planned.number]
         kept.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,12 +18,8 @@ TINY = 1e-9  # share of the variance below which a direction is rounding
 GRID = 2.0  # marks of one kind nearer than half a unit are one
 MANY = 400  # candidates from which marks are small
 NAMED = 100  # candidates still possible up to which each mark has its name
-ROWS = {
-    "recommended": 2.0,
-    "possible": 1.0,
-    "left": 0.0,
-    "withdrawn": 0.0,
-}  # where the features differ along one direction only
+# where the features differ along one direction only
+ROWS = {"recommended": 2.0, "possible": 1.0, "left": 0.0, "withdrawn": 0.0, "waiting": 0.0}
 TALL, FLAT = Frame(12.0, 628.0, 74.0, 470.0, below=36.0), Frame(12.0, 628.0, 74.0, 250.0, below=36.0)
 
 
@@ -89,11 +85,13 @@ def candidate_map(study: Facts, features: FloatArray) -> Map:
     across = inner.across(*spread(left_to_right))
     up = frame.up(-0.5, 2.5) if plane.flat else inner.up(*spread(upwards))
     where = [(across.at(x), up.at(y)) for x, y in zip(left_to_right, upwards, strict=True)]
-    places: dict[Fate, list[int]] = {"recommended": [], "possible": [], "left": [], "withdrawn": []}
+    places: dict[Fate, list[int]] = {fate: [] for fate in get_args(Fate)}
     for candidate, fate in enumerate(fates):
         places[fate].append(candidate)
-    listed = [*places["recommended"], *places["possible"], *places["left"], *places["withdrawn"]][:MOST_ROWS]
-    small, out = len(fates) > MANY, sorted([*places["left"], *places["withdrawn"]])
+    listed = [*places["recommended"], *places["possible"], *places["left"], *places["withdrawn"], *places["waiting"]][
+        :MOST_ROWS
+    ]
+    small, out = len(fates) > MANY, sorted([*places["left"], *places["withdrawn"], *places["waiting"]])
     return Map(
         "plane",
         frame=frame,

@@ -31,6 +31,7 @@ STATUSES = (COUNTED, LATE, PRIOR)
 
 
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
+WITHDRAWN, ADDED = "withdrawn", "added"
 
 
 Judge = Literal["closed rounds", "as they come"]
@@ -153,9 +154,9 @@ class Event:
     """Something that happened to a plan, or to the study.
 
     Args:
-        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured; without
-            pulls: the arm is withdrawn, from the next plan on), "closed" (the plan takes no more results; for the
-            reason "as they come": some may be missing) or "ended" (the study was closed early).
+        kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured),
+            "withdrawn" or "added" (an arm goes or comes with the next plan), "closed" (the plan takes no more results;
+            for the reason "as they come": some may be missing) or "ended" (the study was closed early).
         plan: number of the plan; 0 for the study.
         arm: index of the arm, None where no single one is meant.
         pulls: how many pulls.
@@ -171,11 +172,6 @@ class Event:
     lease: int = 0
     reason: str = ""
     at: float = 0.0
-
-    @property
-    def withdraws(self) -> bool:
-        """Whether its arm is withdrawn from the study."""
-        return self.kind == ABANDONED and self.pulls == 0 and self.arm is not None
 
 
 @record
@@ -196,6 +192,19 @@ class Withdrawal:
     def independent(self) -> bool:
         """Whether it is said that results have nothing to do with it."""
         return self.reason == INDEPENDENT_OF_VALUE
+
+
+@record
+class Addition:
+    """An arm that may be measured and recommended from now on.
+
+    Args:
+        arm: its index.
+        at: seconds since 1970 (UTC).
+    """
+
+    arm: int
+    at: float
 
 
 @record
@@ -247,6 +256,7 @@ class Deviations:
         abandoned: reasons given for pulls that were not measured, each once, sorted.
         doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
         withdrawn: the arms that are not asked for after it any more, by their index; None: none went.
+        added: the arms that can be asked for after it, by their index; None: none came.
     """
 
     surplus: bool = False
@@ -254,6 +264,12 @@ class Deviations:
     abandoned: tuple[str, ...] = ()
     doubtful: bool = False
     withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
+    added: tuple[Addition, ...] | None = field(default=None, metadata=LATER)
+
+    @property
+    def relists(self) -> bool:
+        """Whether the list of arms is another one after the plan."""
+        return bool(self.withdrawn or self.added)
 
 
 @record

@@ -89,6 +89,22 @@ def withdraw(
     _print_status(study, name, output)
 
 
+def add(
+    url: UrlArgument,
+    name: NameArgument,
+    *,
+    ids: Annotated[list[str], Option("--id", help="Which candidate; repeatable.")],
+    output: options.FormatOption = options.Format.text,
+) -> None:
+    """From the next round on, measure some of the candidates that were declared to come later.
+
+    For studies that were created with --later. Results may have to do with who comes, and when.
+    """
+    study = resumed(url, name)
+    study.add(ids)
+    _print_status(study, name, output)
+
+
 def judge(url: UrlArgument, name: NameArgument, output: options.FormatOption = options.Format.text) -> None:
     """Judge what is in, without waiting for the rest of the round.
 

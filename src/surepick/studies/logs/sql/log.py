@@ -29,7 +29,7 @@ from surepick.studies.logs.quantities import from_values, source_and_values, wit
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
 from surepick.studies.logs.sql.chain import ChainedRows, altered
-from surepick.studies.logs.sql.rows import check_arms, event_of, events_of, leased_of
+from surepick.studies.logs.sql.rows import check_arms, event_of, events_of, leased_of, row_of
 from surepick.studies.logs.sql.statements import (
     AFTER,
     KEYS,
@@ -120,16 +120,7 @@ class SqlLog(ChainedRows):
             self._insert(tables.observation, rows)
 
     def add_event(self, event: Event) -> None:
-        row = {
-            "plan": event.plan,
-            "kind": event.kind,
-            "arm": event.arm,
-            "pulls": event.pulls,
-            "lease": event.lease,
-            "reason": event.reason,
-            "at": event.at,
-            "hash": None,
-        }
+        row = row_of(event)
         with self.turn(), self._reading() as connection:
             if event.kind == ENDED:
                 row["hash"] = sql_seals.end_hash(connection, self._study, self._start, row)

@@ -4,28 +4,16 @@ Counts are held against exact binomial bounds, mean shares against the bound of 
 [0, 1]; the saboteurs show that they would notice.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, shares_allowed
 from normal_lists import wrong_shares
 
 from surepick.policies.questions import elimination, outlook
 
 FEW_AND_ALL = [8, pytest.param(5_000, marks=pytest.mark.slow)]
-
-
-def largest_mean(runs: int, rate: float, false_alarm: float = 1e-6) -> float:
-    """The mean of so many numbers in [0, 1] of mean at most `rate` that is exceeded with that probability at most."""
-    low, high = rate, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        rest = (1.0 - middle) * math.log((1.0 - middle) / (1.0 - rate)) if middle < 1.0 else 0.0
-        short = runs * (middle * math.log(middle / rate) + rest) < -math.log(false_alarm)
-        low, high = (middle, high) if short else (low, middle)
-    return high
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.3])
@@ -43,8 +31,8 @@ def test_no_arm_is_on_a_wrong_list(kind, best, delta, runs):
 @pytest.mark.parametrize("runs", FEW_AND_ALL)
 def test_the_wrong_share_of_a_list_is_small_on_average(best, delta, runs):
     share = float(wrong_shares("shares", runs, delta, best=best).mean())
-    print(f"\nshares, {best}, delta {delta:g}: {share:.4f} of {runs}, {largest_mean(runs, delta):.4f} allowed")
-    assert share <= largest_mean(runs, delta)
+    print(f"\nshares, {best}, delta {delta:g}: {share:.4f} of {runs}, {shares_allowed(runs, delta):.4f} allowed")
+    assert share <= shares_allowed(runs, delta)
 
 
 # --- saboteurs
@@ -64,6 +52,6 @@ def test_a_plug_in_scale_taken_for_the_truth_is_noticed(kind, monkeypatch):
     shares = wrong_shares(kind, runs, delta, best="quietest")
     print(f"\n{kind}: {np.count_nonzero(shares)} of {runs}, mean share {shares.mean():.3f}")
     if kind == "shares":
-        assert shares.mean() > largest_mean(runs, delta)
+        assert shares.mean() > shares_allowed(runs, delta)
     else:
         assert np.count_nonzero(shares) > failures_allowed(runs, delta)

@@ -208,7 +208,7 @@ def _bets(
         bets = np.divide(caution * positive, spread, out=np.zeros(len(weights)), where=spread > 0)
         bets = _bearable(bets, steep, noise_mgf, arms, counts, ranged=scale is noise_scales)
         cost = np.sum(noise_mgf.expected(bets[:, None] * steep, arms, counts), axis=1)
-        bets, gain = _enough(bets, positive, cost, needs)
+        bets, gain = enough(bets, positive, cost, needs)
         best, promise = np.where(gain > promise, bets, best), np.maximum(gain, promise)
     return best
 
@@ -242,7 +242,7 @@ def _bearable(
     return noise_mgf.middling(bets, weights.max(axis=1, initial=0.0)) if ranged else bets
 
 
-def _enough(
+def enough(
     bets: FloatArray, slack: FloatArray, costs: FloatArray, needs: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """(bets, gains expected of them), the bets shrunk where they promise more than GENEROUS times what is needed.
@@ -286,7 +286,7 @@ def _gains_of_means(
         tried = caution * slack / (scale[rivals] ** 2 * shares[0] + scale[centre] ** 2 * shares[1])
         tried = _bearable(tried, np.stack(shares, -1), noise_mgf, both, counts[both], ranged=scale is noise_scales)
         cost = sum(noise_mgf.expected(tried * share, who, counts[who]) for share, who in zip(shares, arms, strict=True))
-        tried, gain = _enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
+        tried, gain = enough(tried, slack, np.asarray(cost), None if needs is None else needs[rivals])
         placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
     ahead = means[rivals] - means[centre]
     penalty = sum(noise_mgf.total(placed * share, who, seen) for share, who in zip(shares, arms, strict=True))
@@ -329,7 +329,7 @@ def number_evidence(
         alone = arms[:, None]
         tried = _bearable(tried, share[:, None], noise_mgf, alone, counts[:, None], ranged=scale is noise_scales)
         cost = noise_mgf.expected(tried * share, arms, counts)
-        tried, gain = _enough(tried, slack, cost, None if needs is None else needs[arms])
+        tried, gain = enough(tried, slack, cost, None if needs is None else needs[arms])
         placed, promise = np.where(gain > promise, tried, placed), np.maximum(gain, promise)
     penalty = noise_mgf.total(placed * share, arms, seen)
     gains[arms] = placed * (bound - seen.means[arms]) - penalty

@@ -127,12 +127,18 @@ def check_answered(name: str, entry: Entry, asked: str) -> None:
         )
 
 
-def refuse_beside_lists(name: str, unsaid: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse options of the best arm's evidence where the question is another one.
+def refuse_beside_lists(
+    name: str, unsaid: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
+) -> None:
+    """Refuse options of the best arm's evidence where the question is another one, but for those allowed.
 
     Raises:
         InvalidInput: one of them says something.
     """
-    said = [option for option, usual in unsaid.items() if given.get(option, usual) not in (usual, None)]
+    said = [
+        option
+        for option, usual in unsaid.items()
+        if option not in allowed and given.get(option, usual) not in (usual, None)
+    ]
     if said:
         raise InvalidInput(f"{name} takes {said[0]} for question 'best' only, so far; leave {said[0]} out.")

@@ -11,7 +11,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.certificate import named
 from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
-from surepick.core.plan import Plan
+from surepick.core.plan import Blocking, Plan
 from surepick.core.step import Step
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
@@ -20,11 +20,14 @@ from surepick.estimators import estimate
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.carried.block_equations import without_effects
+from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, delta_for_test
 from surepick.policies.certified.opening import first_dimension
 from surepick.policies.options import check_options, option
 from surepick.policies.questions.feasible import BestOfFeasible
+from surepick.policies.questions.in_blocks import check_blocks
 from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf, View
 from surepick.policies.questions.limits import Limit, assumed_of, told_beside
 from surepick.policies.questions.outlook import Ground
@@ -56,6 +59,7 @@ class CertifiedLists:
         reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
             fit can show; none where every list of means is representable.
         largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+        blocks, block_size, once_a_block: as in `CarriedElimination`; every block is to measure the question's control.
 
     Raises:
         InvalidInput: a setting has no meaning, the embedding declares no norm bound, or the question names no arm.
@@ -70,6 +74,9 @@ class CertifiedLists:
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
+    blocks: str | None = option(None, options.block_name)
+    block_size: int | None = option(None, options.block_size)
+    once_a_block: bool | None = option(None, options.yes)
     evidence: str = field(default="lists", init=False, compare=False, repr=False)
     _inquiry: Inquiry = field(init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -89,7 +96,20 @@ class CertifiedLists:
                 "noise of unknown scale is compared without features where the question is another than 'best', so "
                 "far: take certified-independent (--policy certified-independent), or declare subgaussian:SIGMA."
             )
+        idle = [each for each in ("block_size", "once_a_block") if getattr(self, each) is not None]
+        if self.blocks is None and idle:
+            raise InvalidInput(
+                f"{idle[0]} has a meaning only with blocks; say what a block is called, e.g. blocks='day'."
+            )
+        check_blocks(self.problem, self.blocking, features=self.embedding.traits.family != "independent")
         object.__setattr__(self, "_inquiry", inquiry_of(self.problem))
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """What is said of blocks; None where measurements are independent."""
+        asked = self.problem.question
+        control = asked.control if isinstance(asked, Above) else None
+        return blocking_of(self.problem, self.blocks, self.block_size, control, bool(self.once_a_block))
 
     @property
     def traits(self) -> Traits:
@@ -97,16 +117,17 @@ class CertifiedLists:
         return Traits(
             uses_features=own.family != "independent",
             certifies="lists",
-            assumptions=own.assumptions,
+            assumptions=own.assumptions if self.blocks is None else (*own.assumptions, shared_effect(self.blocks)),
             checks=(
                 *model_checks.checks_of(self.embedding),
                 *(() if known_scale(self.problem.noise) else (model_checks.SPREAD,)),
                 *self._exactness,
             ),
-            caveats=own.caveats,
+            caveats=own.caveats if self.blocks is None else (*own.caveats, price_of_blocks(self.blocks)),
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
             uses_costs=True,
+            blocks=self.blocking,
         )
 
     def init(self) -> QuestionState:
@@ -121,7 +142,9 @@ class CertifiedLists:
         aims = self._inquiry.aims(self._view(ground, state.sheets, state.lists, state.seen))
         rest = ground.rest(aims, ground.noise_mgf(state.seen))
         total = sampling_rule.batch_total(rest.pulls, state.seen.total)
-        counts = self._whole(state.dim, rest.weights, total)
+        blocking = self.blocking
+        centre = None if blocking is None or blocking.control is not None else state.leader
+        counts = filled(self._whole(state.dim, rest.weights, total), blocking, centre, exact=False)
         return Plan(
             round=state.round,
             counts=counts,
@@ -135,7 +158,7 @@ class CertifiedLists:
     def tell(self, state: QuestionState, plan: Plan, seen: Observations) -> Step[QuestionState]:
         dim = plan.dim
         ground, sheets = self._ground(dim), state.sheets
-        pooled = state.seen.plus(seen)
+        pooled = state.seen.plus(self._without_effects(state.seen, seen))
         if state.seen.total > 0 and seen.total > 0:
             sheets = self._bet(state, ground, seen)
         lists, leader = state.lists, state.leader
@@ -167,6 +190,7 @@ class CertifiedLists:
             assumptions=(
                 *model_checks.active_assumptions(self.embedding, state.seen.total, state.compressed),
                 *assumed_of(constraints_of(self.problem.question), state.seen),
+                *([] if self.blocks is None else [shared_effect(self.blocks)]),
             ),
             why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             lists=(np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside)),
@@ -209,6 +233,10 @@ class CertifiedLists:
             sheets = written(sheets, sheet_of(sheets, bet.sheet, self.problem.num_arms, bet.start).after(gains))
         return sheets
 
+    def _without_effects(self, past: Observations, seen: Observations) -> Observations:
+        """What guesses are made of: where measurements have blocks, without the effects of these."""
+        return seen if self.blocks is None else without_effects(seen, past, self.problem.scales)
+
     def _view(self, ground: Ground, sheets: Sheets, lists: Lists, seen: Observations) -> View:
         told = told_beside(seen, len(self._limits))
         standings = tuple(one.standing(own) for one, own in zip(self._limits, told, strict=True))
@@ -226,7 +254,7 @@ class CertifiedLists:
         return int(np.argmax(np.where(allowed, view.outlook.scores, -np.inf)))
 
     def _ground(self, dim: int) -> Ground:
-        return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance)
+        return Ground(self.problem, self.embedding, dim, self._inquiry.number, self.tolerance, self.blocks is not None)
 
     @property
     def _limits(self) -> tuple[Limit, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
-from surepick.core.observations import Observations
+from surepick.core.observations import BlockTotals, Observations
 from surepick.designs import solve_target_design
 from surepick.designs.pairs import independent_pairs_design
 from surepick.embeddings import ArmEmbedding
@@ -27,6 +27,7 @@ from surepick.policies.carried.guesses import guess_of_means, guess_of_vectors
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.opening import embedded_in
 from surepick.policies.dimension import best_found
+from surepick.policies.questions.in_blocks import gains_in_blocks
 from surepick.policies.questions.sheets import NUMBER, Bet
 
 HEURISTIC_BOLD = 1.0  # share of the bet that promises most, of bold bets
@@ -120,6 +121,7 @@ class Ground:
         dim: d.
         number: what arms are compared with; None: with each other.
         tolerance: relative gap of the designs.
+        in_blocks: measurements of a block share an effect.
     """
 
     problem: Problem
@@ -127,6 +129,7 @@ class Ground:
     dim: int
     number: float | None
     tolerance: float
+    in_blocks: bool = False
 
     @property
     def embedded(self) -> Embedding | IndependentArms:
@@ -168,8 +171,11 @@ class Ground:
         return Outlook(scores[:num_arms], number, distances)
 
     def noise_mgf(self, past: Observations) -> NoiseMgf | NormalMgf:
-        """What the next batch may assume of the noise, from everything told before it."""
+        """What the next batch may assume of the noise; in blocks the scales alone, since effects move the means."""
         noise = self.problem.noise
+        if self.in_blocks:
+            scales = self.problem.scales
+            return NoiseMgf(scales, np.inf, past.means, past.counts > 0, scales**2)
         if known_scale(noise):
             return noise_mgf_after(noise, past)
         return normal_mgf_of_all(past, failure_probability(noise, self.problem.delta))
@@ -185,6 +191,10 @@ class Ground:
         noise, epsilon = self.problem.noise, self.problem.epsilon
         before, batch = (negated(past), negated(seen)) if bet.high else (past, seen)
         noise_mgf = self.noise_mgf(before)
+        if self.in_blocks:
+            margins = np.where(bet.arms, outlook.margins(bet), 0.0)
+            caution = HEURISTIC_BOLD if bet.bold else e_values.HEURISTIC_CAUTION
+            return gains_in_blocks(batch, self.problem.scales, bet, margins, caution)
         batch, scales = noise_mgf.usable(with_squares(noise, batch)), noise_mgf.noise_scales(epsilon)
         margins = np.where(bet.arms, outlook.margins(bet), 0.0)
         margin, centre, used = bet.margin, bet.centre, self.extended
@@ -260,7 +270,9 @@ class Ground:
 
 def negated(seen: Observations) -> Observations:
     """The same with the sign of every reward turned."""
-    return Observations(seen.counts, -seen.sums, seen.squares)
+    held = seen.blocks
+    blocks = None if held is None else BlockTotals(held.blocks, held.arms, held.counts, -held.sums)
+    return Observations(seen.counts, -seen.sums, seen.squares, blocks=blocks)
 
 
 def with_more(seen: Observations, more: int) -> Observations:

@@ -1,0 +1,131 @@
+"""Questions in blocks: what a batch gains, by definition; effects drop out; what is refused."""
+
+import numpy as np
+import pytest
+from block_studies import drawn, played, seen_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surepick as sp
+from surepick.certificates.document import certificate_document
+from surepick.certificates.verify import verify_certificate
+from surepick.policies.questions.in_blocks import gains_in_blocks
+from surepick.policies.questions.outlook import negated
+from surepick.policies.questions.sheets import Bet
+from surepick.studies.database import resume_study
+
+ASKED = {"epsilon": 0.4, "delta": 0.1, "noise": sp.SubGaussian(0.5)}
+MEANS = np.array([0.0, 1.0, 0.4, 0.1, -0.8])
+QUESTIONS = [{"question": "above", "control": "a"}, {"question": "top", "m": 2}, {"question": "all-good"}]
+seeds = st.integers(0, 10**6)
+
+
+def policy_of(question, **options):
+    arms = sp.Arms(ids="abcde")
+    return sp.make_policy("certified-independent", arms, **ASKED, **question, **{"blocks": "day", **options})
+
+
+@settings(max_examples=80, deadline=None)
+@given(seeds)
+def test_what_a_batch_gains_by_definition(seed):
+    """Weights l w_j w_c / (w_j + w_c) on the difference of both means in each block; they sum to 0 in it."""
+    rng = np.random.default_rng(seed)
+    number, num_arms = int(rng.integers(1, 5)), 4
+    counts, scales = rng.integers(0, 4, (number, num_arms)), rng.uniform(0.5, 2.0, num_arms)
+    sums = drawn(rng, counts, rng.normal(size=num_arms), 1.0)
+    margins, margin = rng.uniform(0.1, 1.0, num_arms), float(rng.normal())
+    bet = Bet("2", 2, margin, False, np.array([True, True, False, True]), np.full(num_arms, 1e9))
+    found = gains_in_blocks(seen_of(counts, sums), scales, bet, margins, 0.7)
+    for arm in (0, 1, 3):
+        estimate = spent = whole = 0.0
+        for block in range(number):
+            ours, theirs = counts[block, arm] / scales[arm] ** 2, counts[block, 2] / scales[2] ** 2
+            if min(counts[block, arm], counts[block, 2]) > 0:
+                joint = ours * theirs / (ours + theirs)
+                level = 0.7 * margins[arm] * joint
+                estimate += level * (sums[block, arm] / counts[block, arm] - sums[block, 2] / counts[block, 2])
+                each, other = level / counts[block, arm], level / counts[block, 2]
+                spent += counts[block, arm] * (each * scales[arm]) ** 2 / 2
+                spent += counts[block, 2] * (other * scales[2]) ** 2 / 2
+                whole += level
+        assert found[arm] == pytest.approx(whole * margin - estimate - spent, rel=1e-7, abs=1e-9)
+    assert found[2] == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds)
+def test_no_effect_changes_what_a_batch_gains(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, (5, 4))
+    sums, effects = drawn(rng, counts, np.zeros(4), 1.0), 1e4 * rng.normal(size=(5, 1))
+    bet = Bet("1", 1, 0.3, False, np.array([True, False, True, True]), np.full(4, 3.0))
+    plain, moved = (
+        gains_in_blocks(seen, np.ones(4), bet, np.full(4, 0.5), 1.0)
+        for seen in (seen_of(counts, sums), seen_of(counts, sums + counts * effects))
+    )
+    assert moved == pytest.approx(plain, abs=1e-6)
+    turned = gains_in_blocks(negated(seen_of(counts, -sums)), np.ones(4), bet, np.full(4, 0.5), 1.0)
+    assert turned == pytest.approx(plain, abs=1e-12)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_study_goes_as_it_would_without_effects(question):
+    policy = policy_of(question, block_size=6)
+    quiet = played(policy, MEANS, 0.5, seed=3, effects=lambda _, counts: np.zeros(len(counts)))
+    loud = played(policy, MEANS, 0.5, seed=3, effects=lambda rng, counts: 50.0 * rng.normal(size=len(counts)))
+    assert [plan.counts.tolist() for plan in quiet[0]] == [plan.counts.tolist() for plan in loud[0]]
+    assert quiet[1][-1].lists == loud[1][-1].lists
+    assert quiet[1][-1].lists.decided.sum() >= 4
+
+
+def test_every_block_has_the_control():
+    policy = policy_of({"question": "above", "control": "c"}, block_size=4)
+    assert policy.traits.blocks.control == 2
+    plans, _ = played(policy, MEANS, 0.5, seed=1, effects=lambda _, counts: np.zeros(len(counts)))
+    for plan in plans[1:]:
+        assert plan.counts[2] >= policy.traits.blocks.number_for(plan.counts)
+
+
+def test_a_study_in_blocks_from_its_first_plan_to_its_certificate(database_url):
+    policy = policy_of(QUESTIONS[0], block_size=5, once_a_block=True)
+    sp.create_study(database_url, "days", policy)
+    assert sp.open_study(database_url, "days").policy == policy
+    rng, effects = np.random.default_rng(0), {}
+    while (batch := resume_study(database_url, "days").ask()) is not None:
+        rewards = [
+            MEANS["abcde".index(one)] + effects.setdefault(day, 20.0 * rng.normal()) + 0.5 * rng.normal()
+            for one, day in zip(batch.pulls(), batch.blocks, strict=True)
+        ]
+        resume_study(database_url, "days").tell(batch, rewards)
+    study = sp.open_study(database_url, "days")
+    answer = study.certificate()
+    assert (answer.verdict, answer.lists.inside[0], "e" in answer.lists.outside) == ("certified", "b", True)
+    assert any(sentence.startswith("Measurements of the same day") for sentence in answer.assumptions)
+    assert verify_certificate(certificate_document(study)).holds
+
+
+def test_a_spec_without_blocks_says_nothing_of_them():
+    spec = policy_of(QUESTIONS[1], blocks=None).spec
+    assert not {"blocks", "block_size", "once_a_block"} & set(spec)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"question": "above", "threshold": 0.0}, "a day may shift all of its measurements"),
+        ({"question": "all-good", "noise": sp.Normal()}, "for question 'best' only, so far: declare subgaussian"),
+        ({"question": "all-good", "policy": "certified-linear", "norm_bound": 1.0}, "without features"),
+        ({"question": "all-good", "blocks": None, "block_size": 4}, "block_size has a meaning only with blocks"),
+        ({"question": "all-good", "streams": "seed", "blocks": None}, "takes streams for question 'best' only"),
+        (
+            {"question": "best", "constraints": ["heat<=1,tolerance=0.5,noise=subgaussian:1"]},
+            "may shift the quantities",
+        ),
+        ({"question": "one-of", "share": 0.5}, "not asked of test items or with blocks"),
+        ({"question": "top", "m": 2, "control": "a"}, "question 'top' has no option 'control'"),
+    ],
+)
+def test_what_cannot_be_asked_in_blocks_is_refused(more, says):
+    asked = {"policy": "certified-independent", "blocks": "day", **ASKED, **more}
+    with pytest.raises(sp.InvalidInput, match=says):
+        sp.make_policy(asked.pop("policy"), sp.Arms(np.eye(5), "abcde"), **asked)

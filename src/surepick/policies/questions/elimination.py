@@ -38,6 +38,7 @@ from surepick.questions import Above, AllGood, BestFeasible, TopM, constraints_o
 from surepick.text import quoted
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
+HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what breaks an exact one is out after it
 HEURISTIC_REPEATS = 5  # ... where they must show its scale
 
 
@@ -201,7 +202,8 @@ class CertifiedLists:
         dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
         if isinstance(embedded, IndependentArms):
-            each = HEURISTIC_FIRST_PULLS if known_scale(self.problem.noise) else HEURISTIC_REPEATS
+            each = HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
+            each = each if known_scale(self.problem.noise) else HEURISTIC_REPEATS
             weights, total = np.full(embedded.num_arms, 1.0 / embedded.num_arms), each * dim
         else:
             weights, total = design.weights, max(2 * embedded.dim, 4)

@@ -52,13 +52,20 @@ class BestOfFeasible:
 
     @property
     def kept(self) -> float:
-        """log(2 K / delta): what shows that an arm keeps a bound but for its tolerance; any arm may be the answer."""
+        """log(2 K / delta): what shows that an arm keeps a bound but for its tolerance; any arm may be the answer.
+
+        Half of delta, unless no bound has noise, so that nothing of this kind can be wrong.
+        """
         return threshold_of(2 * self.num_arms, self.delta)
 
     @property
     def out(self) -> float:
-        """log(2 (1 + r) / delta): what shows that an arm does not keep a bound; only the best feasible arm matters."""
-        return threshold_of(2 * (1 + len(self.constraints)), self.delta)
+        """log(2 (1 + r) / delta): what shows that an arm does not keep a bound; only the best feasible arm matters.
+
+        r: bounds with noise; where there are none, log(1 / delta).
+        """
+        noisy = sum(one.noise is not None for one in self.constraints)
+        return threshold_of(2 * (1 + noisy) if noisy else 1, self.delta)
 
     def worse(self, place: int) -> float:
         """log(2 (1 + r) k (k + 1) / delta): the same, that an arm is no better than the k-th candidate, k = place + 1.

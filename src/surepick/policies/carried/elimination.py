@@ -114,7 +114,7 @@ class CarriedElimination:
             )
         delta_for_test(self.problem)
         self._check_blocks()
-        later, share = checked_later(self.problem, self.later, self.later_share, possible=self._changes)
+        later, share = checked_later(self.problem, self.later, self.later_share, blocks=self.blocks is not None)
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "later_share", share)
         features = self.embedding.traits.family != "independent"

@@ -257,7 +257,7 @@ class Situation:
 
 
 def checked_later(
-    problem: Problem, later: tuple[str, ...] | None, share: float | None, *, possible: bool
+    problem: Problem, later: tuple[str, ...] | None, share: float | None, *, blocks: bool
 ) -> tuple[tuple[str, ...] | None, float | None]:
     """(the arms that come later, their share of delta), as `CarriedElimination` has them.
 
@@ -273,9 +273,10 @@ def checked_later(
     if unknown or not 0 < len(set(later)) == len(later) < len(ids):
         why = f": {unknown[0]!r} is none of them" if unknown else ""
         raise InvalidInput(f"later holds ids of some candidates of the study, each once, and not of all{why}.")
-    if not possible:
+    if blocks or not known_scale(problem.noise):
         raise InvalidInput(
-            "candidates can come later without blocks, and with features only where the noise scale is declared."
+            "candidates can come later without blocks, and where the noise scale is declared: the bound on that of the "
+            "best candidate holds for one that is there from the start."
         )
     return tuple(later), LATER_SHARE if share is None else share
 

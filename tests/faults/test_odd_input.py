@@ -182,6 +182,8 @@ NAMED = {
     "export": ["--out", "o.csv"],
     "release": ["--worker", "w"],
     "abandon": ["--reason", "x"],
+    "withdraw": ["--reason", "x", "--id", "x"],
+    "add": ["--id", "x"],
     "close": [],
     "create": ["--arms", "TABLE", "--id", "id", "--noise", "bernoulli"],
     "run-study": ["--measure", "echo {id}"],
@@ -292,6 +294,7 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
     assert run(["create", *other, "--arms", str(table), "--id", "id", "--epsilon", "0.05", *noise]).code == 0
     assert SEEN in words("run-study", *other, "--measure", f"no{EVIL} {{id}}", "--retries", 0, codes=(2,))
     assert words("abandon", *other, "--reason", f"r{EVIL}", "--id", ids[0])
+    assert words("withdraw", *other, "--reason", f"r{EVIL}", "--id", ids[0])
     assert SEEN in words("close", *other, "--reason", f"r{EVIL}")
     assert SEEN in words("ask", *other)
     assert SEEN in words("run", table, "--id", "id", "--reward", "y", "--epsilon", "0.5", *noise, codes=(0, 3))

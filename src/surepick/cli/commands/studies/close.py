@@ -79,8 +79,8 @@ def withdraw(
     study = resumed(url, name)
     study.withdraw(ids, reason)
     study.ask()  # the next plan, if nothing else was missing
-    missing = study.missing
-    wanted = sum(int(missing[study.ids.index(one)]) for one in dict.fromkeys(ids))
+    missing = dict(zip(study.ids, study.missing.tolist(), strict=True))
+    wanted = sum(missing.get(one, 0) for one in dict.fromkeys(ids))
     if wanted and reason.strip() != INDEPENDENT_OF_VALUE:
         note(
             f"the open round still asks for {times(wanted, 'measurement')} of what was withdrawn: who goes for a "

@@ -26,7 +26,7 @@ KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "roundin
 MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
 NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
-OF_BLOCKS_OF_LISTS = ("blocks", "block_size", "once_a_block")  # which questions answered by lists take too
+OF_LISTS = ("batch_size", "max_batches", "batch_cost", "blocks", "block_size", "once_a_block")
 PAIRED = "paired"  # the evidence of differences within blocks
 NETWORK = ("depth", "width", "architecture", "inputs", "seed", "device", "precision")
 

@@ -272,7 +272,7 @@ def make_policy(
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
     if question is not None and entry.kinds:
         kind = "lists"
-        refuse_beside_lists(name, {**entry.unsaid, "gap_bound": None}, given, allowed=parts_of.OF_BLOCKS_OF_LISTS)
+        refuse_beside_lists(name, {**entry.unsaid, "gap_bound": None}, given, allowed=parts_of.OF_LISTS)
     if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:

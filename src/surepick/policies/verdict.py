@@ -52,10 +52,8 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
     if not claim.finished:
         return "not-yet", f"The measurements so far do not {_wanted(problem)}; more are needed."
     if claim.finished == "budget":
-        return "budget-exhausted", (
-            "The batches that the study was allowed are over, and the measurements do not single out a candidate that "
-            "is good enough."
-        )
+        over = "The batches that the study was allowed are over, and the measurements do not"
+        return "budget-exhausted", f"{over} {_wanted(problem)}."
     reason, proved = _reason(problem, claim)
     if not proved:
         return "not-yet", reason

@@ -40,6 +40,15 @@ def test_the_answer_is_right_and_certified(seed, constraint):
     assert not run.certificate.lists.undecided
 
 
+def test_batches_have_the_size_that_is_asked_and_are_as_few():
+    env = world(1)
+    run = simulate(policy(env, batch_size=30), env, seed=1, max_pulls=50_000)
+    assert (run.verdict, run.success) == ("certified", True)
+    assert {row.total_pulls % 30 for row in run.rounds} == {0}
+    few = simulate(policy(env, max_batches=3), env, seed=1, max_pulls=50_000)
+    assert len(few.rounds) <= 3
+
+
 def test_with_features_the_rewards_share_what_they_tell():
     rng = np.random.default_rng(3)
     features = rng.normal(size=(40, 3))

@@ -131,7 +131,6 @@ def test_a_segment_of_no_more_than_m_is_whole_on_the_first_list():
         ("aab", {"question": "above", "threshold": 0.0, "errors": "discovery"}, "errors='family'"),
         ("aab", {"question": "all-good", "name": "st2"}, "st2 answers for the whole list"),
         ("aab", {"name": "linear-embedding", "norm_bound": 1.0}, "linear-embedding answers for the whole list"),
-        ("aab", {"batch_size": 4}, "takes batch_size for question 'best' only"),
     ],
 )
 def test_what_cannot_be_asked_of_segments_is_refused(segments, more, says):

@@ -20,12 +20,14 @@ from surepick.estimators import estimate
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.carried import batch_sizes
+from surepick.policies.carried.batch_sizes import BatchSizes
 from surepick.policies.carried.block_equations import without_effects
 from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
-from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, delta_for_test
 from surepick.policies.certified.opening import first_dimension
 from surepick.policies.options import check_options, option
+from surepick.policies.questions.batch_totals import exactly, grid_of, total_of
 from surepick.policies.questions.feasible import BestOfFeasible
 from surepick.policies.questions.in_blocks import check_blocks
 from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf, View
@@ -60,6 +62,7 @@ class CertifiedLists:
         reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
             fit can show; none where every list of means is representable.
         largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
+        batch_size, max_batches, batch_cost: as in `CarriedElimination`.
         blocks, block_size, once_a_block: as in `CarriedElimination`; every block is to measure the question's control.
 
     Raises:
@@ -75,6 +78,9 @@ class CertifiedLists:
     tolerance: float = option(0.05, options.tolerance)
     reserve: float = option(0.05, options.check_share)
     largest_batch: int | None = option(None, options.largest_batch)
+    batch_size: int | None = option(None, options.batch_size)
+    max_batches: int | None = option(None, options.max_batches)
+    batch_cost: float = option(0.0, options.batch_cost)
     blocks: str | None = option(None, options.block_name)
     block_size: int | None = option(None, options.block_size)
     once_a_block: bool | None = option(None, options.yes)
@@ -85,6 +91,7 @@ class CertifiedLists:
     def __post_init__(self) -> None:
         check_arms(self.problem, self.embedding.num_arms)
         check_options(self)
+        BatchSizes(self.largest_batch, self.batch_size, self.max_batches)
         if self.dim is not None:
             self.embedding.at(self.dim)
         if self.embedding.norm_bound is None and self.embedding.traits.family != "independent":
@@ -128,6 +135,7 @@ class CertifiedLists:
             embedding=self.embedding,
             misspecification=self.embedding.misspecification,
             uses_costs=True,
+            batch_cost=self.batch_cost,
             blocks=self.blocking,
         )
 
@@ -139,13 +147,23 @@ class CertifiedLists:
     def ask(self, state: QuestionState) -> Plan:
         if state.seen.total == 0:
             return self._opening(state.round)
+        unmeasured = self._unmeasured(state)
+        if unmeasured is not None:
+            return unmeasured
         ground = self._ground(state.dim)
         aims = self._inquiry.aims(self._view(ground, state.sheets, state.lists, state.seen))
         rest = ground.rest(aims, ground.noise_mgf(state.seen))
-        total = sampling_rule.batch_total(rest.pulls, state.seen.total)
+        total = total_of(
+            self._sizes, self.problem, rest, state.seen, state.round, grid_of(self._ground(state.dim), state.seen)
+        )
         blocking = self.blocking
         centre = None if blocking is None or blocking.control is not None else state.leader
-        counts = filled(self._whole(state.dim, rest.weights, total), blocking, centre, exact=False)
+        counts = filled(
+            self._whole(state.dim, rest.weights, total, state.round),
+            blocking,
+            centre,
+            exact=self.batch_size is not None,
+        )
         return Plan(
             round=state.round,
             counts=counts,
@@ -167,16 +185,17 @@ class CertifiedLists:
             view = self._view(ground, sheets, lists, pooled)
             lists = self._inquiry.decided(view)
             leader = self._leader(replace(view, lists=lists))
+        next_round = state.round + (seen.total > 0)
         left = np.flatnonzero(self._inquiry.asked & ~lists.decided)
         after = QuestionState(
-            round=state.round + (seen.total > 0),
+            round=next_round,
             seen=pooled,
             sheets=sheets,
             lists=lists,
             dim=dim,
             active=left,
             leader=leader,
-            finished="" if len(left) else "certified",
+            finished="certified" if len(left) == 0 else "budget" if self._sizes.over(next_round) else "",
             compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, state.seen, seen)),
         )
@@ -202,24 +221,52 @@ class CertifiedLists:
         dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
         embedded = self._ground(dim).embedded
         if isinstance(embedded, IndependentArms):
-            each = HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
-            each = each if known_scale(self.problem.noise) else HEURISTIC_REPEATS
-            weights, total = np.full(embedded.num_arms, 1.0 / embedded.num_arms), each * dim
+            weights, usual = np.full(embedded.num_arms, 1.0 / embedded.num_arms), self._first_pulls * dim
         else:
-            weights, total = design.weights, max(2 * embedded.dim, 4)
-        counts = self._whole(dim, weights, total)
+            weights, usual = design.weights, max(2 * embedded.dim, 4)
+        costs = self.problem.relative_costs
+        price = 1.0 if costs is None else float(weights @ costs / weights.sum())
+        total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
+        counts = self._whole(dim, weights, total, round_number)
+        if self.batch_size is not None and isinstance(embedded, IndependentArms):
+            counts = batch_sizes.listed(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
 
-    def _whole(self, dim: int, weights: FloatArray, total: int) -> IntArray:
+    @property
+    def _first_pulls(self) -> int:
+        """Of each arm without structure, before anything is planned by what was seen."""
+        if not known_scale(self.problem.noise):
+            return HEURISTIC_REPEATS
+        return HEURISTIC_FIRST_BOUNDED if self._limits else HEURISTIC_FIRST_PULLS
+
+    @property
+    def _sizes(self) -> BatchSizes:
+        fixed = self.batch_cost / self.problem.cheapest_cost
+        return BatchSizes(self.largest_batch, self.batch_size, self.max_batches, fixed)
+
+    def _unmeasured(self, state: QuestionState) -> Plan | None:
+        """Without structure, and with batches of a given size: the next arms, until each had its turn."""
+        embedded, size = self._ground(state.dim).embedded, self.batch_size
+        if size is None or not isinstance(embedded, IndependentArms):
+            return None
+        if state.round > batch_sizes.batches_of_a_list(self._first_pulls * embedded.num_arms, size):
+            return None
+        counts = batch_sizes.listed(embedded.num_arms, size, state.round)
+        return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
+
+    def _whole(self, dim: int, weights: FloatArray, total: int, round_number: int) -> IntArray:
+        costs, exact = self.problem.relative_costs, self.batch_size
+        if exact is not None:
+            vectors = not isinstance(self._ground(dim).embedded, IndependentArms)
+            checked = (self.embedding, dim, self.reserve) if vectors else None
+            return exactly(weights, exact, round_number, costs, checked)
         pulls = capped(total, weights, largest_batch=self.largest_batch, reserve=self.reserve)
         counts = round_design(weights, pulls)
         if isinstance(self._ground(dim).embedded, IndependentArms):
             return counts
-        return model_checks.with_check_pulls(
-            self.embedding, dim, counts, share=self.reserve, costs=self.problem.relative_costs
-        )
+        return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve, costs=costs)
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
         """The sheets after a batch; all bets are functions of what was told before it."""

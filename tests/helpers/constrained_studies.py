@@ -16,7 +16,7 @@ from surepick.policies.questions.truth import wrongly_listed
 from surepick.policies.verdict import certificate_of
 
 HAIR = 1e-6
-MOST_PULLS_EACH = 40  # a study that has not ended by then has made no error
+MOST_PULLS_EACH = 25  # a study that has not ended by then has made no error
 
 
 def hidden_by_reward(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +109,7 @@ def policy_for(num_arms: int, delta: float, player: type[BestOfFeasible]) -> Cer
     return made
 
 
-def wrong_studies(instance: str, runs: int, delta: float, player: type[BestOfFeasible], *, num_arms: int = 4) -> int:
+def wrong_studies(instance: str, runs: int, delta: float, player: type[BestOfFeasible], *, num_arms: int = 3) -> int:
     """Studies whose answer is wrong, or that take an arm beyond the tolerance for one that keeps its bound.
 
     Those that the limit ends without either have made no error.

@@ -21,6 +21,7 @@ HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 HEURISTIC_LEAST_WHEN_SWITCHING = 0.1  # of epsilon: what a candidate that trails is given against a better one
 HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside what repeats show
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
+MOST_AT_ONCE = 1_000_000  # entries of the likelihoods of spreads
 MOST_ERRORS = 3  # candidates whose errors are kept
 
 
@@ -102,7 +103,9 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     means, variances = seen.means[known], noise_scales[known] ** 2 / seen.counts[known]
     widest = max(float(np.ptp(means)) ** 2, epsilon**2)
     spreads = np.geomspace(max(epsilon**2, 1e-6 * widest), widest, HEURISTIC_SPREADS)
-    centre, spread = max((_likelihood(means, variances, one) for one in spreads), key=lambda found: found[0])[1:]
+    step = max(MOST_AT_ONCE // len(means), 1)
+    parts = (spreads[first : first + step] for first in range(0, len(spreads), step))
+    centre, spread = max((_likeliest(means, variances, part) for part in parts), key=lambda found: found[0])[1:]
     share = spread / (spread + variances)
     scores, left = np.full(len(known), centre), np.full(len(known), spread)
     scores[known] = centre + (means - centre) * share
@@ -146,8 +149,12 @@ def _read_only(array: FloatArray) -> FloatArray:
     return array
 
 
-def _likelihood(means: FloatArray, variances: FloatArray, spread: float) -> tuple[float, float, float]:
-    """(log likelihood, likeliest centre, spread)."""
-    weights = 1.0 / (spread + variances)
-    centre = float(weights @ means / weights.sum())
-    return 0.5 * float(np.log(weights).sum() - weights @ (means - centre) ** 2), centre, float(spread)
+def _likeliest(means: FloatArray, variances: FloatArray, spreads: FloatArray) -> tuple[float, float, float]:
+    """(log likelihood, likeliest centre, spread) of the likeliest of some spreads, the first of equals."""
+    weights = 1.0 / (spreads[:, None] + variances)
+    centres = np.array([row @ means for row in weights]) / weights.sum(axis=1)
+    strays = (means - centres[:, None]) ** 2
+    apart = np.array([row @ stray for row, stray in zip(weights, strays, strict=True)])
+    likelihoods = 0.5 * (np.log(weights).sum(axis=1) - apart)
+    best = int(np.argmax(likelihoods))
+    return float(likelihoods[best]), float(centres[best]), float(spreads[best])

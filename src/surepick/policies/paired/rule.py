@@ -28,6 +28,7 @@ from surepick.policies.paired.spread import Spread
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 HEURISTIC_GRID = 40  # shares of the candidate that are tried
+MOST_AT_ONCE = 1_000_000  # entries of what the grid gives the rivals
 HEURISTIC_OF_CENTRE = 0.3  # of its variance: as much as comparisons within blocks leave of a candidate's luck
 MOST_STARTS = 40
 LEAST = 1e-300  # below 0: what evidence that exactly reaches the threshold says
@@ -74,22 +75,27 @@ def planned(processes: MeanProcesses, goal: Goal, spread: Spread) -> Rest:
     hub = (1.0 - spread.slopes[rivals]) ** 2 * spread.centre_variance
     rates = margins**2 / (2.0 * needs)
 
-    def rival_pulls(centre: float) -> FloatArray:
-        left = rates - hub / centre
-        return np.asarray(np.divide(own, left, out=np.full(len(own), np.inf), where=left > 0.0))
+    def rival_pulls(centres: FloatArray) -> FloatArray:
+        left = rates - hub / centres[:, None]
+        pulls = np.divide(own, left, out=np.full_like(left, np.inf), where=left > 0.0)
+        return np.asarray(np.maximum(pulls, 1.0))
 
     least = max(float(np.max(hub / rates)), float(np.max(own / rates)), 1.0)
     best, total = least, math.inf
     for span in (math.log(4.0 * math.sqrt(len(rivals)) + 50.0), 30.0):
-        for pulls in np.exp(np.linspace(math.log(least), math.log(least) + span, HEURISTIC_GRID)):
-            each = np.maximum(rival_pulls(float(pulls)), 1.0)
-            most = max(float(pulls), float(each.max()))
-            if most + float(each.sum()) < total:
-                best, total = most, most + float(each.sum())
+        grid = np.exp(np.linspace(math.log(least), math.log(least) + span, HEURISTIC_GRID))
+        step = max(MOST_AT_ONCE // len(rivals), 1)
+        for centres in (grid[first : first + step] for first in range(0, len(grid), step)):
+            each = rival_pulls(centres)
+            most = np.maximum(centres, each.max(axis=1))
+            totals = most + each.sum(axis=1)
+            place = int(np.argmin(totals))
+            if totals[place] < total:
+                best, total = float(most[place]), float(totals[place])
         if math.isfinite(total):
             break
     counts = np.zeros(len(goal.scores))
-    counts[rivals] = np.maximum(rival_pulls(best), 1.0)
+    counts[rivals] = rival_pulls(np.array([best]))[0]
     counts[goal.candidate] = max(best, float(counts.max()))
     return Rest(goal.candidate, len(counts), counts, 0.0, rivals[fresh], np.empty(0, np.int64))
 

@@ -27,7 +27,6 @@ from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scale
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias, uniform_pulls
 from surepick.policies.prices import Prices, checked_budget
-from surepick.questions import constraints_of
 from surepick.text import about
 
 ENDLESS_PULLS = 10_000_000
@@ -66,6 +65,9 @@ def forecast(
     until the standard error is below 6 %. Rewards are normal with the declared sigma; bounded ones are low or high, the
     widest law with that mean.
 
+    What constraints are on is guessed for nobody: with a guess it lies at the bounds, in the worst case halfway into
+    the tolerances.
+
     Where measurements have blocks, the simulated ones have no effects, and studies with the same seeds are simulated
     without blocks too: so the forecast says what blocks cost where they help nothing.
 
@@ -82,7 +84,7 @@ def forecast(
             units: made-up rewards are normal with it. The policy does not know it; the study rests on none of it.
 
     Raises:
-        InvalidInput: there are constraints, the guess is not K finite numbers in the range of the noise, max_pulls or
+        InvalidInput: the guess is not K finite numbers in the range of the noise, max_pulls or
             max_cost is negative, max_cost is given and nothing has a cost, rehearsals below 1, the policy asks for test
             items, nobody knows the scale of the noise and assume_scale is no guess of it, or it is given and not
             needed.
@@ -98,11 +100,6 @@ def forecast(
         raise InvalidInput(
             "what answers to test items will cost depends on how they go together, item by item, and means do not say "
             "that. Play it on scores that you have: simulate(policy, environments.recorded_answers(scores))."
-        )
-    if constraints_of(policy.problem.question):
-        raise InvalidInput(
-            "a forecast draws rewards and not what constraints are on, so far. Forecast question 'best' for a rough "
-            "figure: leaving out who does not keep a bound costs more, and comparing fewer candidates costs less."
         )
     drawn = noise_to_draw(policy.problem.noise, assume_scale, policy.problem.num_arms)
     if max_pulls is not None and max_pulls < 0:

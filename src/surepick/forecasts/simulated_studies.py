@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.observations import BlockTotals, Observations
+from surepick.core.observations import BlockTotals, Observations, Quantity
 from surepick.core.plan import Blocking, Plan
 from surepick.core.random_streams import stream
 from surepick.core.step import RoundRecord
@@ -19,13 +19,14 @@ from surepick.policies.parts import OF_BLOCKS, PAIRED
 from surepick.policies.prices import Prices
 from surepick.policies.registry import make_policy
 from surepick.policies.verdict import certificate_of
-from surepick.questions import Above
+from surepick.questions import Above, Constraint, constraints_of
 from surepick.studies.replay import Closed, replay
 
 FEWEST_STUDIES, MOST_STUDIES = 8, 200
 STANDARD_ERROR = 0.06
 EQUAL_STUDIES = 8
 MOST_PLANS = 50_000
+HALFWAY = 0.5  # of a tolerance: there it is hardest to tell whether a bound is kept
 FIRST_DOUBT = 16  # the plan before which a simulated study first asks the certificate whether more pulls would help
 NO_HELP = "More of them may not help: "  # in the reason of such a certificate, and why follows
 
@@ -101,12 +102,29 @@ def simulate_studies(
 
 @dataclass(frozen=True, slots=True)
 class _Rewards:
-    """Rewards around a guess of the means, in the user's sign; `sign` turns them into the policy's."""
+    """Rewards around a guess of the means, in the user's sign; `sign` turns them into the policy's.
+
+    What constraints are on lies at the bounds, or beyond them by a share of the tolerance.
+    """
 
     means: FloatArray
     noise: Noise
     sign: float
     rng: np.random.Generator
+    beyond: float = 0.0
+
+    def beside(self, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
+        """Totals of what constraints are on."""
+        found = []
+        for one in constraints:
+            level = np.full(len(counts), _beyond(one, self.beyond))
+            if one.noise is None:
+                found.append(Quantity(counts, counts * level, counts * level**2))
+                continue
+            seen = _Rewards(level, one.noise, 1.0, self.rng).draw(counts)
+            squares = np.zeros(len(counts)) if seen.squares is None else seen.squares
+            found.append(Quantity(counts, seen.sums, squares))
+        return tuple(found)
 
     def draw(self, counts: IntArray) -> Observations:
         if self.noise.support is not None:
@@ -129,10 +147,21 @@ class _Equal:
     scales: FloatArray
     level: float = 0.0
 
+    def beside(self, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
+        """Totals of what constraints are on: halfway into the tolerances, without noise."""
+        levels = [np.full(len(counts), _beyond(one, HALFWAY)) for one in constraints]
+        return tuple(Quantity(counts, counts * level, counts * level**2) for level in levels)
+
     def draw(self, counts: IntArray) -> Observations:
         uneven = np.ptp(self.scales) > 0.0
         means = self.level + (1e-9 * self.scales if uneven else np.zeros(len(counts)))
         return Observations(counts, counts * means, counts * means**2)
+
+
+def _beyond(constraint: Constraint, share: float) -> float:
+    """The bound, and beyond it a share of the tolerance."""
+    further = share * constraint.tolerance if constraint.noise is not None else 0.0
+    return constraint.bound + (further if constraint.at_most else -further)
 
 
 def _dealt(rewards: _Rewards | _Equal, blocking: Blocking, counts: IntArray) -> Observations:
@@ -214,8 +243,8 @@ def _studies_of_equals(
     middle = 0.0 if noise.support is None else 0.5 * sum(noise.support)
     means = np.full(policy.problem.num_arms, _level(policy.problem) or middle)
     return [
-        _simulated(policy, limit, opening, _Rewards(means, noise, 1.0, stream(seed, "forecast", "equal", number)))
-        for number in range(EQUAL_STUDIES if opening else 1)
+        _simulated(policy, limit, opening, _Rewards(means, noise, 1.0, rng, HALFWAY))
+        for rng in (stream(seed, "forecast", "equal", number) for number in range(EQUAL_STUDIES if opening else 1))
     ]
 
 
@@ -268,6 +297,8 @@ class _Simulation:
         self.cost = due
         blocking = self._policy.traits.blocks
         drawn = self._rewards.draw(plan.counts) if blocking is None else _dealt(self._rewards, blocking, plan.counts)
+        if constraints := constraints_of(self._policy.problem.question):
+            drawn = replace(drawn, quantities=self._rewards.beside(constraints, plan.counts))
         return Closed(number + 1, plan, drawn)
 
     def _promise_kept(self) -> bool:

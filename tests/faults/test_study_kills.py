@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from study_storms import Storm, run_storm
 from study_supervisor import run_supervisor, start_alone
-from study_workers import QUESTIONS, SUBJECTS, WORKERS, Order, read_journal, rewards_of, subject
+from study_workers import QUESTIONS, SUBJECTS, WORKERS, Order, heats_of, read_journal, rewards_of, subject
 
 from surepick import write_certificate, write_report
 from surepick.certificates.verify import verify_certificate
@@ -178,7 +178,8 @@ def test_kills_of_a_study_of_a_question(name, database_url, tmp_path, undisturbe
         assert certificate.verdict == "certified"
         assert certificate.lists.inside
         assert not certificate.lists.undecided
-        assert not wrongly_listed(policy.problem, certificate.lists, arms, means).any()
+        heats = heats_of(name, 1)[:, None]
+        assert not wrongly_listed(policy.problem, certificate.lists, arms, means, heats).any()
         file, page = write_certificate(study, tmp_path / "lists.json"), write_report(study, tmp_path / "lists.html")
     finally:
         study.log._engine.dispose()

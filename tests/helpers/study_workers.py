@@ -47,6 +47,7 @@ QUESTIONS = {  # the same, of questions whose answer is lists
         "top": {"question": "top", "m": 3},
         "all-good": {"question": "all-good"},
         "one-of": {"question": "one-of", "share": 0.3, "sample_seed": 5},
+        "feasible": {"constraints": ["heat<=0.2,tolerance=0.4,noise=subgaussian:0.3"]},
     }.items()
 }
 POINTS = (  # what a worker comes by, and may be killed at; the second number: how often, most of all, before it is
@@ -131,6 +132,26 @@ def rewards_of(name: str, seed: int) -> Callable[[str, str], float]:
     if sigma is None:  # right or wrong
         return lambda arm, key: float(stream(seed, "noise", key).random() < 0.5 + 0.4 * means[arm])
     return lambda arm, key: means[arm] + sigma * float(stream(seed, "noise", key).normal())
+
+
+def heats_of(name: str, seed: int) -> np.ndarray:
+    """What the constraint of the question "feasible" is on: the mean of each arm, shape (K,)."""
+    return subject(name, seed)[0].features[:, 0]
+
+
+@cache
+def results_of(name: str, seed: int) -> Callable[[str, str], float | tuple[float, float]]:
+    """What a pull tells: the reward, or with it what a constraint is on; every seventh is missing."""
+    reward = rewards_of(name, seed)
+    if "constraints" not in {**SUBJECTS, **QUESTIONS}[name][0]:
+        return reward
+    heats = dict(zip(subject(name, seed)[0].ids, heats_of(name, seed).tolist(), strict=True))
+
+    def told(arm: str, key: str) -> tuple[float, float]:
+        noise, missing = stream(seed, "heat", key).normal(), stream(seed, "missing", key).random() < 1 / 7
+        return reward(arm, key), float("nan") if missing else heats[arm] + 0.3 * float(noise)
+
+    return told
 
 
 def block_of(key: str) -> str:
@@ -283,7 +304,7 @@ class Worker:
 
     def __init__(self, order: Order, name: str, birth: int) -> None:
         self.order, self.name = order, name
-        self.reward = rewards_of(order.subject, order.seed)
+        self.result = results_of(order.subject, order.seed)
         self.chance = random.Random(f"{order.seed} {name} {birth}")
         self.journal = Journal(order.folder, name)
         PLACE.reach("opening")
@@ -332,7 +353,7 @@ class Worker:
         if self.order.doctored == "acknowledge first":
             self.journal.note("acknowledged", pairs)
         ids, keys = [arm for arm, _ in pairs], [key for _, key in pairs]
-        rewards = [self.reward(arm, key) for arm, key in pairs]
+        rewards = [self.result(arm, key) for arm, key in pairs]
         without = again and self.order.doctored == "forget the keys"
         PLACE.reach("telling")
         blocks = [block_of(key) for key in keys] if self.study.blocking is not None else None

@@ -35,6 +35,16 @@ def test_the_wrong_share_of_a_list_is_small_on_average(best, delta, runs):
     assert share <= shares_allowed(runs, delta)
 
 
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("best", ["noisiest", "quietest"])
+@pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
+@pytest.mark.parametrize("runs", [5, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_no_arm_is_on_a_wrong_list_with_features(kind, best, delta, runs):
+    wrong = int(np.count_nonzero(wrong_shares(kind, runs, delta, best=best, features=True)))
+    print(f"\n{kind}, {best}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
+    assert wrong <= failures_allowed(runs, delta)
+
+
 # --- saboteurs
 
 

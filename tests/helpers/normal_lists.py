@@ -23,19 +23,25 @@ MEANS = {
 }
 
 
+HEIGHTS = [0.0, 1.0, -1.0, 0.5, -0.3]  # of the arms beside their means: a coordinate that has no effect
+
+
 def five_arms(kind: str, best: str) -> Environment:
-    """Variances from 1 to 100; the first arm, with which others are compared, has the smallest or the largest."""
+    """Variances from 1 to 100; the first arm, with which others are compared, has the smallest or the largest.
+
+    Their features are their means and a coordinate that has no effect.
+    """
     scales = 0.2 * 10.0 ** np.linspace(0.0, 1.0, 5)
     scales = scales[::-1] if best == "noisiest" else scales
-    return Environment(arms=sp.Arms(ids=range(5)), means=MEANS[kind], noise=sp.SubGaussian(scales))
+    arms = sp.Arms(np.column_stack([MEANS[kind], HEIGHTS]))
+    return Environment(arms=arms, means=MEANS[kind], noise=sp.SubGaussian(scales))
 
 
-def wrong_shares(kind: str, runs: int, delta: float, *, best: str) -> np.ndarray:
+def wrong_shares(kind: str, runs: int, delta: float, *, best: str, features: bool = False) -> np.ndarray:
     """Of each study the larger of the shares of its two lists that are wrong."""
+    name, more = ("certified-linear", {"norm_bound": 1.1}) if features else ("certified-independent", {})
     world, found = five_arms(kind, best), []
-    policy = sp.make_policy(
-        "certified-independent", world.arms, epsilon=1.0, delta=delta, noise=sp.Normal(), **QUESTIONS[kind]
-    )
+    policy = sp.make_policy(name, world.arms, epsilon=1.0, delta=delta, noise=sp.Normal(), **QUESTIONS[kind], **more)
     for seed in range(runs):
         lists = sp.simulate(policy, world, seed=seed).certificate.lists
         wrong = wrongly_listed(policy.problem, lists, world.arms, world.means)

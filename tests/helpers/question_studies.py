@@ -15,7 +15,8 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.policies.questions.elimination import CertifiedLists, inquiry_of
+from surepick.policies.questions.asked import inquiry_of
+from surepick.policies.questions.elimination import CertifiedLists
 from surepick.policies.questions.inquiries import GoodOnes, TopOf
 from surepick.policies.questions.outlook import Ground, Outlook
 from surepick.policies.questions.state import QuestionState

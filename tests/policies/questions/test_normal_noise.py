@@ -7,14 +7,17 @@ import pytest
 from bounds import failures_allowed
 
 import surepick as sp
+from surepick.certificates.document import certificate_document
 from surepick.core.design import IndependentArms
 from surepick.core.observations import Observations
 from surepick.embeddings import IndependentEmbedding
+from surepick.environments import Environment
 from surepick.estimators import NormalMgf, batch_evidence, normal_mgf_after, normal_mgf_of_all
 from surepick.estimators.e_values import number_evidence
 from surepick.policies.base import Problem
 from surepick.policies.questions.outlook import Ground
 from surepick.policies.questions.sheets import NUMBER, Bet
+from surepick.simulation import Run
 
 TRIALS = 4_000
 ASKED = {"epsilon": 1.0, "delta": 0.05, "noise": sp.Normal()}
@@ -124,7 +127,72 @@ def test_repeats_that_lie_too_far_apart_make_the_verdict_heuristic():
     assert "No repeats lie farther apart" in policy.traits.checks[-1]
 
 
-def test_features_are_refused_so_far():
-    arms = sp.Arms(np.eye(3))
-    with pytest.raises(sp.InvalidInput, match="take certified-independent"):
-        sp.make_policy("certified-linear", arms, norm_bound=1.0, question="all-good", **ASKED)
+# --- with features
+
+FEATURES = np.random.default_rng(8).normal(size=(30, 3))
+MEANS = FEATURES @ np.array([0.4, -0.3, 0.2])
+SCALES = np.random.default_rng(9).permutation(0.2 * 10.0 ** np.linspace(0.0, 1.0, 30))
+QUESTIONS = [
+    {"question": "above", "control": "0"},
+    {"question": "above", "threshold": 0.1},
+    {"question": "top", "m": 3},
+    {"question": "all-good"},
+]
+
+
+def run_of(name: str, question, *, seed: int = 0, **more) -> Run:
+    arms = sp.Arms(FEATURES)
+    policy = sp.make_policy(name, arms, epsilon=0.2, delta=0.05, noise=sp.Normal(), **question, **more)
+    world = Environment(arms=arms, means=MEANS, noise=sp.SubGaussian(SCALES))
+    return sp.simulate(policy, world, seed=seed, max_pulls=100_000)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_with_features_few_arms_are_measured_often(question):
+    for seed in range(2):
+        run = run_of("certified-linear", question, seed=seed, norm_bound=1.0)
+        assert (run.verdict, run.success) == ("certified", True)
+        pulls = np.array(certificate_document(run.study)["candidates"]["pulls"])
+        assert np.count_nonzero(pulls >= 5) <= 20
+        assert pulls[pulls >= 5].sum() > 0.8 * run.pulls
+    assert run.pulls < 0.3 * run_of("certified-independent", question).pulls
+
+
+def test_pulls_of_arms_without_a_bound_are_no_evidence():
+    """Only where a batch has pulls of arms that have bounds does anything change."""
+    arms = sp.Arms(FEATURES)
+    policy = sp.make_policy("certified-linear", arms, norm_bound=1.0, question="top", m=3, **ASKED)
+    rng, state = np.random.default_rng(4), policy.init()
+    plan = policy.ask(state)
+    assert set(plan.counts.tolist()) == {0, plan.counts.max()}  # few arms, with all the repeats that a bound takes
+    state = policy.tell(state, plan, seen_of(plan.counts, rng)).state
+    others = np.where(plan.counts > 0, 0, 1)
+    after = policy.tell(state, policy.ask(state), seen_of(others, rng)).state
+    assert all(not np.any(one.values) for one in after.sheets)
+    after = policy.tell(state, policy.ask(state), seen_of(plan.counts, rng)).state
+    assert any(np.any(one.values) for one in after.sheets)
+
+
+def seen_of(counts, rng) -> Observations:
+    rewards = [MEANS[arm] + SCALES[arm] * rng.normal(size=pulls) for arm, pulls in enumerate(counts)]
+    return Observations(counts, np.array([one.sum() for one in rewards]), np.array([(one**2).sum() for one in rewards]))
+
+
+def test_a_lack_of_fit_shows():
+    arms = sp.Arms(FEATURES)
+    policy = sp.make_policy("certified-linear", arms, norm_bound=1.0, question="all-good", **ASKED)
+    rng, state, away = np.random.default_rng(4), policy.init(), np.where(np.arange(30) % 2 == 0, 3.0, -3.0)
+    for _ in range(3):
+        counts = np.full(30, 12)
+        seen = seen_of(counts, rng)
+        moved = Observations(counts, seen.sums + counts * away, seen.squares + 2 * away * seen.sums + counts * away**2)
+        state = policy.tell(state, policy.ask(state), moved).state
+    assert any("linear" in alarm or "fit" in alarm for alarm in state.alarms), state.alarms
+    assert policy.claim(state).why_heuristic
+
+
+def test_with_features_batches_of_a_given_size_are_refused_so_far():
+    with pytest.raises(sp.InvalidInput, match="takes no batch_size and no constraints"):
+        sp.make_policy(
+            "certified-linear", sp.Arms(np.eye(3)), norm_bound=1.0, question="all-good", batch_size=9, **ASKED
+        )

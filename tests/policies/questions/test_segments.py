@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.core.certificate import Listed
-from surepick.policies.questions.elimination import inquiry_of
+from surepick.policies.questions.asked import inquiry_of
 from surepick.policies.questions.inquiries import View
 from surepick.policies.questions.outlook import Outlook
 from surepick.policies.questions.sheets import sheet_of, written

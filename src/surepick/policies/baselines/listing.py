@@ -13,7 +13,7 @@ from surepick.core.step import Step
 from surepick.errors import InvalidInput
 from surepick.estimators import anytime_radius, mixture_radius
 from surepick.policies.base import Claim, Problem, trace_row
-from surepick.policies.questions.elimination import inquiry_of
+from surepick.policies.questions.asked import inquiry_of
 from surepick.questions import NAMES, Above, AllGood, TopM, question_name
 
 BOUNDARIES = ("union", "mixture")

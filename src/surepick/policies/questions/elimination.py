@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import field, replace
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.certificate import named
-from surepick.core.design import IndependentArms
+from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking, Plan
 from surepick.core.step import Step
 from surepick.designs import round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
-from surepick.estimators import estimate
+from surepick.estimators import NormalMgf, estimate
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
@@ -27,17 +25,16 @@ from surepick.policies.carried.blocking import blocking_of, filled, price_of_blo
 from surepick.policies.certified.conclusion import capped, delta_for_test
 from surepick.policies.certified.opening import first_dimension
 from surepick.policies.options import check_options, option
+from surepick.policies.questions import unknown_scales
+from surepick.policies.questions.asked import inquiry_of
 from surepick.policies.questions.batch_totals import exactly, grid_of, total_of
-from surepick.policies.questions.feasible import BestOfFeasible
 from surepick.policies.questions.in_blocks import check_blocks
-from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf, View
+from surepick.policies.questions.inquiries import Inquiry, View
 from surepick.policies.questions.limits import Limit, assumed_of, told_beside
 from surepick.policies.questions.outlook import Ground
-from surepick.policies.questions.segments import of_segments
-from surepick.policies.questions.sheets import NUMBER, Sheets, sheet_of, written
+from surepick.policies.questions.sheets import Sheets, sheet_of, written
 from surepick.policies.questions.state import Lists, QuestionState
-from surepick.questions import Above, AllGood, BestFeasible, TopM, constraints_of
-from surepick.text import quoted
+from surepick.questions import Above, constraints_of
 
 HEURISTIC_FIRST_PULLS = 2  # of each arm without structure, in the first batch
 HEURISTIC_FIRST_BOUNDED = 1  # ... where constraints have to be kept: what breaks an exact one is out after it
@@ -99,10 +96,10 @@ class CertifiedLists:
                 "the embedding declares no norm bound, so what an inexact weight misses cannot be bounded. Give "
                 "norm_bound, or IndependentEmbedding."
             )
-        if not known_scale(self.problem.noise) and self.embedding.traits.family != "independent":
+        if self._repeats_few and (self.batch_size is not None or self._limits):
             raise InvalidInput(
-                "noise of unknown scale is compared without features where the question is another than 'best', so "
-                "far: take certified-independent (--policy certified-independent), or declare subgaussian:SIGMA."
+                "with features, noise of unknown scale takes no batch_size and no constraints where the question is "
+                "another than 'best', so far: leave them out, take certified-independent, or declare subgaussian:SIGMA."
             )
         idle = [each for each in ("block_size", "once_a_block") if getattr(self, each) is not None]
         if self.blocks is None and idle:
@@ -152,14 +149,17 @@ class CertifiedLists:
             return unmeasured
         ground = self._ground(state.dim)
         aims = self._inquiry.aims(self._view(ground, state.sheets, state.lists, state.seen))
-        rest = ground.rest(aims, ground.noise_mgf(state.seen))
+        rest, noise_mgf = None, ground.noise_mgf(state.seen)
+        if isinstance(noise_mgf, NormalMgf) and isinstance(ground.embedded, Embedding):
+            rest = unknown_scales.rest_of_few(ground, ground.embedded, aims, noise_mgf)
+        rest = ground.rest(aims, noise_mgf) if rest is None else rest
         total = total_of(
             self._sizes, self.problem, rest, state.seen, state.round, grid_of(self._ground(state.dim), state.seen)
         )
         blocking = self.blocking
         centre = None if blocking is None or blocking.control is not None else state.leader
         counts = filled(
-            self._whole(state.dim, rest.weights, total, state.round),
+            self._whole(state.dim, rest.weights, total, state.round, state.seen),
             blocking,
             centre,
             exact=self.batch_size is not None,
@@ -227,12 +227,19 @@ class CertifiedLists:
         costs = self.problem.relative_costs
         price = 1.0 if costs is None else float(weights @ costs / weights.sum())
         total = self._sizes.first(usual, grid_of(self._ground(dim), None), price)
-        counts = self._whole(dim, weights, total, round_number)
+        counts = self._whole(dim, weights, total, round_number, None)
+        if not known_scale(self.problem.noise) and isinstance(embedded, Embedding):
+            counts = unknown_scales.first_pulls(self.problem, embedded, weights)
         if self.batch_size is not None and isinstance(embedded, IndependentArms):
             counts = batch_sizes.listed(embedded.num_arms, total, round_number)
         value, bound = design.value, design.lower_bound
         return Plan(round_number, counts, dim=dim, design_value=value, lower_bound=bound,
                     misspecification=embedded.misspecification)  # fmt: skip
+
+    @property
+    def _repeats_few(self) -> bool:
+        """Whether few arms are measured, so that each has a bound on its variance."""
+        return not known_scale(self.problem.noise) and self.embedding.traits.family != "independent"
 
     @property
     def _first_pulls(self) -> int:
@@ -256,7 +263,9 @@ class CertifiedLists:
         counts = batch_sizes.listed(embedded.num_arms, size, state.round)
         return Plan(round=state.round, counts=counts, dim=state.dim, lower_bound=0.0)
 
-    def _whole(self, dim: int, weights: FloatArray, total: int, round_number: int) -> IntArray:
+    def _whole(
+        self, dim: int, weights: FloatArray, total: int, round_number: int, seen: Observations | None
+    ) -> IntArray:
         costs, exact = self.problem.relative_costs, self.batch_size
         if exact is not None:
             vectors = not isinstance(self._ground(dim).embedded, IndependentArms)
@@ -266,6 +275,20 @@ class CertifiedLists:
         counts = round_design(weights, pulls)
         if isinstance(self._ground(dim).embedded, IndependentArms):
             return counts
+        if not known_scale(self.problem.noise):
+            noise_mgf = None if seen is None else self._ground(dim).noise_mgf(seen)
+            if seen is None or not isinstance(noise_mgf, NormalMgf):
+                return counts
+            return unknown_scales.with_repeats(
+                self.embedding,
+                self.problem,
+                counts,
+                seen,
+                noise_mgf,
+                dim=dim,
+                limit=self.largest_batch,
+                share=self.reserve,
+            )
         return model_checks.with_check_pulls(self.embedding, dim, counts, share=self.reserve, costs=costs)
 
     def _bet(self, state: QuestionState, ground: Ground, seen: Observations) -> Sheets:
@@ -326,63 +349,12 @@ class CertifiedLists:
         )
         if not known_scale(self.problem.noise):
             far = model_checks.spread_of_repeats(self.problem, ground.noise_mgf(past), past, seen)
-            return (*uneven, far) if far else uneven
+            uneven = (*uneven, far) if far else uneven
+            after, embedded = ground.noise_mgf(past.plus(seen)), ground.embedded
+            if not isinstance(after, NormalMgf) or not isinstance(embedded, Embedding):
+                return uneven
+            return uneven + unknown_scales.misfits(self.embedding, embedded, plan, seen, after, self.problem)
         embedded = ground.embedded
         if isinstance(embedded, IndependentArms) or seen.total == 0:
             return uneven
         return uneven + model_checks.failed_checks(self.embedding, plan, seen, estimate(embedded, seen), self.problem)
-
-
-def inquiry_of(problem: Problem) -> Inquiry:
-    """The question of a problem, as a policy asks it.
-
-    Raises:
-        InvalidInput: it names no arm, or asks for more arms than there are.
-    """
-    delta, segments = delta_for_test(problem), None if problem.arms is None else problem.arms.segments
-    if segments is None or not isinstance(problem.question, (TopM, AllGood)):
-        return _asked_of(problem, problem.num_arms, delta)
-    m = problem.question.m if isinstance(problem.question, TopM) else 0
-    if max(Counter(segments).values()) <= max(m, 1):
-        raise InvalidInput(
-            f"no segment has more than {max(m, 1)} of the {problem.num_arms} candidates: nothing is left to be asked. "
-            "Take a column that several candidates share, or leave segments out."
-        )
-
-    def nulls(size: int) -> int:
-        return max(m * (size - m), 0) if m else size * (size > 1)
-
-    return of_segments(segments, nulls, lambda size, share: _asked_of(problem, size, share * delta))
-
-
-def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
-    """The question of so many arms, with so much of delta."""
-    asked = problem.question
-    if isinstance(asked, Above):
-        centre, discovery = NUMBER, asked.errors == "discovery"
-        if asked.control is not None:
-            ids = () if problem.arms is None else problem.arms.ids
-            if asked.control not in ids:
-                raise InvalidInput(
-                    f"control is {quoted(asked.control)}, and no candidate is called so; {named(ids, 5)} are."
-                )
-            centre = ids.index(asked.control)
-        support = problem.noise.support
-        if asked.threshold is not None and support is not None and not support[0] <= asked.threshold <= support[1]:
-            raise InvalidInput(
-                f"threshold is {asked.threshold:g}, and rewards lie between {support[0]:g} and {support[1]:g}: nothing "
-                "has to be measured."
-            )
-        if num_arms < 2 and asked.control is not None:
-            raise InvalidInput("there is only the control; nothing can be compared with it.")
-        return AboveCentre(num_arms, centre, asked.threshold, problem.epsilon, delta, discovery, asked.by)
-    if isinstance(asked, BestFeasible):
-        return BestOfFeasible(num_arms, asked.constraints, problem.epsilon, delta)
-    if isinstance(asked, TopM):
-        if asked.m >= num_arms:
-            raise InvalidInput(f"m is {asked.m}, and there are {num_arms} candidates: all are among the m best.")
-        return TopOf(num_arms, asked.m, problem.epsilon, delta)
-    if num_arms < 2:
-        raise InvalidInput("there is one candidate, and it is the best one; nothing is left to be asked.")
-    slack = asked.slack if isinstance(asked, AllGood) and asked.slack is not None else problem.epsilon
-    return GoodOnes(num_arms, problem.epsilon, slack, delta)

@@ -11,6 +11,7 @@ from withdrawn_studies import ARMS, LATER, POLICIES, asked_of, finish, grown, po
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.errors import InvalidInput, OutOfTurn
+from surepick.reports.study.page import with_candidates
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.registration import registration_code
 
@@ -211,3 +212,13 @@ def test_the_commands(sqlite_url, tmp_path):
     study = sp.open_study(sqlite_url, "paint")
     tell_plan(study)
     assert finish(study).best_arm == "e"
+
+
+def test_the_report_of_a_list_that_is_not_in_the_certificate(monkeypatch):
+    monkeypatch.setattr("surepick.certificates.document.INLINE", 4)
+    study = grown()
+    study.ask()
+    study.withdraw(["b"], "ugly")
+    finish(study)
+    fates = with_candidates(certificate_document(study), study)["candidates"]["fates"]
+    assert (fates[0], fates[1], fates[4]) == ("waiting", "withdrawn", "recommended")

@@ -129,17 +129,20 @@ def with_candidates(document: Document, study: Study) -> Document:
     document = {**document, "traits": said}
     if document["candidates"] is not None:
         return {**document, "arms": arms, "candidates": _led(document, document["candidates"])}
-    pulls, sums = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids))
+    pulls, sums, waiting = np.zeros(len(study.ids), np.int64), np.zeros(len(study.ids)), set(traits.later)
     for entry in document["rounds"]:
         for look in entry["looks"]:
             pulls[look["told"]["arms"]] += np.array(look["told"]["pulls"], np.int64)
             sums[look["told"]["arms"]] += np.array(look["told"]["sums"])
+            waiting -= {one["arm"] for one in look.get("added", ())}
     fates = ["left"] * len(study.ids)
     trace = study.trace
     for arm in trace[-1].active.tolist() if trace else range(len(fates)):
         fates[arm] = "possible"
     for arm in trace[-1].withdrawn.tolist() if trace and trace[-1].withdrawn is not None else ():
         fates[arm] = "withdrawn"
+    for arm in waiting:
+        fates[arm] = "waiting"
     fates[study.ids.index(document["best_arm"])] = "recommended"
     means = [total / count if count else None for total, count in zip(sums.tolist(), pulls.tolist(), strict=True)]
     found = {"pulls": pulls.tolist(), "means": means, "fates": fates}

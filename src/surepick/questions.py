@@ -268,7 +268,8 @@ class BestFeasible:
     constraints: tuple[Constraint, ...]
 
     def __init__(self, constraints: Constraint | str | Sequence[Constraint | str]) -> None:
-        given = [constraints] if isinstance(constraints, str | Constraint) else list(constraints)
+        alone = isinstance(constraints, str) or not isinstance(constraints, Sequence)
+        given: list[Any] = [constraints] if alone else [*constraints]  # type: ignore[misc]
         found = tuple(one if isinstance(one, Constraint) else parse_constraint(one) for one in given)
         names = [one.name for one in found]
         if not found:

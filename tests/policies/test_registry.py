@@ -154,7 +154,7 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
     unsaid |= {"boundary"}  # unless it is not that of before there was a choice
     unsaid |= {"batch_size", "max_batches", "batch_cost"}  # where they are not given
-    unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams"}
+    unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams", "later", "later_share"}
     if "question" in policy_options(name):
         unsaid |= {"question", *QUESTION_OPTIONS}  # where the question is which arm is the best
     assert set(make(name).spec) == {"name", "epsilon", "delta", "noise", *policy_options(name)} - unsaid
@@ -182,7 +182,9 @@ def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
     assert str(refusal.value) == f"{name} has no option '{option}'; it knows {', '.join(known)}."
 
 
-@pytest.mark.parametrize("option", sorted(set(QUESTION_OPTIONS) - {"control"}))  # blocks have one as well
+@pytest.mark.parametrize(
+    "option", sorted(set(QUESTION_OPTIONS) - {"control", "constraints"})
+)  # blocks have one as well; alone they are enough
 def test_an_option_of_a_question_needs_the_question(option):
     with pytest.raises(sp.InvalidInput) as refusal:
         make("certified-independent", **{option: 1})

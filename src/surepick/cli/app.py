@@ -51,7 +51,10 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
         "judge": ("studies.close:judge", "Judge what is in, without waiting for the rest of the round."),
         "release": ("studies.close:release", "End the leases of a worker, so that others can measure."),
         "abandon": ("studies.close:abandon", "Give up the missing measurements of the open round."),
-        "add": ("studies.close:add", "Go on with candidates that were declared to come later."),
+        "add": (
+            "studies.close:add",
+            "From the next round on, measure some of the candidates that were declared to come later.",
+        ),
         "withdraw": ("studies.close:withdraw", "Go on without some candidates."),
         "close": ("studies.close:close", "End a study early."),
         "list": ("studies.list:list_studies", "List the studies of a database."),

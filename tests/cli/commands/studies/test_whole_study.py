@@ -68,8 +68,9 @@ def test_an_option_of_the_policy(lab, refused):
     answer = lab.json("create", *words, "--option", "largest_batch=5")
     assert answer["policy"]["largest_batch"] == 5
     wrong = ("create", lab.url, "other", *words, "--option")
-    assert "has no option 'largest_bath'; it knows batch_cost, batch_size, block_size, blocks, by, control," in refused(
-        *wrong, "largest_bath=5"
+    assert (
+        "has no option 'largest_bath'; it knows batch_cost, batch_size, block_size, blocks, by, constraints, "
+        in refused(*wrong, "largest_bath=5")
     )
     assert "write NAME=VALUE" in refused(*wrong, "largest_batch")
     assert "taken" in refused(*wrong, "largest_batch=many") or "number" in refused(*wrong, "largest_batch=many")

@@ -89,6 +89,7 @@ def test_constraints_have_a_text_each_from_which_they_come_again(constraints):
         ("temp<=1,tolerance=-1", "not negative"),
         ("temp<=inf", "finite"),
         (7, "not understood"),
+        ("reward<=1", "another column of that name"),
     ],
 )
 def test_a_constraint_that_says_too_little_is_refused(given, words):

@@ -29,6 +29,7 @@ from surepick.text import quoted
 
 ERRORS = ("family", "discovery")
 FLOATING_POINT = 1e-12
+RESERVED = ("id", "key", "reward", "item", "pulls", "sum", "squares")  # columns of results
 
 
 @record
@@ -169,6 +170,10 @@ class Constraint:
         name = storable_text("the name of a constraint", self.name).strip()
         if not name or any(mark in name for mark in "<>=,"):
             raise InvalidInput(f"a constraint's name is {quoted(self.name)}; it is a column's, without < > = or comma.")
+        if name in RESERVED:
+            raise InvalidInput(
+                f"a constraint cannot be on {name!r}: tables of results have another column of that name."
+            )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "bound", finite_number(f"the bound of {name}", self.bound))
         object.__setattr__(self, "at_most", bool(self.at_most))
@@ -320,7 +325,7 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
     if options:
         raise InvalidInput(
             f"{', '.join(options)}: {'belongs' if len(options) == 1 else 'belong'} to a question by its name, e.g. "
-            "question='top', m=5."
+            "question='top', m=5 (--question top --m 5)."
         )
     if asked is None or asked == BEST:
         return None

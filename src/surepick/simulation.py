@@ -44,6 +44,7 @@ class Run:
         study: the simulated study, for its report and its certificate's file.
         ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted.
         cost: money spent on the pulls, in the currency of the costs; None where nothing has a cost.
+        right: the same as success, for a study that was ended before.
     """
 
     best_arm: str
@@ -59,6 +60,7 @@ class Run:
     study: Study = field(compare=False, repr=False)
     ended_by: EndedBy = "policy"
     cost: float | None = None
+    right: bool = True
 
 
 def simulate(
@@ -135,6 +137,7 @@ def simulate(
         study=study,
         ended_by=ended.ended_by,
         cost=answer.cost,
+        right=bool(right),
     )
 
 

@@ -188,7 +188,10 @@ def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
 def test_an_option_of_a_question_needs_the_question(option):
     with pytest.raises(sp.InvalidInput) as refusal:
         make("certified-independent", **{option: 1})
-    assert str(refusal.value) == f"{option}: belongs to a question by its name, e.g. question='top', m=5."
+    assert (
+        str(refusal.value)
+        == f"{option}: belongs to a question by its name, e.g. question='top', m=5 (--question top --m 5)."
+    )
 
 
 @pytest.mark.parametrize("name", ["neural-embedding", "certified-neural"])

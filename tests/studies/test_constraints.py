@@ -202,3 +202,34 @@ def test_a_recorded_table_has_quantities_with_gaps(tmp_path):
     assert 100 < heat.counts[0] < 300
     assert heat.sums[0] == 2.0 * heat.counts[0]
     assert heat.counts[1:].tolist() == [3, 0]
+
+
+def test_rows_of_different_lengths_are_refused():
+    def measure(ids):
+        return [(1.0, 2.0)] * (len(ids) - 1) + [(1.0,)]
+
+    asked = {"epsilon": 0.5, "noise": "subgaussian:0.5", "constraints": BOUND}
+    refused(lambda: sp.find_best(["a", "b"], measure, **asked), "different lengths")
+
+
+def test_a_recorded_quantity_that_was_not_declared_is_refused(tmp_path):
+    table = tmp_path / "soup.csv"
+    table.write_text("id,taste,heat\na,5,2\nb,4,-1\n")
+    world = environments.table(table, "id", "taste", noise=sp.SubGaussian(1.0), beside=["heat"])
+    asked = {
+        "epsilon": 0.5,
+        "delta": 0.1,
+        "noise": "subgaussian:1",
+        "constraints": "heat<=1,tolerance=1,noise=bernoulli",
+    }
+    made = sp.make_policy("certified-independent", world.arms, **asked)
+    refused(lambda: sp.simulate(made, world), "outside what was declared", "heat")
+
+
+def test_nobody_is_named_where_nobody_keeps_the_bound():
+    def measure(ids):
+        return [(TRUTH[name][0], 5.0) for name in ids]
+
+    found = sp.find_best(["a", "b"], measure, epsilon=0.5, noise="subgaussian:0.5", constraints="heat<=0")
+    assert (found.best_arm, found.verdict) == (None, "certified")
+    assert found.certificate.reason == "No candidate keeps all bounds."

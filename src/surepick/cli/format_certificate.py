@@ -184,7 +184,8 @@ def print_truth(run: Run, environment: Environment, epsilon: float) -> None:
     """Whether the answer is right, which a rehearsal knows and a real study does not."""
     best = environment.best
     if run.certificate.lists is not None:
-        say(f"The truth is known here: {'no candidate is' if run.success else 'a candidate is'} on a wrong list.")
+        far = "" if run.ended_by == "policy" else " so far"
+        say(f"The truth is known here: {'no candidate is' if run.right else 'a candidate is'} on a wrong list{far}.")
         return
     if environment.is_epsilon_best(run.arm, epsilon):
         judged = "The answer is right."

@@ -43,7 +43,7 @@ class QuestionOptions:
         Option(
             metavar="TEXT",
             help="A bound on another measured column, repeatable: 'temp<=80', or, with its noise, "
-            "'temp<=80,tolerance=0.5,noise=subgaussian:1'. The best that keeps it is wanted.",
+            "'temp<=80, tolerance=0.5, noise=subgaussian:1'. The best that keeps it is wanted.",
         ),
     ] = None
 

@@ -10,7 +10,17 @@ from typing import Any
 from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.policies.parts import OPTIONS_OF, MakeParts
-from surepick.questions import BEST, NAMES, Above, AllGood, Question, TopM, question_name, taken_question
+from surepick.questions import (
+    BEST,
+    NAMES,
+    Above,
+    AllGood,
+    Question,
+    TopM,
+    constraints_of,
+    question_name,
+    taken_question,
+)
 
 EVERY_QUESTION = (BEST, *NAMES)
 
@@ -105,6 +115,10 @@ def for_each_segment(name: str, entry: Entry, arms: Arms, question: Question | N
         raise InvalidInput(
             "errors='discovery' promises a share of the whole list, not of each segment's: leave segments out, or take "
             "errors='family'."
+        )
+    if constraints_of(question):
+        raise InvalidInput(
+            "constraints are not asked of segments, so far: leave segments out, or make a study of each."
         )
     if not isinstance(question, (Above, TopM, AllGood)):
         raise InvalidInput(

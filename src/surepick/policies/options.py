@@ -125,7 +125,7 @@ def check_noise(name: str, noise: Noise, given: Mapping[str, Any], *, unknown_sc
             "certified-independent (--policy certified-independent), certified-linear or certified-kernel, or declare "
             "subgaussian:SIGMA."
         )
-    for option, allowed in (("evidence", (None, "carried", "paired")),):
+    for option, allowed in (("evidence", (None, "carried", "paired", "lists")),):
         value = given.get(option)
         if value not in allowed:
             raise InvalidInput(

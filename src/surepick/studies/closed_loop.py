@@ -54,7 +54,8 @@ class Result:
     """What a closed loop came to.
 
     Args:
-        best_arm: id of the recommended arm.
+        best_arm: id of the recommended arm; None where the answer is lists and nobody is on the first one. Of several
+            on it the one that looks best.
         verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls, max_cost or
             max_batches.
         pulls: measurements in the closed plans of the study.
@@ -64,7 +65,7 @@ class Result:
             "batches" the study is over.
     """
 
-    best_arm: str
+    best_arm: str | None
     verdict: str
     pulls: int
     certificate: Certificate
@@ -109,7 +110,11 @@ def run_study(
             beside = [] if part.items is None else [list(part.item_ids)]
             if part.blocks and knows_blocks:
                 beside = [list(part.blocks)]
-            rewards = np.asarray(measure(ids, *beside))
+            given = measure(ids, *beside)
+            try:
+                rewards = np.asarray(given)
+            except ValueError as error:
+                raise InvalidInput(f"measure returned rows of different lengths: {error}.") from error
             names = [one.name for one in study.constraints]
             if rewards.shape != ((len(ids), 1 + len(names)) if names else (len(ids),)):
                 wanted = (
@@ -180,7 +185,8 @@ def until_stopped(
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
     elif answer.verdict == "budget-exhausted":
         ended_by = "batches"
-    return Result(answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
+    nobody = answer.lists is not None and not answer.lists.inside
+    return Result(None if nobody else answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
 
 
 def takes_two(measure: Measure) -> bool:

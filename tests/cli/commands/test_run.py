@@ -295,3 +295,8 @@ def test_records_that_say_little_about_unknown_scales_are_noted(tmp_path, number
     records = repeats_of(tmp_path / "t.csv", number, alike=alike)
     _, _, errors = surepick("run", records, *UNKNOWN, "--max-pulls", 200)
     assert words in " ".join(errors.split())
+
+
+def test_a_question_that_a_budget_ends_is_not_called_wrong(table):
+    _, output, _ = rehearse(table, "--question", "top", "--m", "2", "--noise", "subgaussian:5", "--max-pulls", "30")
+    assert "The truth is known here: no candidate is on a wrong list so far." in output

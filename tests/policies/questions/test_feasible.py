@@ -92,7 +92,7 @@ def test_a_quantity_that_was_said_to_have_no_noise_and_has_some_is_noticed():
     env = world(heat=np.full(12, -1.0))
     run = simulate(policy(env, "heat<=0"), env, max_pulls=5_000)
     assert run.verdict == "heuristic"
-    assert "declare its noise" in run.certificate.reason
+    assert "which was said to have no noise: declare it, e.g. heat<=0,tolerance" in run.certificate.reason
 
 
 def test_values_that_are_missing_are_told_in_the_assumptions():
@@ -124,3 +124,21 @@ def test_small_rewards_may_be_good():
 def test_other_policies_do_not_answer_it():
     env = world()
     refused(lambda: policy(env, name="lucb"), "constraints")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"question": "above", "threshold": 0.0},
+        {"question": "top", "m": 2},
+        {"question": "all-good"},
+        {"constraints": NOISY},
+    ],
+)
+@pytest.mark.parametrize("noise", ["normal", "subgaussian:1"])
+def test_a_policy_is_made_again_of_its_spec(asked, noise):
+    arms = sp.Arms(ids=range(5))
+    made = sp.make_policy("certified-independent", arms, epsilon=0.4, delta=0.05, noise=noise, **asked)
+    again = sp.make_policy(arms=arms, **made.spec)
+    assert again == made
+    assert again.spec == made.spec

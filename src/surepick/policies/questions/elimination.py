@@ -30,7 +30,7 @@ from surepick.policies.questions.asked import inquiry_of
 from surepick.policies.questions.batch_totals import exactly, grid_of, total_of
 from surepick.policies.questions.in_blocks import check_blocks
 from surepick.policies.questions.inquiries import Inquiry, View
-from surepick.policies.questions.limits import Limit, assumed_of, told_beside
+from surepick.policies.questions.limits import UNEVEN, Limit, assumed_of, told_beside
 from surepick.policies.questions.outlook import Ground
 from surepick.policies.questions.sheets import Sheets, sheet_of, written
 from surepick.policies.questions.state import Lists, QuestionState
@@ -212,7 +212,8 @@ class CertifiedLists:
                 *assumed_of(constraints_of(self.problem.question), state.seen),
                 *([] if self.blocks is None else [shared_effect(self.blocks)]),
             ),
-            why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
+            why_heuristic=" ".join(self._uneven(state.alarms))
+            or model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
             lists=(np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside)),
         )
 
@@ -332,6 +333,15 @@ class CertifiedLists:
     def _limits(self) -> tuple[Limit, ...]:
         return tuple(Limit(self.problem, one) for one in constraints_of(self.problem.question))
 
+    def _uneven(self, alarms: tuple[str, ...]) -> list[str]:
+        """What is said of quantities that have noise against what was declared."""
+        return [
+            f"{UNEVEN.format(one.name)}: declare it, e.g. {one.name}{one.sign}{one.bound:g},tolerance=...,"
+            "noise=subgaussian:SIGMA, and start anew."
+            for one in constraints_of(self.problem.question)
+            if UNEVEN.format(one.name) in alarms
+        ]
+
     @property
     def _exactness(self) -> tuple[str, ...]:
         """What is looked for in quantities that are said to have no noise."""
@@ -342,8 +352,7 @@ class CertifiedLists:
         """What a batch says against the noise and the embedding."""
         told = told_beside(past.plus(seen), len(self._limits))
         uneven = tuple(
-            f"Measurements of a candidate give different values of {one.constraint.name}, which was said to have no "
-            "noise: declare its noise."
+            UNEVEN.format(one.constraint.name)
             for one, own in zip(self._limits, told, strict=True)
             if one.contradicted(own).any()
         )

@@ -16,6 +16,7 @@ from surepick.policies.questions.outlook import Ground, Outlook
 from surepick.policies.questions.sheets import NUMBER, Bet
 from surepick.questions import Constraint
 
+UNEVEN = "Measurements of a candidate give different values of {}, which was said to have no noise"
 EXACT = 1e-9  # of its size, within which repeats of a quantity without noise agree
 
 

@@ -96,6 +96,15 @@ def total_values(
         wrong = (one.counts < 0) | ~np.isfinite(one.sums) | ~np.isfinite(one.squares) | (np.abs(one.sums) > LARGEST)
         wrong |= (one.counts == 0) & (one.sums != 0.0)
         wrong |= one.squares * np.maximum(one.counts, 1) < one.sums**2 * (1.0 - 1e-6) - 1e-9
+        support = None if constraint.noise is None else constraint.noise.support
+        if support is not None:
+            slack = 1e-9 * (np.abs(one.sums) + one.counts * max(abs(support[0]), abs(support[1])))
+            outside = (one.sums < support[0] * one.counts - slack) | (one.sums > support[1] * one.counts + slack)
+            if outside.any() and constraint.noise is not None:
+                raise InvalidInput(
+                    f"totals of {constraint.name} are outside what was declared ({constraint.noise.spec}). The "
+                    "certificate rests on the declaration; start a study with one that holds."
+                )
         if wrong.any():
             raise InvalidInput(f"the totals of {constraint.name} are none that measurements can have.")
     return tuple(given)

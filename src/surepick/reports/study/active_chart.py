@@ -55,7 +55,11 @@ def narrowing(study: Facts) -> Narrowing | None:
     """The line of candidates that were still possible; None before a batch is complete."""
     if not study.looks:
         return None
-    active = [len(study.names), *(look["active"] for look in study.looks)]
+    after = [look["active"] for look in study.looks]
+    asked = len(study.names)
+    if study.lists is not None:
+        asked = max(sum(len(study.lists[part]) for part in ("inside", "outside", "undecided")), after[0])
+    active = [asked, *after]
     spent = accumulate((sum(look["told"]["pulls"]) for look in study.looks), initial=0)
     points = tuple(zip(spent, active, strict=True))
     total, largest = points[-1][0], max(active)
@@ -69,7 +73,7 @@ def narrowing(study: Facts) -> Narrowing | None:
         across=across,
         up=up,
         points=points,
-        path=staircase([(across.at(pulls), up.at(max(count, 1))) for pulls, count in points]),
+        path=staircase([(across.at(pulls), up.at(count)) for pulls, count in points]),
         start=start if all(abs(up.at(tick) - start) > APART for tick in up.ticks()) else None,
         level=level,
         label=level + 26.0 if level + 34.0 < FRAME.bottom else level - 14.0,

@@ -110,12 +110,15 @@ class PolicyOptions(QuestionOptions):
     ] = None
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
-    def chosen(self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None) -> Policy[Any]:
+    def chosen(
+        self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None, sample_seed: int | None = None
+    ) -> Policy[Any]:
         """The one policy that the options ask for.
 
         Args:
             arms, noise, goal: what it is for.
             seed: for policies that draw at random; others do not see it.
+            sample_seed: of a rehearsal's sample of the list; a real study draws one that nobody knows beforehand.
 
         Raises:
             InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
@@ -132,6 +135,8 @@ class PolicyOptions(QuestionOptions):
         known = policy_options(name)
         if seed is not None and "seed" in known:
             settings["seed"] = seed
+        if sample_seed is not None and settings.get("question") == "one-of":
+            settings.setdefault("sample_seed", sample_seed)
         for option in settings:
             if option in WHO_KNOWS and option not in known:
                 raise InvalidInput(

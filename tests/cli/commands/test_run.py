@@ -300,3 +300,9 @@ def test_records_that_say_little_about_unknown_scales_are_noted(tmp_path, number
 def test_a_question_that_a_budget_ends_is_not_called_wrong(table):
     _, output, _ = rehearse(table, "--question", "top", "--m", "2", "--noise", "subgaussian:5", "--max-pulls", "30")
     assert "The truth is known here: no candidate is on a wrong list so far." in output
+
+
+def test_the_same_seed_draws_the_same_sample_of_the_list(table):
+    words = ("--question", "one-of", "--share", "0.4", "--seed", "3")
+    assert rehearse(table, *words) == rehearse(table, *words)
+    assert "(seed 3)" in " ".join(rehearse(table, *words)[1].split())

@@ -294,7 +294,8 @@ NAMES: Mapping[str, type[Any]] = {
     "feasible": BestFeasible,
 }
 MOST_SEED = 2**32
-LISTED = ("above", "top", "all-good", "feasible")  # whose answers are lists of arms
+OF_MANY = ("above", "top", "all-good")  # whose answers are lists of many arms
+LISTED = (*OF_MANY, "feasible")  # whose answers are lists
 
 
 def constraints_of(question: Question | None) -> tuple[Constraint, ...]:

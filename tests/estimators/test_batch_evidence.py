@@ -31,10 +31,10 @@ def test_bets_shrink_only_where_they_promise_more_than_is_wanted(seed):
     costs = bets * slack * rng.uniform(0.0, 1.2, 30)
     costs[:3] = 0.0
     needs = rng.normal(1.0, 3.0, 30)
-    plain, promised = evidence._enough(bets, slack, costs, None)
+    plain, promised = evidence.enough(bets, slack, costs, None)
     assert np.array_equal(plain, bets)
     assert promised == pytest.approx(bets * slack - costs)
-    shrunk, gains = evidence._enough(bets, slack, costs, needs)
+    shrunk, gains = evidence.enough(bets, slack, costs, needs)
     wanted = GENEROUS * np.maximum(needs, 0.0) + 1.0
     more = promised > wanted
     assert np.all(shrunk <= bets)

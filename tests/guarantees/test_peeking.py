@@ -72,7 +72,9 @@ WRITING = {
     "abandon",
     "run-study",
     "judge",
-}  # make a study, or close its open plan, after which it may be seen
+    "withdraw",
+    "add",
+}  # make a study, or close its open plan, after which it may be seen; the last two show its status, as "status" does
 QUIET = [0.3, -0.2, 0.1, 0.0, 0.4]  # rewards of an open plan
 LOUD = {
     "it would be certified": [900.0, 900.0, -900.0, -900.0, -900.0],

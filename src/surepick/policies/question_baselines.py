@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from surepick.policies.entry import Entry
 from surepick.policies.parts import nothing
-from surepick.questions import LISTED
+from surepick.questions import OF_MANY
 
 QUESTION_BASELINES: Mapping[str, Entry] = MappingProxyType(
     {
@@ -36,7 +36,7 @@ QUESTION_BASELINES: Mapping[str, Entry] = MappingProxyType(
             "baselines.uniform_lists.UniformLists",
             nothing,
             "any question whose answer is lists: every arm is pulled equally often",
-            questions=LISTED,
+            questions=OF_MANY,
         ),
     }
 )

@@ -1,0 +1,114 @@
+"""Questions from their names and options, and from plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from surepick.errors import InvalidInput
+from surepick.questions.constraints import Constraint, parse_constraint
+from surepick.questions.records import BEST, NAMES, Above, AllGood, BestFeasible, OneOf, Question, TopM
+from surepick.text import quoted
+
+
+def constraints_of(question: Question | None) -> tuple[Constraint, ...]:
+    """On what else is measured beside the reward."""
+    return question.constraints if isinstance(question, BestFeasible) else ()
+
+
+def constraints_in(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
+    """Those of a policy's stored spec."""
+    given = (spec.get("question") or {}).get("constraints", ())
+    return tuple(map(parse_constraint, given))
+
+
+def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Mapping[str, Any]) -> Question | None:
+    """The question of a record, of its name and options, or of its spec.
+
+    Args:
+        asked: a record, its name, its `question_spec`, or None: which arm is the best.
+        options: fields of the record where only its name is given.
+
+    Raises:
+        InvalidInput: there is no such question, or it has no such option.
+    """
+    if asked in (None, BEST) and options.get("constraints"):
+        asked = "feasible"
+    if isinstance(asked, str) and asked != BEST:
+        return _made(asked, options)
+    if options:
+        raise InvalidInput(
+            f"{', '.join(options)}: {'belongs' if len(options) == 1 else 'belong'} to a question by its name, e.g. "
+            "question='top', m=5 (--question top --m 5)."
+        )
+    if asked is None or asked == BEST:
+        return None
+    if isinstance(asked, Mapping):
+        given = dict(asked)
+        return _made(given.pop("name", None), given)
+    if not isinstance(asked, (Above, TopM, AllGood, OneOf, BestFeasible)):
+        raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join([BEST, *NAMES])}, or its record.")
+    return asked
+
+
+def _made(name: object, options: Mapping[str, Any]) -> Question:
+    if name not in NAMES:
+        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join([BEST, *NAMES])}.")
+    made = NAMES[str(name)]
+    known = [each.name for each in fields(made)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise InvalidInput(f"question {name!r} has no option {unknown[0]!r}; it knows {', '.join(known)}.")
+    if made is OneOf and options.get("share") is None:
+        raise InvalidInput("question 'one-of' needs share: of the list, e.g. 0.01 for one of the best per cent.")
+    if made is TopM and options.get("m") is None:
+        raise InvalidInput("question 'top' needs m: how many of the best are wanted.")
+    if made is BestFeasible and not options.get("constraints"):
+        raise InvalidInput("question 'feasible' needs constraints, e.g. constraints=['temperature<=80'].")
+    found: Question = made(**options)
+    return found
+
+
+def question_name(question: Question | Mapping[str, Any] | str | None) -> str:
+    """The name of a question, which may be given by its record, its spec or its name: one of `NAMES`, or "best"."""
+    if isinstance(question, Mapping):
+        return str(question.get("name"))
+    if isinstance(question, str):
+        return question
+    return next((name for name, made in NAMES.items() if isinstance(question, made)), BEST)
+
+
+def question_spec(question: Question | None) -> dict[str, Any] | None:
+    """Plain data that `parse_question` makes an equal question of; None for the best arm."""
+    if question is None:
+        return None
+    held = {each.name: getattr(question, each.name) for each in fields(question)}
+    if isinstance(question, BestFeasible):
+        held["constraints"] = [one.text for one in question.constraints]
+    return {"name": question_name(question), **{key: value for key, value in held.items() if value is not None}}
+
+
+QUESTION_OPTIONS = tuple(dict.fromkeys(each.name for made in NAMES.values() for each in fields(made)))
+
+
+def of_question(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those of other questions than the one that they name: for whoever compares questions."""
+    made = NAMES.get(str(options.get("question", "best")))
+    own = () if made is None else tuple(each.name for each in fields(made))
+    named = "question" in options
+    return {name: value for name, value in options.items() if not named or name in own or name not in QUESTION_OPTIONS}
+
+
+def taken_question(options: dict[str, Any]) -> Question | None:
+    """The question that the options ask; it takes its options out of them.
+
+    `control` belongs to the question where there is one, and else to blocks.
+
+    Raises:
+        InvalidInput: as `parse_question`.
+    """
+    asked = options.pop("question", None)
+    own = [name for name in QUESTION_OPTIONS if name in options and (asked is not None or name != "control")]
+    given = {name: value for name in own if (value := options.pop(name)) is not None}
+    return parse_question(asked, given)

@@ -147,7 +147,7 @@ def test_a_study_of_clicks_does_not_say_that_it_is_at_most_1_worse(capsys):
     assert study.trace[-1].certified_gap >= 1.0
     assert str(study.progress()).endswith("best of the closed rounds b, nothing is proved about it yet.")
     assert study.progress().certified_gap is None
-    print_certificate(study.certificate(), study.noise)
+    print_certificate(study.certificate(), study.policy.problem)
     print_rounds(study.trace, study.policy)
     said = capsys.readouterr().out
     assert "within 1 of" not in said
@@ -160,5 +160,5 @@ def test_a_bound_that_says_something_is_still_stated(capsys):
     gap = study.trace[-1].certified_gap
     assert gap < 1.0
     assert f"b, with 95% confidence at most {rounded_up(gap)} worse than the best." in str(study.progress())
-    print_certificate(study.certificate(), study.noise)
+    print_certificate(study.certificate(), study.policy.problem)
     assert f"proved to be within {gap:.4g} of" in capsys.readouterr().out

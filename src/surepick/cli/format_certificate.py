@@ -10,8 +10,9 @@ from surepick.cli.output import known, picked, print_table, say
 from surepick.core.certificate import MOST_NAMED, Certificate, Listed, named
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord
-from surepick.noise import Noise, informative
-from surepick.policies.base import Policy
+from surepick.noise import informative
+from surepick.policies.base import Policy, Problem
+from surepick.questions import list_names
 from surepick.studies.progress import Progress
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def run_json(run: Run) -> dict[str, Any]:
 def print_answer(answer: Certificate, policy: Policy[Any]) -> None:
     """The rounds, and the verdict."""
     print_rounds(answer.rounds, policy)
-    print_certificate(answer, policy.problem.noise)
+    print_certificate(answer, policy.problem)
 
 
 def print_rounds(rounds: tuple[RoundRecord, ...], policy: Policy[Any]) -> None:
@@ -142,12 +143,12 @@ def _to_come(rounds: Sequence[RoundRecord], at: int, epsilon: float) -> str:
     return "0" if near or len(last.active) <= 1 else "?"
 
 
-def print_certificate(answer: Certificate, noise: Noise) -> None:
+def print_certificate(answer: Certificate, problem: Problem) -> None:
     """The verdict in words that need no statistics; a bound that the range of the rewards gives anyway is left out."""
-    answer = replace(answer, certified_gap=informative(answer.certified_gap, noise))
+    answer = replace(answer, certified_gap=informative(answer.certified_gap, problem.noise))
     style = VERDICT_STYLES.get(answer.verdict)
     if answer.lists is not None:
-        print_lists(answer, answer.lists)
+        print_lists(answer, answer.lists, problem)
         for line in str(answer).splitlines()[2:]:
             say(line)
         return
@@ -162,10 +163,15 @@ def print_certificate(answer: Certificate, noise: Noise) -> None:
         say(line)
 
 
-def print_lists(answer: Certificate, lists: Listed) -> None:
+def print_lists(answer: Certificate, lists: Listed, problem: Problem) -> None:
     """The answer to a question, list by list."""
+    assert problem.question is not None
+    names = list_names(problem.question, problem.epsilon)
     say((lists.question, "bold"), "   ", (answer.verdict, VERDICT_STYLES.get(answer.verdict, "bold red")))
-    for title, ids in (("first list", lists.inside), ("second list", lists.outside), ("undecided", lists.undecided)):
+    shown = [(f"first list, {names.first}", lists.inside)]
+    if names.second:
+        shown += [(f"second list, {names.second}", lists.outside), ("undecided", lists.undecided)]
+    for title, ids in shown:
         say(f"  {title} ({len(ids):,}): ", (named(ids), "bold"))
     segments = lists.segments or ()
     for one in segments[:MOST_NAMED]:

@@ -60,6 +60,11 @@ class QuestionOptions:
         asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
         return {"question": asked, **found} if asked else found
 
+    @property
+    def asks_several(self) -> bool:
+        """Whether questions are compared."""
+        return len(self.question_values().get("question", [])) > 1
+
     def asked(self, goal: Goal, *, by_segment: bool = False) -> str:
         """The question, and what is promised of its answer, in words.
 
@@ -68,7 +73,7 @@ class QuestionOptions:
             by_segment: it is asked of each segment.
         """
         values = self.question_values()
-        if len(values.get("question", [])) > 1:
+        if self.asks_several:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
         given = {name: value for name, (value,) in values.items()}
         question = taken_question({**given, "control": getattr(self, "control", None)})
@@ -76,4 +81,4 @@ class QuestionOptions:
             question = TopM(1)
         if question is None:
             return f"one {goal}."
-        return f"{said(question, goal.epsilon, by_segment=by_segment)[0]} {guarantee_of(question, goal.delta)}"
+        return " ".join((*said(question, goal.epsilon, by_segment=by_segment), guarantee_of(question, goal.delta)))

@@ -22,11 +22,13 @@ from surepick.forecasts.simulated_studies import (
     unblocked,
     worst_case,
 )
+from surepick.forecasts.uniform import uniform_pulls_for
 from surepick.forecasts.warnings import Doubts, guess_in_embedding, price_of_blocks
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scales
 from surepick.policies.base import Policy, Traits
-from surepick.policies.dimension import bias, uniform_pulls
+from surepick.policies.dimension import bias
 from surepick.policies.prices import Prices, checked_budget
+from surepick.questions import constraints_of
 from surepick.text import about
 
 ENDLESS_PULLS = 10_000_000
@@ -34,6 +36,10 @@ MOST_PULLS = 10**13
 ASSUMED_SCALE = (
     "Measurements were made up with the standard deviation that you guessed: the pulls are about proportional to its "
     "square. The study finds its own, and its certificate does not rest on the guess."
+)
+AT_THE_BOUNDS = (
+    "What the constraints are on is not guessed: all candidates are taken to be right at the bounds, where they are "
+    "hardest to tell apart."
 )
 
 
@@ -154,13 +160,15 @@ def compare(
     return tuple(rows)
 
 
-def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
+def advice(rows: tuple[ForecastRow, ...], uniform: int | None) -> str:
     """What to take, in words: the cheapest credible row, and what it rests on.
 
     Args:
         rows: from `compare`.
-        uniform: pulls of sampling all arms equally often.
+        uniform: pulls of sampling all arms equally often; None: the rows answer different questions.
     """
+    if uniform is None:
+        return "These rows answer different questions: choose what you want to know, not what costs least."
     known = [row for row in rows if row.believable and row.worst is not None]
     if not known:
         return "None of these is credible as it stands; read the notes, and change what they name."
@@ -185,7 +193,11 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int) -> str:
     evenly = None if chosen is None else chosen.uniform_cost
     sentence += f"; uniform sampling needs {uniform:,}" + ("." if evenly is None else f" for {about(evenly)}.")
     if (uniform if evenly is None else evenly) < cost(best):
-        sentence += " An adaptive policy gains nothing here: sample uniformly."
+        sentence += (
+            " An adaptive policy gains nothing here: sample uniformly."
+            if best.guess
+            else " Where all candidates are nearly equal, uniform sampling is cheaper."
+        )
     if "norm_bound" in best.name:
         sentence += " A norm bound is a claim about the world: give the smallest that you are sure of."
     return sentence
@@ -249,12 +261,7 @@ def _summary(
     totals = np.array([run.total for run in runs], dtype=np.float64)
     batches = np.array([len(run.plans) for run in runs])
     rounds = _mean_rounds(policy, runs)
-    uniform = uniform_pulls(
-        policy.problem.num_arms,
-        sigma=largest_scale(drawn),
-        epsilon=policy.problem.epsilon,
-        delta=policy.problem.delta,
-    )
+    uniform = uniform_pulls_for(policy.problem, largest_scale(drawn))
     norm, misfit = (None, 0.0) if guess is None else guess_in_embedding(policy, guess)
     doubts = Doubts(policy, tuple(runs), rounds, guess, norm, misfit)
     fatal, mild = doubts.fatal(), list(doubts.mild(round(totals.mean()), uniform))
@@ -264,6 +271,8 @@ def _summary(
         mild.append(price_of_blocks(blocks.name, round(totals.mean()), without, guess=guess is not None))
     if not known_scale(policy.problem.noise):
         mild.append(ASSUMED_SCALE)
+    if constraints_of(policy.problem.question):
+        mild.append(AT_THE_BOUNDS)
     return Forecast(
         rounds=rounds,
         total=round(totals.mean()),

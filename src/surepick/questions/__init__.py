@@ -5,6 +5,7 @@ proofs. A policy's problem holds the question; None there asks for one epsilon-b
 """
 
 from surepick.questions.constraints import Constraint, parse_constraint
+from surepick.questions.list_names import ListNames, list_names
 from surepick.questions.parsing import (
     QUESTION_OPTIONS,
     constraints_in,
@@ -38,11 +39,13 @@ __all__ = [
     "AllGood",
     "BestFeasible",
     "Constraint",
+    "ListNames",
     "OneOf",
     "Question",
     "TopM",
     "constraints_in",
     "constraints_of",
+    "list_names",
     "of_question",
     "parse_constraint",
     "parse_question",

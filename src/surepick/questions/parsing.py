@@ -65,7 +65,9 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
     if made is TopM and options.get("m") is None:
         raise InvalidInput("question 'top' needs m: how many of the best are wanted.")
     if made is BestFeasible and not options.get("constraints"):
-        raise InvalidInput("question 'feasible' needs constraints, e.g. constraints=['temperature<=80'].")
+        raise InvalidInput(
+            "question 'feasible' needs constraints, e.g. 'temperature<=80' (--constraint 'temperature<=80')."
+        )
     found: Question = made(**options)
     return found
 

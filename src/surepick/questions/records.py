@@ -161,7 +161,11 @@ class BestFeasible:
         if not found:
             raise InvalidInput("question 'feasible' needs constraints, e.g. 'temperature<=80'.")
         if len(set(names)) < len(names):
-            raise InvalidInput(f"two constraints are on {next(n for n in names if names.count(n) > 1)!r}; give one.")
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInput(
+                f"two constraints are on {twice!r}, and a column takes one. For a range, e.g. 14 <= x <= 16, put the "
+                "second bound on a copy of the column that has another name."
+            )
         object.__setattr__(self, "constraints", found)
 
 

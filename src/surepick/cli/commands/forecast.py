@@ -17,7 +17,7 @@ from surepick.cli.table_options import SourceArgument, TableOptions, example_nam
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.environments.noise_checks import quieter_records
-from surepick.errors import ContractError, NotConverged
+from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare, noise_to_draw
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
@@ -85,16 +85,17 @@ def forecast(
         subject = Subject(world.arms, world.noise, world.means, world.minimize, assume_scale=assume_scale)
         note(*quieter_records(world))
     grid = policy.grid(subject.norm_bound)
+    if figure is not None and policy.asks_several:
+        raise InvalidInput("a figure shows options for one question; give one --question.")
     forecasts: list[tuple[ForecastRow, Spec | None]] = []
     with Console(stderr=True).status("forecasting ...") as status:
         for label, (chosen, settings) in grid.items():
             status.update(Text(f"forecasting {label} ..."))
             forecasts.append(_row(label, chosen, settings, subject, goal, seed, rehearsals))
     rows = [row for row, _ in forecasts]
-    sigma = largest_scale(subject.drawn)
-    uniform = uniform_pulls(subject.arms.num_arms, sigma=sigma, epsilon=goal.epsilon, delta=goal.delta)
+    uniform = None if policy.asks_several else _uniform(rows, subject, goal)
     counsel = advice(tuple(rows), uniform)
-    if figure is not None:
+    if figure is not None and uniform is not None:
         title = f"{subject.arms.num_arms:,} candidates, epsilon {goal.epsilon:g}, delta {goal.delta:g}"
         forecast_figure(rows, uniform, figure, title=title)
     if output is options.Format.text:
@@ -114,6 +115,15 @@ def forecast(
             "advice": counsel,
         }
     )
+
+
+def _uniform(rows: Sequence[ForecastRow], subject: Subject, goal: options.Goal) -> int:
+    """Pulls of sampling all arms equally often."""
+    found = [row.worst.uniform for row in rows if row.worst is not None]
+    if found:
+        return found[0]
+    sigma = largest_scale(subject.drawn)
+    return uniform_pulls(subject.arms.num_arms, sigma=sigma, epsilon=goal.epsilon, delta=goal.delta)
 
 
 def _row(
@@ -143,7 +153,7 @@ def _row_json(row: ForecastRow, policy: str, settings: dict[str, Any], spec: Spe
     return about | picked(row, "name", "worst", "guess", "warnings", "believable")
 
 
-def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, asked: str) -> None:
+def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int | None, asked: str) -> None:
     noise = subject.drawn
     scale = noise.spec if isinstance(noise.sigma, float) else f"subgaussian, scale at most {largest_scale(noise):g}"
     if subject.assume_scale is not None:
@@ -155,7 +165,8 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int, asked: s
     evenly = next((row.worst.uniform_cost for row in rows if row.worst is not None), None)
     cells = [_cells(row, guessed, evenly is not None, notes) for row in rows]
     paid = [] if evenly is None else [about(evenly)]
-    cells.append(["uniform sampling", "", *([f"{uniform:,}"] if guessed else []), f"{uniform:,}", "1", *paid, ""])
+    if uniform is not None:
+        cells.append(["uniform sampling", "", *([f"{uniform:,}"] if guessed else []), f"{uniform:,}", "1", *paid, ""])
     money_header = [] if evenly is None else ["money"]
     headers = ("policy", "dims", *(["guess"] if guessed else []), "at worst", "batches", *money_header, "notes")
     print_table(headers, cells, left=("policy", "notes"), fold="policy")

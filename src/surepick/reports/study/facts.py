@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from surepick.core.arrays import record
 from surepick.policies.base import current_name
+from surepick.questions import ListNames, list_names, parse_question
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 
 Document = dict[str, Any]  # the certificate's and what the policy says of itself (`traits`): plain JSON data
-Fate = Literal["recommended", "possible", "left", "withdrawn", "waiting"]
+Fate = Literal["recommended", "possible", "left", "withdrawn", "waiting", "aside"]
 PROVED = {"certified", "heuristic"}  # verdicts with which a candidate is recommended
 NETWORKS = {"neural-embedding", "certified-neural"}
 CONCLUSION = re.compile(r"\s?(?:No other candidate can be better by more than [0-9.e+-]+|All others were ruled out)\.$")
@@ -65,6 +66,12 @@ class Facts:
         """The answer by lists; None where the question is which candidate is the best."""
         found: dict[str, Any] | None = self.document.get("lists")
         return found
+
+    @property
+    def list_names(self) -> ListNames | None:
+        """What the lists are called; None where the question is which candidate is the best."""
+        asked = parse_question((self.document["policy"] or {}).get("question"), {})
+        return None if asked is None else list_names(asked, float(self.document["epsilon"]))
 
     @property
     def tests_one(self) -> bool:
@@ -132,7 +139,7 @@ def facts_of(document: Document) -> Facts:
     best = fates.index("recommended") if "recommended" in fates else None
     names = tuple(map(str, range(number_of))) if ids is None else tuple(ids)
     if document.get("lists") is not None:
-        fates = fates_of(names, document["lists"])
+        fates = fates_of(names, document["lists"], fates)
     return Facts(
         document=document,
         standing=standing,
@@ -145,10 +152,23 @@ def facts_of(document: Document) -> Facts:
     )
 
 
-def fates_of(names: tuple[str, ...], lists: Document) -> tuple[Fate, ...]:
-    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" on neither."""
-    inside, outside = set(lists["inside"]), set(lists["outside"])
-    return tuple("recommended" if name in inside else "left" if name in outside else "possible" for name in names)
+def fates_of(names: tuple[str, ...], lists: Document, fates: tuple[Fate, ...]) -> tuple[Fate, ...]:
+    """Of each candidate: "recommended" on the first list, "left" on the second, "possible" while undecided.
+
+    Args:
+        names: of the candidates.
+        lists: the answer.
+        fates: what became of them without regard to lists: "withdrawn" and "waiting" stay; "aside" are the others that
+            the question does not ask about, e.g. its control.
+    """
+    lists_of: tuple[tuple[str, Fate], ...] = (("inside", "recommended"), ("outside", "left"), ("undecided", "possible"))
+    listed = {name: fate for key, fate in reversed(lists_of) for name in lists[key]}
+    return tuple(
+        fate
+        if fate in ("withdrawn", "waiting") and listed.get(name, "possible") == "possible"
+        else listed.get(name, "aside")
+        for name, fate in zip(names, fates, strict=True)
+    )
 
 
 def is_empty(document: Document) -> bool:

@@ -19,7 +19,7 @@ GRID = 2.0  # marks of one kind nearer than half a unit are one
 MANY = 400  # candidates from which marks are small
 NAMED = 100  # candidates still possible up to which each mark has its name
 # where the features differ along one direction only
-ROWS = {"recommended": 2.0, "possible": 1.0, "left": 0.0, "withdrawn": 0.0, "waiting": 0.0}
+ROWS = {"recommended": 2.0, "possible": 1.0, "left": 0.0, "withdrawn": 0.0, "waiting": 0.0, "aside": 0.0}
 TALL, FLAT = Frame(12.0, 628.0, 74.0, 470.0, below=36.0), Frame(12.0, 628.0, 74.0, 250.0, below=36.0)
 
 
@@ -88,10 +88,9 @@ def candidate_map(study: Facts, features: FloatArray) -> Map:
     places: dict[Fate, list[int]] = {fate: [] for fate in get_args(Fate)}
     for candidate, fate in enumerate(fates):
         places[fate].append(candidate)
-    listed = [*places["recommended"], *places["possible"], *places["left"], *places["withdrawn"], *places["waiting"]][
-        :MOST_ROWS
-    ]
-    small, out = len(fates) > MANY, sorted([*places["left"], *places["withdrawn"], *places["waiting"]])
+    gone = [*places["left"], *places["withdrawn"], *places["waiting"], *places["aside"]]
+    listed = [*places["recommended"], *places["possible"], *gone][:MOST_ROWS]
+    small, out = len(fates) > MANY, sorted(gone)
     return Map(
         "plane",
         frame=frame,

@@ -80,7 +80,7 @@ def test_a_question_of_scales_that_nobody_knows(write):
     wanted = ("--id", "id", "--reward", "y", "--noise", "normal", "--epsilon", "1", "--question", "top", "--m", "2")
     code, output, errors = surepick("run", table, *wanted)
     assert code == 0, output + errors
-    assert "first list (2): c, d" in output
+    assert "first list, the 2 best (2): c, d" in output
     assert "except with probability 0.001, which is part of delta" in output
     code, output, errors = surepick("forecast", table, *wanted, "--assume-scale", "0.3")
     assert code == 0, output + errors

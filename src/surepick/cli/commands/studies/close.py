@@ -86,6 +86,8 @@ def withdraw(
             f"the open round still asks for {times(wanted, 'measurement')} of what was withdrawn: who goes for a "
             "reason that may depend on results goes between two rounds. If they cannot be made: surepick abandon."
         )
+    if output is options.Format.text:
+        say(f"Withdrawn: {', '.join(dict.fromkeys(ids))}.")
     _print_status(study, name, output)
 
 
@@ -102,6 +104,8 @@ def add(
     """
     study = resumed(url, name)
     study.add(ids)
+    if output is options.Format.text:
+        say(f"Measured from the next round on: {', '.join(dict.fromkeys(ids))}.")
     _print_status(study, name, output)
 
 

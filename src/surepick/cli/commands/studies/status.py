@@ -68,7 +68,7 @@ def recommend(url: UrlArgument, name: NameArgument, output: options.FormatOption
     elif answer.pulls == 0 and answer.verdict == "not-yet":
         say("No recommendation yet: no round is complete.")
     elif answer.lists is not None:
-        print_lists(answer, answer.lists)
+        print_lists(answer, answer.lists, study.policy.problem)
     else:
         said = f": {progress.proved}." if progress.proved else ""
         say((answer.best_arm, "bold"), f"   {answer.verdict}{said}")

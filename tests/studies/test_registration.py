@@ -15,8 +15,8 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.policies.certified.elimination import CertifiedElimination
-from surepick.studies import database as durable
-from surepick.studies import registration
+from surepick.studies import registration, stored_studies
+from surepick.studies.database import resume_study
 from surepick.studies.registration import read_code, registration_code
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], [*"abc"], columns=["x", "y"])
@@ -131,8 +131,8 @@ def test_a_study_its_database_and_its_certificate_have_one_code(sqlite_url, monk
     def loaded(*_):
         raise AssertionError("status needs no features")
 
-    monkeypatch.setattr(durable, "_arms", loaded)
-    assert durable.resume_study(sqlite_url, "paint").registration == code
+    monkeypatch.setattr(stored_studies, "arms_of", loaded)
+    assert resume_study(sqlite_url, "paint").registration == code
 
 
 def test_the_commands_show_it(sqlite_url, tmp_path, monkeypatch):

@@ -60,6 +60,10 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
         "list": ("studies.list:list_studies", "List the studies of a database."),
         "migrate": ("studies.migrate:migrate", "Bring a database to the schema of this version; copy it first."),
     },
+    "Team": {
+        "serve": ("serve:serve", "Serve the studies of a database: pages for people, and an API for programs."),
+        "token": ("serve:token", "Tokens: who may use a server, and for what."),
+    },
     "Share and check": {
         "certificate": ("certificate:certificate", "State the answer and the assumptions that it rests on."),
         "report": ("report:report", "Write a study as one page to pass on: answer, pictures, assumptions and log."),

@@ -2,70 +2,112 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine, Row
+from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
 from surepick.core.arms import Arms
-from surepick.core.diff import first_difference
-from surepick.core.json import encode
-from surepick.core.plan import Blocking
 from surepick.core.validation import storable_text
-from surepick.errors import InvalidInput, StorageError
-from surepick.noise import parse_noise
-from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
-from surepick.policies.terms import Terms
-from surepick.questions import constraints_in
+from surepick.errors import InvalidInput
+from surepick.policies.base import Policy, spec_of, stopped
+from surepick.studies import stored_studies as stored
 from surepick.studies.audit import audit
 from surepick.studies.deviations import checked_judge
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
-from surepick.studies.logs.damaged_rows import reading
-from surepick.studies.logs.hash_chain import arms_hash, chained
-from surepick.studies.logs.leases import system_clock
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, shown
-from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.seals import study_seal
-from surepick.studies.registration import code_of, subject_of
+from surepick.studies.registration import subject_of
+from surepick.studies.stored_studies import Listed
 from surepick.studies.study import Study
 
-VERSION = 1  # of the configuration's format
 
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A study in a database, at a glance.
+class Database:
+    """A database of studies, for those who work on many of them: its connections are shared, also between threads.
 
     Args:
-        name: its name.
-        candidates: K.
-        policy: name of its policy.
-        epsilon, delta: what it promises.
-        created_at: seconds since 1970 (UTC).
-        rounds: plans that were judged.
-        pulls: measurements in them.
-        verdict: of the certificate; "not-yet" while the study goes on.
-        ended: it was closed before its policy stopped.
-        registration: its registration code.
+        url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE".
+        create: make it if it is absent.
+
+    Raises:
+        InvalidInput: the address has no meaning, or there is no such file.
+        StorageError: the database cannot be reached, or is not ours.
     """
 
-    name: str
-    candidates: int
-    policy: str
-    epsilon: float
-    delta: float
-    created_at: float
-    rounds: int
-    pulls: int
-    verdict: str
-    ended: bool
-    registration: str | None
+    def __init__(self, url: str, *, create: bool = False) -> None:
+        self.url = url
+        self.engine = connect(url, create=create)
+
+    @cached_property
+    def _prepared(self) -> bool:
+        """Its tables are there."""
+        _prepare(self.engine, self.url)
+        return True
+
+    def prepare(self) -> None:
+        """Make the tables if they are not there."""
+        assert self._prepared
+
+    def create(
+        self,
+        name: str,
+        arms: Arms | Policy[Any],
+        policy: Policy[Any] | None = None,
+        *,
+        minimize: bool = False,
+        judge: Judge = CLOSED_ROUNDS,
+    ) -> Study:
+        """A new study; as `create_study`."""
+        arms, policy = _checked(name, arms, policy, minimize=minimize, judge=judge)
+        self.prepare()
+        engine, state = self.engine, policy.init()
+        opening = None if stopped(policy, state) else policy.ask(state)
+        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge)
+        with in_words(engine.url), engine.connect() as plain:
+            connection = plain.execution_options(writes=True)
+            try:
+                with connection.begin():
+                    number = connection.execute(
+                        sa.insert(tables.study).returning(tables.study.c.id), [row]
+                    ).scalar_one()
+                    seal = study_seal({**row, "id": number})
+                    connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))
+            except IntegrityError as error:
+                raise InvalidInput(
+                    f"{shown(engine.url)} has a study {name!r} already. Open that one, or choose another name "
+                    "(`surepick list`)."
+                ) from error
+        study = stored.opened(engine, stored.found(engine, name), lambda: (arms, policy))
+        done = study.stopped  # stores the start
+        if opening is not None and not done:
+            study.log.add_plan(Planned(1, opening, study.log.clock()))
+        return study
+
+    def resume(self, name: str, policy: Policy[Any] | None = None) -> Study:
+        """One of its studies; as `resume_study`."""
+        engine = self.engine
+        row = stored.found(engine, name)
+        if policy is None:
+            return stored.opened(engine, row, lambda: stored.rebuilt(engine, row))
+        arms = stored.arms_of(engine, row)
+        subject_of(arms, policy)
+        handmade = spec_of(policy) is None  # what is stored says all of its settings
+        study = stored.opened(engine, row, lambda: stored.rebuilt(engine, row) if handmade else (arms, policy))
+        stored.check_same(study, row, policy)
+        return study
+
+    def list(self) -> list[Listed]:
+        """Its studies, by name."""
+        columns = tables.study.c
+        with in_words(self.engine.url), self.engine.connect() as connection:
+            kept = [column for column in columns if column.name != "features"]
+            rows = connection.execute(sa.select(*kept).order_by(columns.name)).all()
+        for row in rows:
+            stored.check_row(row)
+        return [stored.listed(self.engine, row) for row in rows]
 
 
 def create_study(
@@ -92,36 +134,8 @@ def create_study(
             judge parts.
         StorageError: the database cannot be reached or written, or is not ours.
     """
-    arms, policy = subject_of(arms, policy)
-    if not storable_text("the name of a study", name).strip():
-        raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
-    if spec_of(policy) is None:
-        raise InvalidInput(
-            "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
-            "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
-        )
-    checked_judge(judge, policy, minimize=minimize)
-    engine = connect(url, create=True)
-    _prepare(engine, url)
-    state = policy.init()
-    opening = None if stopped(policy, state) else policy.ask(state)
-    row = _row(name.strip(), arms, policy, minimize=minimize, judge=judge)
-    with in_words(engine.url), engine.connect() as plain:
-        connection = plain.execution_options(writes=True)
-        try:
-            with connection.begin():
-                number = connection.execute(sa.insert(tables.study).returning(tables.study.c.id), [row]).scalar_one()
-                seal = study_seal({**row, "id": number})
-                connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))
-        except IntegrityError as error:
-            raise InvalidInput(
-                f"{shown(url)} has a study {name!r} already. Open that one, or choose another name (`surepick list`)."
-            ) from error
-    study = _opened(engine, _found(engine, url, name), lambda: (arms, policy))
-    done = study.stopped  # stores the start
-    if opening is not None and not done:
-        study.log.add_plan(Planned(1, opening, study.log.clock()))
-    return study
+    arms, policy = _checked(name, arms, policy, minimize=minimize, judge=judge)
+    return Database(url, create=True).create(name, arms, policy, minimize=minimize, judge=judge)
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
@@ -149,16 +163,7 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Stud
     Raises:
         As `open_study`, but for what only a computation could find.
     """
-    engine = connect(url)
-    row = _found(engine, url, name)
-    if policy is None:
-        return _opened(engine, row, lambda: _rebuilt(engine, row))
-    arms = _arms(engine, row)
-    subject_of(arms, policy)
-    handmade = spec_of(policy) is None  # what is stored says all of its settings
-    study = _opened(engine, row, lambda: _rebuilt(engine, row) if handmade else (arms, policy))
-    _check_same(study, row, policy)
-    return study
+    return Database(url).resume(name, policy)
 
 
 def list_studies(url: str) -> list[Listed]:
@@ -167,14 +172,7 @@ def list_studies(url: str) -> list[Listed]:
     Raises:
         InvalidInput, StorageError: as in `open_study`.
     """
-    engine = connect(url)
-    columns = tables.study.c
-    with in_words(engine.url), engine.connect() as connection:
-        kept = [column for column in columns if column.name != "features"]
-        rows = connection.execute(sa.select(*kept).order_by(columns.name)).all()
-    for row in rows:
-        _check_row(row)
-    return [_listed(engine, row) for row in rows]
+    return Database(url).list()
 
 
 def migrate_studies(url: str) -> tuple[str | None, str]:
@@ -194,25 +192,20 @@ def migrate_studies(url: str) -> tuple[str | None, str]:
     return migrate(engine, url)
 
 
-def _listed(engine: Engine, row: Any) -> Listed:
-    with reading(str(row.name)):
-        configuration = json.loads(row.configuration)
-        policy = configuration["policy"]
-        log = _log(engine, row, configuration)
-        last, ended = log.last_decision(), log.ended()
-        return Listed(
-            name=str(row.name),
-            candidates=int(row.num_arms),
-            policy=str(policy["name"]),
-            epsilon=float(policy["epsilon"]),
-            delta=float(policy["delta"]),
-            created_at=float(row.created_at),
-            rounds=0 if last is None else last.plan,
-            pulls=0 if last is None or last.row is None else last.row.total_pulls,
-            verdict="not-yet" if last is None else str(last.verdict),
-            ended=ended is not None,
-            registration=_registration(row, configuration),
+def _checked(
+    name: str, arms: Arms | Policy[Any], policy: Policy[Any] | None, *, minimize: bool, judge: Judge
+) -> tuple[Arms, Policy[Any]]:
+    """(arms, policy) of a study that can be kept, before anything is written."""
+    arms, policy = subject_of(arms, policy)
+    if not storable_text("the name of a study", name).strip():
+        raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
+    if spec_of(policy) is None:
+        raise InvalidInput(
+            "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
+            "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
         )
+    checked_judge(judge, policy, minimize=minimize)
+    return arms, policy
 
 
 def _prepare(engine: Engine, url: str) -> None:
@@ -225,172 +218,3 @@ def _prepare(engine: Engine, url: str) -> None:
     from surepick.studies.logs.sql.migrate import migrate  # noqa: PLC0415 (Alembic: heavy, and needed only here)
 
     migrate(engine, url)
-
-
-def _row(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge) -> dict[str, Any]:
-    """A study as a row: what never changes."""
-    spec = spec_of(policy) or {}
-    configuration = json.dumps(
-        {
-            "version": VERSION,
-            "policy": spec,
-            "algorithm": name_of(policy),
-            "minimize": minimize,
-            "columns": arms.columns,
-            "preparation": arms.preparation,
-            **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
-            **({} if arms.segments is None else {"segments": arms.segments}),
-            **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
-        },
-        allow_nan=False,
-        ensure_ascii=False,
-    )
-    features = np.ascontiguousarray(arms.features, dtype="<f8").tobytes()
-    ids = json.dumps(arms.ids, ensure_ascii=False)
-    shape = arms.features.shape
-    hashed = arms_hash(ids, shape, features, arms.costs, arms.segments)
-    return {
-        "name": name,
-        "configuration": configuration,
-        "ids": ids,
-        "features": features,
-        "num_arms": shape[0],
-        "num_features": shape[1],
-        "arms_hash": hashed,
-        "hash": study_hash(name, configuration, ids, hashed),
-        "created_at": system_clock(),
-    }
-
-
-def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
-    """Where the chain of plans and decisions begins. It holds the ids themselves, so that `tell` needs no features."""
-    return chained("", name, configuration, ids, hashed)
-
-
-def _found(engine: Engine, url: str, name: str) -> Row[Any]:
-    """The study's row, but for the features."""
-    storable_text("the name of a study", name)
-    columns = [column for column in tables.study.c if column.name != "features"]
-    with in_words(engine.url), engine.connect() as connection:
-        row = connection.execute(sa.select(*columns).where(tables.study.c.name == name.strip())).first()
-        if row is None:
-            names = connection.execute(sa.select(tables.study.c.name).order_by(tables.study.c.name)).scalars().all()
-            known = f"it has {', '.join(map(repr, names[:10]))}" if names else "it has none yet"
-            raise InvalidInput(f"{shown(url)} has no study {name!r}; {known}.")
-    _check_row(row)
-    return row
-
-
-def _check_row(row: Row[Any]) -> None:
-    """Refuse a study's row that is not what was stored.
-
-    Raises:
-        StorageError: it is one.
-    """
-    name = row.name
-    if row.hash != study_hash(name, row.configuration, row.ids, row.arms_hash):
-        raise StorageError(
-            f"study {name!r}: its configuration, or the names of its arms, are not what was stored: the bytes do not "
-            "match their hash. The database was altered or is damaged. Nothing was changed now; take the latest "
-            "backup (docs/studies.md)."
-        )
-    if row.seal != study_seal(row._mapping):
-        raise StorageError(
-            f"study {name!r}: its number in the database, the number of its arms or their features, or the time of its "
-            "creation, is not what was stored. The database was altered or is damaged. Nothing was changed now; take "
-            "the latest backup (docs/studies.md)."
-        )
-
-
-def _log(engine: Engine, row: Row[Any], configuration: dict[str, Any]) -> SqlLog:
-    asked = configuration["policy"]
-    beside = {"blocks": Blocking.stored_in(asked) is not None, "quantities": bool(constraints_in(asked))}
-    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash, **beside)
-
-
-def _opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
-    with reading(row.name):
-        configuration = json.loads(row.configuration)
-        terms = Terms.stored_in(configuration)
-        return Study.over(
-            _log(engine, row, configuration),
-            ids=tuple(json.loads(row.ids)),
-            noise=parse_noise(configuration["policy"]["noise"]),
-            minimize=configuration["minimize"],
-            terms=lambda: terms,
-            build=build,
-            registration=lambda: _registration(row, configuration),
-            judge=configuration.get("judge", CLOSED_ROUNDS),
-        )
-
-
-def _registration(row: Row[Any], configuration: dict[str, Any]) -> str | None:
-    """The registration code, from what is stored: neither features nor a policy are needed."""
-    arms = {name: configuration[name] for name in ("columns", "preparation")}
-    arms["sha256"], judge = row.arms_hash, configuration.get("judge", CLOSED_ROUNDS)
-    return code_of(configuration["policy"], arms, minimize=configuration["minimize"], judge=judge)
-
-
-def _arms(engine: Engine, row: Row[Any]) -> Arms:
-    """The arms as they were stored.
-
-    Raises:
-        StorageError: they are not.
-    """
-    with in_words(engine.url), engine.connect() as connection:
-        features = connection.execute(
-            sa.select(tables.study.c.features).where(tables.study.c.id == row.id)
-        ).scalar_one()
-    configuration, shape = json.loads(row.configuration), (row.num_arms, row.num_features)
-    held = {name: configuration.get(name) for name in ("columns", "preparation", "costs", "segments")}
-    apart = held["costs"], held["segments"]
-    if not isinstance(features, bytes) or row.arms_hash != arms_hash(row.ids, shape, features, *apart):
-        raise StorageError(
-            f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
-            "changed now; take the latest backup (docs/studies.md)."
-        )
-    return Arms(np.frombuffer(features, dtype="<f8").reshape(shape), json.loads(row.ids), **held)
-
-
-def _rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
-    from surepick.policies.registry import stored_policy  # noqa: PLC0415 (only where something is computed)
-
-    arms = _arms(engine, row)
-    return arms, stored_policy(json.loads(row.configuration)["policy"], arms)
-
-
-def _check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
-    """Refuse a policy that is not the study's: another algorithm or promise, or another first plan."""
-    from surepick.policies.registry import stands_for  # noqa: PLC0415 (only where something is computed)
-
-    configuration = json.loads(row.configuration)
-    stored, algorithm = configuration["policy"], configuration["algorithm"]
-    made_by_hand = spec_of(policy) is None and stands_for(stored["name"], policy)
-    theirs = {
-        "algorithm": algorithm,
-        "epsilon": stored["epsilon"],
-        "delta": stored["delta"],
-        "noise": stored["noise"],
-    }
-    problem = policy.problem
-    given = {
-        "algorithm": algorithm if made_by_hand else known_as(name_of(policy), algorithm),
-        "epsilon": problem.epsilon,
-        "delta": problem.delta,
-        "noise": problem.noise.spec,
-    }
-    for field, value in theirs.items():
-        if given[field] != value:
-            raise InvalidInput(
-                f"the policy that was given is not the one of study {row.name!r}: its {field} is {given[field]!r} and "
-                f"the study's is {value!r}."
-            )
-    first = next(study.log.plans(), None)
-    state = policy.init()
-    if first is None or stopped(policy, state):
-        return
-    difference = first_difference(encode(first.plan), encode(policy.ask(state)))
-    if difference:
-        raise InvalidInput(
-            f"the policy that was given is not the one of study {row.name!r}: its first plan differs ({difference})."
-        )

@@ -22,23 +22,13 @@ from surepick.core.step import RoundRecord
 from surepick.studies.logs.leases import Clock, Lease
 
 INDEPENDENT_OF_VALUE = "independent-of-value"
-
-
 COUNTED, LATE, PRIOR = "counted", "late", "prior"
-
-
 STATUSES = (COUNTED, LATE, PRIOR)
-
-
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 WITHDRAWN, ADDED = "withdrawn", "added"
-
-
 Judge = Literal["closed rounds", "as they come"]
 CLOSED_ROUNDS: Judge = "closed rounds"
 AS_THEY_COME: Judge = "as they come"
-
-
 Values = tuple[tuple[int, float, float], ...]
 
 
@@ -86,7 +76,7 @@ class Results:
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
 
-    def recorded(self) -> list[Recorded]:
+    def recorded(self, status: str = COUNTED) -> list[Recorded]:
         """Each row as it is known by its key."""
         number = len(self.arms)
         beside: Sequence[Values | None] = [None] * number
@@ -94,7 +84,7 @@ class Results:
             beside = [self.values_of(row) for row in range(number)]
         blocks = self.blocks or (None,) * number
         rows = zip(self.arms.tolist(), self.pulls.tolist(), self.sums.tolist(), blocks, beside, strict=True)
-        return [Recorded(*row) for row in rows]
+        return [Recorded(*row, self.source, status) for row in rows]
 
     def values_of(self, row: int) -> Values:
         """(number, sum, sum of squares) of each quantity in a row."""
@@ -120,13 +110,21 @@ class Results:
 
 @record
 class Recorded:
-    """The result that is stored under a key."""
+    """The result that is stored under a key.
+
+    Args:
+        arm, pulls, total, block, beside: the result; two that agree in these are the same.
+        source: who reported it.
+        status: "counted", "late" or "prior".
+    """
 
     arm: int
     pulls: int
     total: float
     block: str | None = None
     beside: Values | None = None
+    source: str = field(default="", compare=False)
+    status: str = field(default="counted", compare=False)
 
 
 @record

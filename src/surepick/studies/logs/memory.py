@@ -91,7 +91,7 @@ class MemoryLog:
             self._in_blocks.setdefault(block, Counter())[arm, plan] += 1
         self._latest = at
         if results.keys is not None:
-            rows = zip(results.keys, results.recorded(), strict=True)
+            rows = zip(results.keys, results.recorded(status), strict=True)
             self._recorded |= {key: row for key, row in rows if key is not None}
 
     def add_event(self, event: Event) -> None:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from migrated_studies import ARMS, differences, finish, make_policy, tell_plan, unfinished
 
 import surepick as sp
-from surepick.studies import database as durable
+from surepick.studies import stored_studies as durable
 from surepick.studies.database import migrate_studies
 from surepick.studies.logs.sql import chain
 from surepick.studies.logs.sql import schema as sql_schema

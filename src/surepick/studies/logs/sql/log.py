@@ -153,10 +153,9 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
                 rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
-                found |= {
-                    key: Recorded(int(arm), int(pulls), float(total), *self._who(source)[1:])
-                    for key, arm, pulls, total, source in rows
-                }
+                for key, arm, pulls, total, source, standing in rows:
+                    who, block, beside = self._who(source)
+                    found[key] = Recorded(int(arm), int(pulls), float(total), block, beside, who, standing)
         return found
 
     def failed(self, keys: Sequence[str]) -> set[str]:

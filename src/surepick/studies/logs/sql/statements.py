@@ -29,7 +29,12 @@ NEW_EVENTS = (
     .order_by(event.c.id)
 )
 RECORDED = sa.select(
-    observation.c.key, observation.c.arm, observation.c.pulls, observation.c.sum, observation.c.source
+    observation.c.key,
+    observation.c.arm,
+    observation.c.pulls,
+    observation.c.sum,
+    observation.c.source,
+    observation.c.standing,
 ).where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
 LATEST_LEASE = (
     sa.select(lease.c.plan)

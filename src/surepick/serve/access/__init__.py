@@ -1,0 +1,1 @@
+"""Who may do what: roles, tokens, and the trail of what was done."""

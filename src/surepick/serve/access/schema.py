@@ -1,0 +1,89 @@
+"""The tables of a server, beside those of the studies, in the same database. Rows of `serve_audit` are only added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Column, Float, Integer, MetaData, Table, Text
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from surepick.errors import StorageError
+from surepick.studies.logs.sql.engine import in_words, shown
+
+VERSION = 1
+metadata = MetaData()
+
+about = Table(
+    "serve_schema", metadata, Column("version", Integer, nullable=False), Column("secret", Text, nullable=False)
+)
+token = Table(
+    "serve_token",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    Column("study", Text),  # the only one that it is for; NULL: all
+    Column("hash", Text, nullable=False, unique=True),  # SHA-256 of the 32 random bytes
+    Column("made_by", Text, nullable=False),
+    Column("made_at", Float(53), nullable=False),
+    Column("expires_at", Float(53), nullable=False),
+    Column("revoked_at", Float(53)),
+)
+audit = Table(
+    "serve_audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Float(53), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("study", Text),
+    Column("words", Text, nullable=False),
+)
+TABLES = (about, token, audit)
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes; an `IntegrityError` is the caller's to explain."""
+    with engine.connect() as plain:
+        connection = plain.execution_options(writes=True)
+        try:
+            with connection.begin():
+                yield connection
+        except IntegrityError:
+            raise
+        except DBAPIError as error:
+            with in_words(engine.url):
+                raise error
+
+
+def make_tables(engine: Engine, secret: str) -> str:
+    """Make the tables if they are not there.
+
+    Args:
+        engine: of the database.
+        secret: what sessions are signed with, if none is stored yet.
+
+    Returns:
+        The secret that is stored.
+
+    Raises:
+        StorageError: they are of another version.
+    """
+    with writing(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8421)")
+        metadata.create_all(connection, tables=TABLES)
+        row = connection.execute(about.select()).first()
+        if row is None:
+            connection.execute(about.insert(), [{"version": VERSION, "secret": secret}])
+            return secret
+    if row.version != VERSION:
+        raise StorageError(
+            f"{shown(engine.url)} has tables of a server of version {row.version}; this one knows {VERSION}. Install "
+            "the version of surepick that wrote them, or a newer one."
+        )
+    return str(row.secret)

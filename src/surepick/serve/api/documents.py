@@ -1,0 +1,77 @@
+"""What a study says to others: its certificate, its report, its results, its history; and certificates checked."""
+
+from __future__ import annotations
+
+import tempfile
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import HTMLResponse
+
+from surepick.certificates.document import certificate_document
+from surepick.certificates.verify import read_certificate, verify_certificate
+from surepick.core.json import encode
+from surepick.linalg.blas_threads import one_thread
+from surepick.reports.study.history import history_of
+from surepick.reports.study.page import write_report
+from surepick.serve.access.roles import Role
+from surepick.serve.api.models import Document
+from surepick.serve.api.routing import Routes, Shared, Shows, Viewer
+from surepick.serve.web.problems import Refused
+from surepick.studies.export import export_results
+
+router = APIRouter(tags=["documents"])
+routes = Routes(router)
+MOST_FORECAST = 300  # candidates for which a report forecasts
+KINDS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
+
+
+@routes.add("GET", "/studies/{name}/certificate", Shows.closed, who=Role.viewer)
+def certificate(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
+    """The answer and all that it rests on; all decisions are computed again first."""
+    with server.studies.open(name) as study:
+        return certificate_document(study, name, check=True)
+
+
+@routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer, response_class=HTMLResponse)
+def report(name: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
+    """The study as a page that anybody can read."""
+    with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder, one_thread():
+        page = Path(folder) / "report.html"
+        write_report(study, page, name=name, forecast_up_to=MOST_FORECAST)
+        content = page.read_text(encoding="utf-8")
+    policy = content.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
+    return HTMLResponse(content, headers={"content-security-policy": policy.replace("&#39;", "'")})
+
+
+@routes.add("GET", "/studies/{name}/export.{kind}", Shows.closed, who=Role.viewer, response_class=Response)
+def export(name: str, kind: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
+    """The results of the closed rounds, as a table: csv or jsonl."""
+    if kind not in KINDS:
+        raise Refused(HTTPStatus.NOT_FOUND, f"Results are exported as {' or '.join(KINDS)}, not as {kind[:20]!r}.")
+    with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"results.{kind}"
+        export_results(study, path)
+        return Response(path.read_bytes(), media_type=KINDS[kind])
+
+
+@routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
+def history(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
+    """Who told how much of each closed round, and when it was open; and the latest of what was done over HTTP."""
+    with server.studies.open(name) as study:
+        found = history_of(study.log, study.progress().judged)
+    return {"history": encode(found), "trail": [encode(one) for one in server.trail.latest(name)]}
+
+
+@routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)
+def verify(document: Document, caller: Viewer, registered: str | None = None) -> dict[str, Any]:  # noqa: ARG001
+    """Compute every number of a certificate again, from its measurements."""
+    result = verify_certificate(read_certificate(document), registered=registered)
+    return {
+        "holds": result.holds,
+        "verdict": result.verdict,
+        "lines": [{"what": one.what, "holds": one.holds, "words": one.words} for one in result.lines],
+        "unchecked": list(result.unchecked),
+    }

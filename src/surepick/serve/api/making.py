@@ -1,0 +1,90 @@
+"""Candidates, policies and forecasts from what a request brings."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arms import Arms
+from surepick.core.json import encode
+from surepick.errors import InvalidInput
+from surepick.forecasts import advice, compare
+from surepick.linalg.blas_threads import one_thread
+from surepick.policies.base import Policy
+from surepick.policies.parts import fitting_policy
+from surepick.policies.registry import make_policy
+from surepick.serve.api.models import Candidates, ForecastOf, Goal
+from surepick.tables import TableWarning, read_arms
+
+FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
+
+
+def arms_of(given: Candidates) -> tuple[Arms, list[str]]:
+    """(the candidates, what is to be noted about their table).
+
+    Raises:
+        InvalidInput: there are none, or they have no meaning.
+    """
+    if (given.ids is None) == (given.table is None):
+        raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")
+    if given.table is None:
+        features = None if given.features is None else np.array(given.features, np.float64)
+        return Arms(features, given.ids, columns=given.columns, costs=given.costs, segments=given.segments), []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TableWarning)
+        path = Path(folder) / f"candidates.{given.kind}"
+        path.write_text(given.table, encoding="utf-8")
+        try:
+            arms = read_arms(
+                path,
+                given.id_column,
+                given.feature_columns,
+                cost=given.cost_column,
+                segments=given.segment_column,
+                standardize=given.standardize,
+                intercept=given.intercept,
+            )
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(str(path), "the table")) from None
+        return arms, [str(one.message).replace(str(path), "the table") for one in caught]
+
+
+def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
+    """The policy that is asked for.
+
+    Raises:
+        InvalidInput: it has no meaning for these candidates.
+    """
+    options = dict(goal.options)
+    reserved = {"epsilon", "delta", "noise"} & options.keys()
+    if reserved:
+        raise InvalidInput(f"{sorted(reserved)[0]} is given beside the options, not among them.")
+    name = goal.policy or fitting_policy(options)
+    return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=goal.noise, **options)
+
+
+def forecast_of(asked: ForecastOf) -> dict[str, Any]:
+    """What the study would cost, beside measuring all candidates equally often."""
+    arms, notes = arms_of(asked.candidates)
+    policies = {asked.policy or fitting_policy(asked.options): policy_of(asked, arms)}
+    with one_thread():
+        rows = compare(
+            policies,
+            asked.means,
+            minimize=asked.minimize,
+            seed=asked.seed,
+            rehearsals=asked.rehearsals,
+            assume_scale=asked.assume_scale,
+        )
+    uniform = next((row.worst.uniform for row in rows if row.worst is not None), None)
+    return {
+        "candidates": arms.num_arms,
+        "uniform_pulls": uniform,
+        "rows": [{**encode(row), "warnings": row.warnings, "believable": row.believable} for row in rows],
+        "advice": advice(rows, uniform) if uniform is not None else "",
+        "notes": notes,
+    }

@@ -1,0 +1,78 @@
+"""Routes that say who may call them, and what their answers rest on. A route that does not is refused at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.routing import APIRoute
+
+from surepick.serve.access.roles import Principal, Role
+from surepick.serve.web.callers import Server, needs, server_of
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+Shared = Annotated[Server, Depends(server_of)]
+Viewer = Annotated[Principal, Depends(needs(Role.viewer))]
+Measurer = Annotated[Principal, Depends(needs(Role.measurer))]
+Owner = Annotated[Principal, Depends(needs(Role.owner))]
+Admin = Annotated[Principal, Depends(needs(Role.admin))]
+NEEDS: dict[Any, str] = {Viewer: "viewer", Measurer: "measurer", Owner: "owner", Admin: "admin"}
+
+
+class Shows(StrEnum):
+    """What an answer rests on. None of these is a reward of an open round, unless the caller told it."""
+
+    nothing = "nothing of a study"
+    terms = "what a study asks, of which candidates"
+    closed = "closed rounds, and of the open one who has what, and how many results are in"
+    own = "the caller's own leases and results, by their keys"
+
+
+class Routes:
+    """Adds routes to a router, with who may call them and what they show.
+
+    Args:
+        router: of a part of the application.
+    """
+
+    def __init__(self, router: APIRouter) -> None:
+        self.router = router
+
+    def add(
+        self, method: str, path: str, shows: Shows, *, who: Role | None, **more: Any
+    ) -> Callable[[Endpoint], Endpoint]:
+        """A decorator of an endpoint.
+
+        Args:
+            method, path: of the route.
+            shows: what its answer rests on.
+            who: the role that it takes; None: everybody.
+            more: as of `APIRouter.add_api_route`.
+        """
+        said = {"x-shows": shows.value, "x-role": "anybody" if who is None else who.name}
+        security: dict[str, Any] = {} if who is None else {"security": [{"token": []}]}
+
+        def added(endpoint: Endpoint) -> Endpoint:
+            self.router.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                openapi_extra={**said, **security, **more.pop("openapi_extra", {})},
+                **more,
+            )
+            return endpoint
+
+        return added
+
+
+def check_classified(app: FastAPI) -> None:
+    """Refuse to start with a route that does not say what it shows.
+
+    Raises:
+        AssertionError: there is one.
+    """
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            assert "x-shows" in (route.openapi_extra or {}), f"{route.path} does not say what it shows"

@@ -1,0 +1,141 @@
+"""What callers may report: their own measurements, so that nobody learns of another's by trying values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import numpy as np
+
+from surepick.errors import InvalidInput
+from surepick.serve.access.roles import Principal, Role
+from surepick.serve.api.models import Result, Results
+from surepick.serve.web.problems import Refused
+from surepick.studies.logs.base import COUNTED, LATE
+from surepick.studies.logs.item_keys import keys_of
+from surepick.studies.logs.keys import canonical_keys, read_pull_key
+from surepick.studies.study import Study
+
+
+def worker_of(caller: Principal, given: str | None) -> str:
+    """Under which name a caller works: their own, or one of their parts.
+
+    Raises:
+        Refused: it is another's.
+    """
+    worker = caller.name if given is None else given
+    if not caller.is_worker(worker):
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            f"You are {caller.name!r}: leave worker out, or name a part of you, '{caller.name}/1'.",
+        )
+    return worker
+
+
+def told(study: Study, caller: Principal, came: Results, salt: str | None = None) -> dict[str, Any]:
+    """Store results; the answer depends on what is stored, so that the same results again have the same answer.
+
+    Args:
+        study: of which they are.
+        caller: whose they are.
+        came: the results.
+        salt: makes keys for those without one; None: each has to have a key.
+
+    Raises:
+        Refused: one has no key, or another's.
+        SurepickError: as `Study.tell`.
+    """
+    worker, rows = worker_of(caller, came.worker), came.results
+    ids, keys = [row.id for row in rows], _keys(study, rows, salt)
+    check_own(study, caller, ids, keys)
+    good = [place for place, row in enumerate(rows) if not row.failed]
+    failed = [(ids[place], keys[place]) for place, row in enumerate(rows) if row.failed]
+    without = [rows[place].id for place in good if rows[place].reward is None]
+    if without:
+        raise InvalidInput(f"the result of {without[0]!r} has no reward; give one, or say that it failed.")
+    blocks = [rows[place].block for place in good]
+    receipt = study.tell(
+        [ids[place] for place in good],
+        _values(study, [rows[place] for place in good]),
+        [keys[place] for place in good],
+        worker=worker,
+        plan=came.plan,
+        blocks=blocks if any(one is not None for one in blocks) else None,
+        failed=failed,
+    )
+    if receipt.closed or study.progress().complete:
+        study.ask()  # the next plan, so that asking for it is quick
+    stored = study.log.recorded([keys[place] for place in good])
+    statuses = Counter(one.status for one in stored.values())
+    return {
+        "stored": len(good),
+        "counted": statuses[COUNTED],
+        "late": statuses[LATE],
+        "failed": len(failed),
+    }
+
+
+def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequence[str]) -> None:
+    """Refuse keys under which somebody else reported, and keys of measurements that are leased to somebody else.
+
+    Whoever may try values under another's key learns whether they are the right ones.
+
+    Raises:
+        Refused: there is one.
+    """
+    stored = study.log.recorded(list(keys))
+    others = [key for key, one in stored.items() if not caller.is_worker(one.source)]
+    if others:
+        raise Refused(HTTPStatus.CONFLICT, f"Key {others[0]!r} was reported by somebody else. Nothing was stored.")
+    if caller.role >= Role.owner:
+        return
+    planned = study.log.last_plan()
+    if planned is None:
+        return
+    look, index = study.replay.look(planned), {name: place for place, name in enumerate(study.ids)}
+    for name, key in zip(ids, keys, strict=True):
+        named = read_pull_key(key)
+        if named is None or named[0] != planned.number or name not in index:
+            continue
+        number = look.lease_of(index[name], ordinal=named[1], worker=caller.name)
+        if number and not caller.is_worker(look.held[number].lease.worker):
+            raise Refused(
+                HTTPStatus.FORBIDDEN, f"The measurement {key!r} is leased to somebody else. Nothing was stored."
+            )
+
+
+def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
+    """The key of each result, in its one form.
+
+    Raises:
+        InvalidInput: one has none.
+    """
+    items = study.policy.traits.items if any(row.item is not None for row in rows) else None
+    if items is not None:
+        return keys_of(items, [row.id for row in rows], [row.item for row in rows])
+    given: list[str | None] = [row.key for row in rows]
+    for place, key in enumerate(given):
+        if key is None and salt is not None:
+            given[place] = f"{salt}/{place}"
+    if None in given:
+        raise InvalidInput(
+            "each result needs the key of its measurement, which a lease has, so that it counts once however often it "
+            "is sent. For measurements without a lease send the header Idempotency-Key: a text that no other request "
+            "of yours has."
+        )
+    found = canonical_keys(given, [row.id for row in rows]) or ()
+    return [key for key in found if key is not None]
+
+
+def _values(study: Study, rows: Sequence[Result]) -> Any:
+    """The rewards; with constraints a row for each, with what else was measured."""
+    names = [one.name for one in study.constraints]
+    unknown = sorted({name for row in rows for name in row.quantities} - set(names))
+    if unknown:
+        raise InvalidInput(f"{unknown[0]!r} is no quantity of this study; it has {', '.join(names) or 'none'}.")
+    if not names:
+        return [row.reward for row in rows]
+    beside = [[row.reward, *(row.quantities.get(name) for name in names)] for row in rows]
+    return np.array([[np.nan if value is None else value for value in row] for row in beside], np.float64)

@@ -1,0 +1,72 @@
+"""The application: all routes, what they share, and what holds for all of them."""
+
+from __future__ import annotations
+
+import secrets
+
+from fastapi import APIRouter, FastAPI
+from itsdangerous import URLSafeTimedSerializer
+
+from surepick import __version__
+from surepick.serve.access.audit import Trail
+from surepick.serve.access.schema import make_tables
+from surepick.serve.access.tokens import Tokens
+from surepick.serve.api import documents, results, studies, tokens
+from surepick.serve.api.routing import Routes, Shows, check_classified
+from surepick.serve.settings import Settings
+from surepick.serve.web.callers import Server
+from surepick.serve.web.limits import Guard
+from surepick.serve.web.open_studies import Studies
+from surepick.serve.web.problems import handle_errors
+from surepick.studies.database import Database
+
+API = "/api/v1"
+SUMMARY = (
+    "Studies over HTTP. Errors are problem documents (RFC 9457). Nothing shows a result of an open round to anybody "
+    "but the one who reported it."
+)
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The application of a server.
+
+    Args:
+        settings: of the operator.
+
+    Raises:
+        InvalidInput, StorageError: the database cannot be used.
+    """
+    database = Database(settings.url, create=True)
+    database.prepare()
+    secret = make_tables(database.engine, secrets.token_urlsafe(32))
+    held = Server(
+        settings,
+        Studies(database),
+        Tokens(database.engine),
+        Trail(database.engine),
+        URLSafeTimedSerializer(secret, salt="session"),
+    )
+    app = FastAPI(
+        title="surepick",
+        version=__version__,
+        summary=SUMMARY,
+        root_path=settings.root_path,
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.server = held
+    health = APIRouter()
+
+    @Routes(health).add("GET", "/healthz", Shows.nothing, who=None)
+    def healthz() -> dict[str, str]:
+        """Whether the server answers."""
+        return {"status": "ok"}
+
+    app.include_router(health)
+    for part in (studies, results, documents, tokens):
+        app.include_router(part.router, prefix=API)
+    check_classified(app)
+    handle_errors(app)
+    app.add_middleware(Guard, settings=settings, is_local=held.is_local)
+    return app

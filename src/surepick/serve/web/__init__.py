@@ -1,0 +1,1 @@
+"""What holds for all routes: errors, limits, headers, and who is asking."""

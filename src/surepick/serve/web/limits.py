@@ -1,0 +1,155 @@
+"""Limits that hold before anything is read: size and pace of a request, requests a minute, and safe headers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from surepick.serve.settings import Settings
+from surepick.serve.web.problems import problem
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "testserver")
+
+
+class TooLarge(Exception):
+    """The body is larger than is allowed."""
+
+
+class TooSlow(Exception):
+    """The body does not come."""
+
+
+class Guard:
+    """Refuses bodies that are too large or too slow, and foreign hosts of a local server; adds headers to all answers.
+
+    Args:
+        app: what is guarded.
+        settings: the limits.
+        is_local: whether there is no token yet, so that only names of this machine are answered (a page elsewhere whose
+            name was made to point here would be answered as the admin else).
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, is_local: Callable[[], bool]) -> None:
+        self.app = app
+        self.settings = settings
+        self.is_local = is_local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = {name for name, _ in message.get("headers", [])}
+                more = [(name, value) for name, value in HEADERS.items() if name not in own]
+                message["headers"] = [*message.get("headers", []), *more]
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, with_headers)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await with_headers(message)
+
+        try:
+            await self.app(scope, self._limited(receive), watched)
+        except (TooLarge, TooSlow) as error:
+            if started:
+                raise
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if isinstance(error, TooLarge) else HTTPStatus.REQUEST_TIMEOUT
+            await problem(status, str(error), {"connection": "close"})(scope, receive, with_headers)
+
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18:
+            return problem(HTTPStatus.BAD_REQUEST, "The length of the body is no number.")
+        if int(length) > self.settings.largest_body:
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, {"connection": "close"})
+        host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
+        name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+        if self.is_local() and name.lower() not in LOOPBACK:
+            return problem(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "Without tokens this server answers under the names of this machine only (127.0.0.1, localhost). Make "
+                "a token first: surepick token create.",
+            )
+        return None
+
+    @property
+    def _too_large(self) -> str:
+        return f"The body is larger than {self.settings.largest_body:,} bytes; send it in parts."
+
+    def _limited(self, receive: Receive) -> Receive:
+        """The same, while the body is small enough and comes in time."""
+        seen, until = 0, time.monotonic() + self.settings.slowest_body
+        done = False
+
+        async def limited() -> Message:
+            nonlocal seen, done
+            if done:  # only a disconnection can come
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(until - time.monotonic(), 0.001))
+            except TimeoutError:
+                raise TooSlow(f"The body did not come within {self.settings.slowest_body:g} s.") from None
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                done = not message.get("more_body", False)
+                if seen > self.settings.largest_body:
+                    raise TooLarge(self._too_large)
+            return message
+
+        return limited
+
+
+class Pace:
+    """How many requests each key may make in a minute: a bucket that fills evenly.
+
+    Args:
+        a_minute: how many.
+        most_keys: keys that are remembered; those that were quiet longest are forgotten, which only is in their favour.
+    """
+
+    def __init__(self, a_minute: int, most_keys: int = 10_000) -> None:
+        self._rate = a_minute / 60.0
+        self._most = float(a_minute)
+        self._keys = most_keys
+        self._left: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def wait(self, key: str) -> float:
+        """Seconds after which the key may ask again; 0: now, and this request is counted."""
+        now = time.monotonic()
+        with self._lock:
+            left, at = self._left.pop(key, (self._most, now))
+            left = min(self._most, left + (now - at) * self._rate)
+            allowed = left >= 1.0
+            self._left[key] = (left - 1.0 if allowed else left, now)
+            while len(self._left) > self._keys:
+                self._left.pop(next(iter(self._left)))
+        return 0.0 if allowed else (1.0 - left) / self._rate

@@ -1,0 +1,79 @@
+"""Errors as RFC 9457 problem documents: the sentence of the library, and no trace."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from surepick.errors import ContractError, InvalidInput, NotConverged, OutOfTurn, StorageError, SurepickError
+
+MEDIA_TYPE = "application/problem+json"
+CONFLICT = HTTPStatus.CONFLICT
+KINDS: tuple[tuple[type[SurepickError], HTTPStatus], ...] = (
+    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (OutOfTurn, CONFLICT),
+    (ContractError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (NotConverged, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+log = logging.getLogger("surepick.serve")
+
+
+class Refused(Exception):
+    """A request is refused.
+
+    Args:
+        status: of the answer.
+        sentence: why.
+        headers: of the answer.
+    """
+
+    def __init__(self, status: HTTPStatus, sentence: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers
+
+
+def problem(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """A problem document."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": int(status), "detail": sentence}
+    return JSONResponse(body, int(status), headers=headers, media_type=MEDIA_TYPE)
+
+
+def status_of(error: SurepickError) -> HTTPStatus:
+    """The status with which an error of the library is answered."""
+    return next((status for kind, status in KINDS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Answer every error by a problem document."""
+
+    @app.exception_handler(Refused)
+    def refused(_: Request, error: Refused) -> JSONResponse:
+        return problem(error.status, error.sentence, error.headers)
+
+    @app.exception_handler(SurepickError)
+    def ours(_: Request, error: SurepickError) -> JSONResponse:
+        return problem(status_of(error), str(error))
+
+    @app.exception_handler(HTTPException)
+    def http(_: Request, error: HTTPException) -> JSONResponse:
+        return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    def unreadable(_: Request, error: RequestValidationError) -> JSONResponse:
+        said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"The request is not understood: {'; '.join(said)}.")
+
+    @app.exception_handler(Exception)
+    def unknown(request: Request, error: Exception) -> JSONResponse:
+        log.error("failed", extra={"route": request.scope.get("path", ""), "kind": type(error).__name__})
+        return problem(
+            HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed here, and this is a defect of it; its log says where."
+        )

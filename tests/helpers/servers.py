@@ -1,0 +1,47 @@
+"""Servers for tests: a real uvicorn in a thread, on a port of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import uvicorn
+
+from surepick.serve.access.roles import Role
+from surepick.serve.app import make_app
+from surepick.serve.settings import Settings
+
+
+@contextlib.contextmanager
+def serving(url: str, **settings) -> Iterator[httpx.Client]:
+    """A client of a server on these studies; `client.app` is the application."""
+    app = make_app(Settings(url, **settings))
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    until = time.monotonic() + 20.0
+    while not server.started and time.monotonic() < until:
+        time.sleep(0.01)
+    port = listening.getsockname()[1]
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as client:
+        client.app = app
+        try:
+            yield client
+        finally:
+            server.should_exit = True
+            thread.join(20.0)
+            listening.close()
+            app.state.server.studies.database.engine.dispose()
+
+
+def token_for(client: httpx.Client, name: str, role: str, study: str | None = None) -> dict[str, str]:
+    """The header of a new token."""
+    text, _ = client.app.state.server.tokens.make(name, Role[role], study=study)
+    return {"authorization": f"Bearer {text}"}

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import secrets
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Response
 from itsdangerous import URLSafeTimedSerializer
 
 from surepick import __version__
 from surepick.serve.access.audit import Trail
+from surepick.serve.access.roles import Role
 from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import Tokens
 from surepick.serve.api import documents, results, studies, tokens
-from surepick.serve.api.routing import Routes, Shows, check_classified
+from surepick.serve.api.routing import API, Routes, Shows, Viewer, check_classified
 from surepick.serve.settings import Settings
 from surepick.serve.web.callers import Server
 from surepick.serve.web.limits import Guard
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import handle_errors
+from surepick.serve.web.watching import Watch
 from surepick.studies.database import Database
 
-API = "/api/v1"
 SUMMARY = (
     "Studies over HTTP. Errors are problem documents (RFC 9457). Nothing shows a result of an open round to anybody "
     "but the one who reported it."
@@ -63,10 +64,16 @@ def make_app(settings: Settings) -> FastAPI:
         """Whether the server answers."""
         return {"status": "ok"}
 
+    @Routes(health).add("GET", "/metrics", Shows.nothing, who=Role.viewer, response_class=Response)
+    def metrics(caller: Viewer) -> Response:  # noqa: ARG001 (the role counts)
+        """Counts for the operator, in Prometheus' text format."""
+        return held.metrics.page()
+
     app.include_router(health)
     for part in (studies, results, documents, tokens):
-        app.include_router(part.router, prefix=API)
+        app.include_router(part.router)
     check_classified(app)
     handle_errors(app)
     app.add_middleware(Guard, settings=settings, is_local=held.is_local)
+    app.add_middleware(Watch, metrics=held.metrics)
     return app

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from surepick.serve.access.tokens import Tokens
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "multipart", "sqlalchemy")
+NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "multipart", "prometheus_client", "sqlalchemy")
 
 
 def serve(
@@ -45,6 +45,7 @@ def serve(
 
     from surepick.serve.app import make_app  # noqa: PLC0415
     from surepick.serve.settings import MIB, Settings  # noqa: PLC0415
+    from surepick.serve.web.watching import log_lines  # noqa: PLC0415
 
     if root_path and (not root_path.startswith("/") or root_path.endswith("/")):
         raise InvalidInput(f"--root-path is {root_path!r}; it begins with a slash and ends without one: /surepick.")
@@ -55,6 +56,7 @@ def serve(
         requests_a_minute=requests_a_minute,
         local=host in LOOPBACK,
     )
+    log_lines()
     app = make_app(settings)
     if not settings.local and not app.state.server.tokens.any():
         raise InvalidInput(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine, Row
@@ -59,12 +58,10 @@ class Tokens:
 
     Args:
         engine: of a database with the tables of a server.
-        clock: seconds since 1970 (UTC).
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = system_clock) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._clock = clock
 
     def make(
         self,
@@ -96,7 +93,7 @@ class Tokens:
             raise InvalidInput(f"a token is to last {seconds:g} seconds; give a positive time, at most a year.")
         if role is Role.admin and study is not None:
             raise InvalidInput("an admin is one of all studies; leave the study out, or choose the role owner.")
-        text, now = PREFIX + secrets.token_urlsafe(BYTES), self._clock()
+        text, now = PREFIX + secrets.token_urlsafe(BYTES), system_clock()
         row = {
             "name": name,
             "role": role.name,
@@ -130,7 +127,7 @@ class Tokens:
         columns = schema.token.c
         with writing(self._engine) as connection:
             still = sa.update(schema.token).where(columns.name == name, columns.revoked_at.is_(None))
-            connection.execute(still.values(revoked_at=self._clock()))
+            connection.execute(still.values(revoked_at=system_clock()))
             row = connection.execute(sa.select(schema.token).where(columns.name == name)).first()
         if row is None:
             raise InvalidInput(f"there is no token of the name {quoted(name)}; surepick token list has those that are.")
@@ -152,7 +149,7 @@ class Tokens:
     def _found(self, which: sa.ColumnElement[bool]) -> Principal | None:
         with in_words(self._engine.url), self._engine.connect() as connection:
             row = connection.execute(sa.select(schema.token).where(which)).first()
-        if row is None or row.revoked_at is not None or row.expires_at <= self._clock():
+        if row is None or row.revoked_at is not None or row.expires_at <= system_clock():
             return None
         return Principal(str(row.name), Role[row.role], row.study, int(row.id))
 

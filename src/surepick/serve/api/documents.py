@@ -18,11 +18,11 @@ from surepick.reports.study.history import history_of
 from surepick.reports.study.page import write_report
 from surepick.serve.access.roles import Role
 from surepick.serve.api.models import Document
-from surepick.serve.api.routing import Routes, Shared, Shows, Viewer
+from surepick.serve.api.routing import API, Routes, Shared, Shows, Viewer
 from surepick.serve.web.problems import Refused
 from surepick.studies.export import export_results
 
-router = APIRouter(tags=["documents"])
+router = APIRouter(prefix=API, tags=["documents"])
 routes = Routes(router)
 MOST_FORECAST = 300  # candidates for which a report forecasts
 KINDS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}

@@ -11,14 +11,14 @@ from fastapi.concurrency import run_in_threadpool
 from surepick.errors import InvalidInput
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.api.models import LeaseOf, Results, Worker
-from surepick.serve.api.routing import Measurer, Routes, Shared, Shows
+from surepick.serve.api.routing import API, Measurer, Routes, Shared, Shows
 from surepick.serve.api.tables import results_in
 from surepick.serve.api.telling import told, worker_of
 from surepick.serve.web.callers import Server, address_of
 from surepick.studies.batch import Batch
 from surepick.studies.study import Study
 
-router = APIRouter(tags=["measuring"])
+router = APIRouter(prefix=API, tags=["measuring"])
 routes = Routes(router)
 Once = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 
@@ -97,6 +97,7 @@ def _tell(
     with server.studies.open(name) as study:
         came = results_in(body, kind, study)
         answer = told(study, caller, came, None if once is None else f"{caller.name}/{once}")
+    server.metrics.results.inc(answer["counted"])
     server.trail.add(caller.name, address, "tell", name, f"{len(came.results)} results")
     return answer
 

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.web.callers import Server, needs, server_of
 
+API, STATIC = "/api/v1", "/static"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Shared = Annotated[Server, Depends(server_of)]
 Viewer = Annotated[Principal, Depends(needs(Role.viewer))]
@@ -67,12 +68,28 @@ class Routes:
         return added
 
 
+def routes_of(app: FastAPI) -> list[APIRoute]:
+    """All routes of the application, those of its routers too.
+
+    Raises:
+        AssertionError: it has something else than routes of ours, the OpenAPI document, and static files.
+    """
+    found: list[APIRoute] = []
+    for one in app.routes:
+        inside = getattr(getattr(one, "original_router", None), "routes", [one])
+        for route in inside:
+            if isinstance(route, APIRoute):
+                found.append(route)
+            else:
+                assert getattr(route, "path", "") in (app.openapi_url, STATIC), f"{route} is not classified"
+    return found
+
+
 def check_classified(app: FastAPI) -> None:
     """Refuse to start with a route that does not say what it shows.
 
     Raises:
         AssertionError: there is one.
     """
-    for route in app.routes:
-        if isinstance(route, APIRoute):
-            assert "x-shows" in (route.openapi_extra or {}), f"{route.path} does not say what it shows"
+    for route in routes_of(app):
+        assert "x-shows" in (route.openapi_extra or {}), f"{route.path} does not say what it shows"

@@ -12,12 +12,12 @@ from surepick.policies.base import spec_of
 from surepick.serve.access.roles import Role
 from surepick.serve.api import making
 from surepick.serve.api.models import ForecastOf, Ids, NewStudy, Reason, ReasonFor
-from surepick.serve.api.routing import Owner, Routes, Shared, Shows, Viewer
+from surepick.serve.api.routing import API, Owner, Routes, Shared, Shows, Viewer
 from surepick.serve.web.callers import address_of
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
 
-router = APIRouter(tags=["studies"])
+router = APIRouter(prefix=API, tags=["studies"])
 routes = Routes(router)
 
 

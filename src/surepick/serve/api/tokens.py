@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request
 from surepick.serve.access.roles import Role
 from surepick.serve.access.tokens import Token
 from surepick.serve.api.models import NewToken
-from surepick.serve.api.routing import Admin, Routes, Shared, Shows
+from surepick.serve.api.routing import API, Admin, Routes, Shared, Shows
 from surepick.serve.web.callers import address_of
 
-router = APIRouter(tags=["tokens"])
+router = APIRouter(prefix=API, tags=["tokens"])
 routes = Routes(router)
 
 

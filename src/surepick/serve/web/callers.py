@@ -17,6 +17,7 @@ from surepick.serve.settings import Settings
 from surepick.serve.web.limits import Pace
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import Refused
+from surepick.serve.web.watching import Metrics
 
 COOKIE = "surepick-session"
 BEARER = "bearer "
@@ -33,6 +34,7 @@ class Server:
         tokens: who may do what.
         trail: what was done.
         sessions: signs the cookies of pages.
+        metrics: counts for the operator.
     """
 
     settings: Settings
@@ -40,6 +42,7 @@ class Server:
     tokens: Tokens
     trail: Trail
     sessions: URLSafeTimedSerializer
+    metrics: Metrics = field(default_factory=Metrics)
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
     _guarded: bool = field(init=False, default=False)
@@ -86,6 +89,7 @@ class Server:
                 {"www-authenticate": "Bearer"},
             )
         self.slowed(self.pace, f"{found.token}" if found.token else key)
+        request.scope.setdefault("state", {})["token"] = found.token
         return found
 
     def slowed(self, pace: Pace, key: str) -> None:

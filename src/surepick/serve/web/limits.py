@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surepick.serve.settings import Settings
@@ -26,15 +27,8 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
+CLOSE = {"connection": "close"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "testserver")
-
-
-class TooLarge(Exception):
-    """The body is larger than is allowed."""
-
-
-class TooSlow(Exception):
-    """The body does not come."""
 
 
 class Guard:
@@ -68,20 +62,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, with_headers)
             return
-        started = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = True
-            await with_headers(message)
-
-        try:
-            await self.app(scope, self._limited(receive), watched)
-        except (TooLarge, TooSlow) as error:
-            if started:
-                raise
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if isinstance(error, TooLarge) else HTTPStatus.REQUEST_TIMEOUT
-            await problem(status, str(error), {"connection": "close"})(scope, receive, with_headers)
+        await self.app(scope, self._limited(receive), with_headers)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = dict(scope["headers"])
@@ -89,7 +70,7 @@ class Guard:
         if not length.isdigit() or len(length) > 18:
             return problem(HTTPStatus.BAD_REQUEST, "The length of the body is no number.")
         if int(length) > self.settings.largest_body:
-            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, {"connection": "close"})
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, CLOSE)
         host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
         if self.is_local() and name.lower() not in LOOPBACK:
@@ -104,6 +85,10 @@ class Guard:
     def _too_large(self) -> str:
         return f"The body is larger than {self.settings.largest_body:,} bytes; send it in parts."
 
+    @property
+    def _too_slow(self) -> str:
+        return f"The body did not come within {self.settings.slowest_body:g} s."
+
     def _limited(self, receive: Receive) -> Receive:
         """The same, while the body is small enough and comes in time."""
         seen, until = 0, time.monotonic() + self.settings.slowest_body
@@ -116,12 +101,12 @@ class Guard:
             try:
                 message = await asyncio.wait_for(receive(), max(until - time.monotonic(), 0.001))
             except TimeoutError:
-                raise TooSlow(f"The body did not come within {self.settings.slowest_body:g} s.") from None
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, self._too_slow, CLOSE) from None
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 done = not message.get("more_body", False)
                 if seen > self.settings.largest_body:
-                    raise TooLarge(self._too_large)
+                    raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, CLOSE)
             return message
 
         return limited

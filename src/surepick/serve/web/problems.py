@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -51,6 +52,14 @@ def status_of(error: SurepickError) -> HTTPStatus:
     return next((status for kind, status in KINDS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
+def where(error: BaseException) -> str:
+    """The place in the code that an error comes from. Its words are left out: they may hold what was sent."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+
+
 def handle_errors(app: FastAPI) -> None:
     """Answer every error by a problem document."""
 
@@ -72,8 +81,8 @@ def handle_errors(app: FastAPI) -> None:
         return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"The request is not understood: {'; '.join(said)}.")
 
     @app.exception_handler(Exception)
-    def unknown(request: Request, error: Exception) -> JSONResponse:
-        log.error("failed", extra={"route": request.scope.get("path", ""), "kind": type(error).__name__})
+    def unknown(_: Request, error: Exception) -> JSONResponse:
+        log.error("failed", extra={"said": {"kind": type(error).__name__, "where": where(error)}})
         return problem(
             HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed here, and this is a defect of it; its log says where."
         )

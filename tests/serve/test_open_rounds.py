@@ -72,6 +72,9 @@ CASES = {
         ("POST", f"{STUDY}/results", tell("a", "fresh", reward=0.0)),
     ],
     f"{API}/studies/{{name}}/release": [("POST", f"{STUDY}/release", {"json": {"worker": "ann"}})],
+    f"{API}/studies/{{name}}/webhooks": [("GET", f"{STUDY}/webhooks", {})],  # a new one has a random secret
+    f"{API}/studies/{{name}}/webhooks/{{number}}": [("DELETE", f"{STUDY}/webhooks/1", {})],
+    f"{API}/studies/{{name}}/webhooks/{{number}}/allow": [("POST", f"{STUDY}/webhooks/1/allow", {"json": {}})],
     f"{API}/studies/{{name}}/judge": [("POST", f"{STUDY}/judge", {})],
     f"{API}/studies/{{name}}/add": [("POST", f"{STUDY}/add", {"json": {"ids": ["c"]}})],
     f"{API}/studies/{{name}}/withdraw": [

@@ -12,7 +12,8 @@ from surepick.serve.access.audit import Trail
 from surepick.serve.access.roles import Role
 from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import Tokens
-from surepick.serve.api import documents, results, studies, tokens
+from surepick.serve.access.webhooks import Webhooks
+from surepick.serve.api import documents, results, studies, tokens, webhooks
 from surepick.serve.api.routing import API, Routes, Shows, Viewer, check_classified
 from surepick.serve.settings import Settings
 from surepick.serve.web.callers import Server
@@ -45,6 +46,7 @@ def make_app(settings: Settings) -> FastAPI:
         Studies(database),
         Tokens(database.engine),
         Trail(database.engine),
+        Webhooks(database.engine),
         URLSafeTimedSerializer(secret, salt="session"),
     )
     app = FastAPI(
@@ -70,7 +72,7 @@ def make_app(settings: Settings) -> FastAPI:
         return held.metrics.page()
 
     app.include_router(health)
-    for part in (studies, results, documents, tokens):
+    for part in (studies, results, documents, tokens, webhooks):
         app.include_router(part.router)
     check_classified(app)
     handle_errors(app)

@@ -12,7 +12,7 @@ from surepick.core.json import from_json
 from surepick.errors import StorageError, SurepickError
 from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned
 from surepick.studies.logs.damaged_rows import UNREADABLE, Illegible
-from surepick.studies.open_plan import OpenPlan
+from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Closed, Judged, closed_plan, decision_on, first_decision, in_order, replay
 from surepick.studies.study import Study
 

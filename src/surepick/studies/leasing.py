@@ -13,7 +13,7 @@ from surepick.studies.batch import Batch
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import FAILED, Event, Log, Planned
 from surepick.studies.logs.leases import ANYONE, format_time, parse_duration, pull_key
-from surepick.studies.open_plan import LeaseProgress, OpenPlan
+from surepick.studies.logs.open_plan import LeaseProgress, OpenPlan
 from surepick.text import quoted
 
 USUAL_LEASE = "8h"

@@ -22,8 +22,8 @@ from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import item_key, keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.leases import Lease, format_time
+from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.logs.quantities import single_values, split_values, total_values
-from surepick.studies.open_plan import OpenPlan
 from surepick.studies.replay import Replay
 
 

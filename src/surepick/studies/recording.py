@@ -17,7 +17,7 @@ from surepick.studies.logs.block_names import check_anew, check_once
 from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
-from surepick.studies.open_plan import OpenPlan
+from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
 from surepick.studies.validation import check_asked, check_given, check_spellings, never_given, source
 from surepick.text import quoted

@@ -19,7 +19,7 @@ from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
 from surepick.studies.logs.item_keys import answers_of
-from surepick.studies.open_plan import OpenPlan
+from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.validation import received
 
 Build = Callable[[], "tuple[Arms, Policy[Any]]"]

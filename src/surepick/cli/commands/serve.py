@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from surepick.serve.access.tokens import Tokens
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "multipart", "prometheus_client", "sqlalchemy")
+NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "multipart", "prometheus_client", "sqlalchemy", "httpx")
 
 
 def serve(
@@ -45,6 +45,7 @@ def serve(
 
     from surepick.serve.app import make_app  # noqa: PLC0415
     from surepick.serve.settings import MIB, Settings  # noqa: PLC0415
+    from surepick.serve.web.delivering import delivering  # noqa: PLC0415
     from surepick.serve.web.watching import log_lines  # noqa: PLC0415
 
     if root_path and (not root_path.startswith("/") or root_path.endswith("/")):
@@ -82,7 +83,8 @@ def serve(
         h11_max_incomplete_event_size=65536,
         lifespan="off",
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    with delivering(app.state.server):
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 token = typer.Typer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Column, Float, Integer, MetaData, Table, Text
+from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, Text, UniqueConstraint
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
@@ -42,7 +42,36 @@ audit = Table(
     Column("study", Text),
     Column("words", Text, nullable=False),
 )
-TABLES = (about, token, audit)
+webhook = Table(
+    "serve_webhook",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("events", Text, nullable=False),  # JSON: their kinds
+    Column("secret", Text, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Column("allowed_by", Text),  # NULL: by nobody yet
+    Column("private", Boolean, nullable=False),
+    Column("made_at", Float(53), nullable=False),
+    UniqueConstraint("study", "url", name="one_webhook_an_address"),
+)
+delivery = Table(
+    "serve_delivery",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("webhook", Integer, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("occasion", Text, nullable=False),  # what happened; it is noted once
+    Column("body", Text, nullable=False),  # JSON
+    Column("made_at", Float(53), nullable=False),
+    Column("due_at", Float(53), nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("outcome", Text),
+    Column("done_at", Float(53)),  # delivered, or given up
+    UniqueConstraint("webhook", "occasion", name="noted_once"),
+)
+TABLES = (about, token, audit, webhook, delivery)
 
 
 @contextmanager

@@ -129,4 +129,20 @@ class NewToken(Strict):
     days: Annotated[float, Field(gt=0, le=366, allow_inf_nan=False)] = 90.0
 
 
+class NewWebhook(Strict):
+    """An address that is told what happens."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2_000)]
+    events: Annotated[
+        list[Literal["round-opened", "round-complete", "study-stopped", "lease-expired"]],
+        Field(min_length=1, max_length=4),
+    ] = ["round-opened", "round-complete", "study-stopped", "lease-expired"]
+
+
+class AllowWebhook(Strict):
+    """Where a webhook may send."""
+
+    private: bool = False
+
+
 Document = Annotated[dict[str, Any], Field(description="A certificate, as `surepick certificate` writes it.")]

@@ -13,6 +13,7 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from surepick.serve.access.audit import Trail
 from surepick.serve.access.roles import LOCAL, Principal, Role
 from surepick.serve.access.tokens import Tokens
+from surepick.serve.access.webhooks import Webhooks
 from surepick.serve.settings import Settings
 from surepick.serve.web.limits import Pace
 from surepick.serve.web.open_studies import Studies
@@ -33,6 +34,7 @@ class Server:
         studies: of the database.
         tokens: who may do what.
         trail: what was done.
+        webhooks: who is told what happens.
         sessions: signs the cookies of pages.
         metrics: counts for the operator.
     """
@@ -41,6 +43,7 @@ class Server:
     studies: Studies
     tokens: Tokens
     trail: Trail
+    webhooks: Webhooks
     sessions: URLSafeTimedSerializer
     metrics: Metrics = field(default_factory=Metrics)
     pace: Pace = field(init=False)

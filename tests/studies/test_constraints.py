@@ -15,7 +15,7 @@ from surepick import environments
 from surepick.certificates.verify import verify_certificate
 from surepick.core.observations import Quantity
 from surepick.studies.database import create_study, open_study
-from surepick.studies.export import export_results
+from surepick.studies.reading.export import export_results
 from surepick.studies.runner.loop import MeasurementFailed
 from surepick.tables.reading import read_table
 

@@ -41,10 +41,10 @@ from surepick.errors import StorageError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.questions import constraints_of
-from surepick.studies.audit import Audit, audited
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
+from surepick.studies.reading.audit import Audit, audited
 from surepick.studies.registration import code_of
 from surepick.studies.replay import Closed, Judged, in_order, replay, seen_of
 from surepick.studies.study import Study

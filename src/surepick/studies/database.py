@@ -10,18 +10,16 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
 from surepick.core.arms import Arms
-from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, spec_of, stopped
 from surepick.studies import stored_studies as stored
-from surepick.studies.audit import audit
-from surepick.studies.deviations import checked_judge
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, shown
 from surepick.studies.logs.sql.seals import study_seal
-from surepick.studies.registration import subject_of
-from surepick.studies.stored_studies import Listed
+from surepick.studies.progress import Listed
+from surepick.studies.reading.audit import audit
+from surepick.studies.registration import checked_subject, subject_of
 from surepick.studies.study import Study
 
 
@@ -61,7 +59,7 @@ class Database:
         judge: Judge = CLOSED_ROUNDS,
     ) -> Study:
         """A new study; as `create_study`."""
-        arms, policy = _checked(name, arms, policy, minimize=minimize, judge=judge)
+        arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
@@ -134,7 +132,7 @@ def create_study(
             judge parts.
         StorageError: the database cannot be reached or written, or is not ours.
     """
-    arms, policy = _checked(name, arms, policy, minimize=minimize, judge=judge)
+    arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
     return Database(url, create=True).create(name, arms, policy, minimize=minimize, judge=judge)
 
 
@@ -190,22 +188,6 @@ def migrate_studies(url: str) -> tuple[str | None, str]:
     if version is None:
         check_version(version, url)
     return migrate(engine, url)
-
-
-def _checked(
-    name: str, arms: Arms | Policy[Any], policy: Policy[Any] | None, *, minimize: bool, judge: Judge
-) -> tuple[Arms, Policy[Any]]:
-    """(arms, policy) of a study that can be kept, before anything is written."""
-    arms, policy = subject_of(arms, policy)
-    if not storable_text("the name of a study", name).strip():
-        raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
-    if spec_of(policy) is None:
-        raise InvalidInput(
-            "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
-            "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
-        )
-    checked_judge(judge, policy, minimize=minimize)
-    return arms, policy
 
 
 def _prepare(engine: Engine, url: str) -> None:

@@ -22,6 +22,36 @@ LONGEST = 3.2e8  # seconds, ten years: a forecast beyond it says nothing
 
 
 @record
+class Listed:
+    """A study in a database, at a glance.
+
+    Args:
+        name: its name.
+        candidates: K.
+        policy: name of its policy.
+        epsilon, delta: what it promises.
+        created_at: seconds since 1970 (UTC).
+        rounds: plans that were judged.
+        pulls: measurements in them.
+        verdict: of the certificate; "not-yet" while the study goes on.
+        ended: it was closed before its policy stopped.
+        registration: its registration code.
+    """
+
+    name: str
+    candidates: int
+    policy: str
+    epsilon: float
+    delta: float
+    created_at: float
+    rounds: int
+    pulls: int
+    verdict: str
+    ended: bool
+    registration: str | None
+
+
+@record
 class Out:
     """Pulls that are out with a worker.
 

@@ -16,8 +16,10 @@ from typing import Any
 
 from surepick.core.arms import Arms
 from surepick.core.json import encode
+from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput
-from surepick.policies.base import Policy, spec_of
+from surepick.policies.base import Policy, known_as, name_of, spec_of
+from surepick.studies.deviations import checked_judge
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.logs.hash_chain import canonical, hash_of_arms
 from surepick.text import printable
@@ -141,3 +143,55 @@ def subject_of(arms: Arms | Policy[Any], policy: Policy[Any] | None = None) -> t
             f"the policy is for {policy.problem.num_arms} arms and there are {arms.num_arms}; build it from them."
         )
     return arms, policy
+
+
+def checked_subject(
+    name: str, arms: Arms | Policy[Any], policy: Policy[Any] | None, *, minimize: bool, judge: Judge
+) -> tuple[Arms, Policy[Any]]:
+    """(arms, policy) of a study that can be kept, before anything is written."""
+    arms, policy = subject_of(arms, policy)
+    if not storable_text("the name of a study", name).strip():
+        raise InvalidInput(f"the name of a study is {name!r}; give it one, e.g. 'headlines'.")
+    if spec_of(policy) is None:
+        raise InvalidInput(
+            "the policy was made of parts that have no name (a callable kernel, a hand-made expansion), so no other "
+            "process could build it again. Use sp.Study in memory, or make_policy(name, ...)."
+        )
+    checked_judge(judge, policy, minimize=minimize)
+    return arms, policy
+
+
+def check_promise(name: str, configuration: Mapping[str, Any], policy: Policy[Any]) -> None:
+    """Refuse a policy that is another algorithm than that of a stored study, or promises something else.
+
+    Args:
+        name: of the study.
+        configuration: what is stored of it.
+        policy: that somebody takes for its policy.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    from surepick.policies.registry import stands_for  # noqa: PLC0415 (only where something is computed)
+
+    stored, algorithm = configuration["policy"], configuration["algorithm"]
+    made_by_hand = spec_of(policy) is None and stands_for(stored["name"], policy)
+    theirs = {
+        "algorithm": algorithm,
+        "epsilon": stored["epsilon"],
+        "delta": stored["delta"],
+        "noise": stored["noise"],
+    }
+    problem = policy.problem
+    given = {
+        "algorithm": algorithm if made_by_hand else known_as(name_of(policy), algorithm),
+        "epsilon": problem.epsilon,
+        "delta": problem.delta,
+        "noise": problem.noise.spec,
+    }
+    for field, value in theirs.items():
+        if given[field] != value:
+            raise InvalidInput(
+                f"the policy that was given is not the one of study {name!r}: its {field} is {given[field]!r} and "
+                f"the study's is {value!r}."
+            )

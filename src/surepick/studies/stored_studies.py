@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from surepick.core.plan import Blocking
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
-from surepick.policies.base import Policy, known_as, name_of, spec_of, stopped
+from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.terms import Terms
 from surepick.questions import constraints_in
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
@@ -29,40 +28,11 @@ from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.log import SqlLog
 from surepick.studies.logs.sql.seals import study_seal
-from surepick.studies.registration import code_of
+from surepick.studies.progress import Listed
+from surepick.studies.registration import check_promise, code_of
 from surepick.studies.study import Study
 
 VERSION = 1  # of the configuration's format
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A study in a database, at a glance.
-
-    Args:
-        name: its name.
-        candidates: K.
-        policy: name of its policy.
-        epsilon, delta: what it promises.
-        created_at: seconds since 1970 (UTC).
-        rounds: plans that were judged.
-        pulls: measurements in them.
-        verdict: of the certificate; "not-yet" while the study goes on.
-        ended: it was closed before its policy stopped.
-        registration: its registration code.
-    """
-
-    name: str
-    candidates: int
-    policy: str
-    epsilon: float
-    delta: float
-    created_at: float
-    rounds: int
-    pulls: int
-    verdict: str
-    ended: bool
-    registration: str | None
 
 
 def listed(engine: Engine, row: Any) -> Listed:
@@ -220,30 +190,8 @@ def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
 
 def check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:
     """Refuse a policy that is not the study's: another algorithm or promise, or another first plan."""
-    from surepick.policies.registry import stands_for  # noqa: PLC0415 (only where something is computed)
-
     configuration = json.loads(row.configuration)
-    stored, algorithm = configuration["policy"], configuration["algorithm"]
-    made_by_hand = spec_of(policy) is None and stands_for(stored["name"], policy)
-    theirs = {
-        "algorithm": algorithm,
-        "epsilon": stored["epsilon"],
-        "delta": stored["delta"],
-        "noise": stored["noise"],
-    }
-    problem = policy.problem
-    given = {
-        "algorithm": algorithm if made_by_hand else known_as(name_of(policy), algorithm),
-        "epsilon": problem.epsilon,
-        "delta": problem.delta,
-        "noise": problem.noise.spec,
-    }
-    for field, value in theirs.items():
-        if given[field] != value:
-            raise InvalidInput(
-                f"the policy that was given is not the one of study {row.name!r}: its {field} is {given[field]!r} and "
-                f"the study's is {value!r}."
-            )
+    check_promise(row.name, configuration, policy)
     first = next(study.log.plans(), None)
     state = policy.init()
     if first is None or stopped(policy, state):

@@ -23,6 +23,7 @@ from surepick.studies.closed_loop import Measure, Result, run_study
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Log
+from surepick.studies.logs.elsewhere import Kept
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
@@ -30,7 +31,7 @@ from surepick.studies.registration import registration_code, subject_of
 from surepick.studies.replay import Build, Replay
 
 
-class Study(Stated):
+class Study(Stated, Kept):
     """A policy at work on real measurements.
 
         batch = study.ask()                # what to measure next; None once stopped

@@ -10,7 +10,7 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened
 from surepick.cli.output import print_json, say
-from surepick.studies.export import export_results
+from surepick.studies.reading.export import export_results
 from surepick.tables.writing import check_suffix
 
 

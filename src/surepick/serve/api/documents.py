@@ -20,7 +20,7 @@ from surepick.serve.access.roles import Role
 from surepick.serve.api.models import Document
 from surepick.serve.api.routing import API, Routes, Shared, Shows, Viewer
 from surepick.serve.web.problems import Refused
-from surepick.studies.export import export_results
+from surepick.studies.reading.export import export_results
 
 router = APIRouter(prefix=API, tags=["documents"])
 routes = Routes(router)

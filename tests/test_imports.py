@@ -54,7 +54,7 @@ def packages(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - own
 
 
-NEED_EXTRAS = {"create_study", "list_studies", "open_study", "write_report"}
+NEED_EXTRAS = {"write_report"}
 PARTS = ("bench", "embeddings", "environments", "testing", "theory")
 LIGHT_NAMES = [name for name in sp.__all__ if name not in NEED_EXTRAS]
 
@@ -74,9 +74,11 @@ def test_the_stub_says_what_is_public():
 
 
 def test_a_name_whose_package_is_absent_says_how_to_install_it():
-    script = "import sys; sys.modules['sqlalchemy'] = None; import surepick; surepick.open_study"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert 'InvalidInput: open_study needs sqlalchemy, which is absent: pip install "surepick[studies]".' in done.stderr
+    for package, address, extra in (("sqlalchemy", "sqlite:///a.db", "studies"), ("httpx", "http://[::1]:1", "client")):
+        script = f"import sys; sys.modules['{package}'] = None; import surepick; surepick.open_study('{address}', 'a')"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        needed = f'InvalidInput: open_study needs {package}, which is absent: pip install "surepick[{extra}]".'
+        assert needed in done.stderr
 
 
 def test_the_version_is_said_in_one_place():

@@ -249,7 +249,7 @@ def peeking() -> tuple[int, list[str]]:
 FLOORS = (  # from the top; the folders and modules of a floor do not see each other
     (("bench", "experiments, data sets"),),
     (("cli", "commands"),),
-    (("serve", "studies over HTTP"),),
+    (("serve", "studies over HTTP"), ("client", "a study on a server")),
     (("reports", "pages, figures"), ("testing", "checks of a policy"), ("integrations", "others' files")),
     (("certificates", "write, verify"), ("forecasts", "what it will cost")),
     (("find_best", "a loop around your measurement"), ("simulation", "a policy against an environment")),

@@ -2,6 +2,7 @@ from . import bench, embeddings, environments, errors, testing, theory
 from .certificates.document import write_certificate
 from .certificates.signature import sign_certificate
 from .certificates.verify import verify_certificate
+from .client.opening import create_study, list_studies, open_study
 from .core.arms import Arms
 from .core.certificate import Certificate
 from .core.design import Design, Embedding
@@ -21,7 +22,6 @@ from .reports.study.page import write_report
 from .simulation import simulate
 from .studies.batch import Batch
 from .studies.closed_loop import Result
-from .studies.database import create_study, list_studies, open_study
 from .studies.study import Study
 from .tables import read_arms
 from .tuning.kernel import choose_kernel

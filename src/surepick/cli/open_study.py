@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from surepick.cli.output import note
+from surepick.client.addresses import checked_address, is_http
 from surepick.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,35 +22,71 @@ PASSWORD = re.compile(r"://[^/?]*:[^/?]+@|[?&]password=")
 
 
 def given_url(url: str) -> str:
-    """The address that a command was given: "-" is the one in the environment.
+    """The address that a command was given, of a database or a server: "-" is the one in the environment.
 
     Raises:
-        InvalidInput: the environment has none, or the packages for databases are absent.
+        InvalidInput: the environment has none, it is no address that may be used, or the packages for it are absent.
     """
-    if importlib.util.find_spec("sqlalchemy") is None:
-        raise InvalidInput('studies that last need sqlalchemy, which is absent: pip install "surepick[studies]".')
-    if url == "-":
-        if not (kept := os.environ.get(VARIABLE, "")):
-            raise InvalidInput(
-                f"- stands for the address in {VARIABLE}, which is not set: "
-                f"export {VARIABLE}=postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, or write the address itself."
-            )
-        return kept
-    if PASSWORD.search(url):
+    found = _meant(url)
+    if is_http(found):
+        _check_package("httpx", "client", "studies on a server")
+        return checked_address(found)
+    _check_package("sqlalchemy", "studies", "studies that last")
+    if found == url and PASSWORD.search(url):
         note(
             "there is a password in the command; others can read it in the list of processes and in your shell's "
             f"history. Put the address into {VARIABLE} and write - in its place, or the password into ~/.pgpass."
         )
-    return url
+    return found
+
+
+def given_database(url: str) -> str:
+    """As `given_url`, for what only the database itself can be asked.
+
+    Raises:
+        InvalidInput: it is the address of a server; or as `given_url`.
+    """
+    if is_http(_meant(url)):
+        raise InvalidInput(
+            "this works on the database itself, and the address is a server's. Give the command where the database is, "
+            "with its address: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE."
+        )
+    return given_url(url)
+
+
+def _meant(url: str) -> str:
+    if url != "-":
+        return url
+    if not (kept := os.environ.get(VARIABLE, "")):
+        raise InvalidInput(
+            f"- stands for the address in {VARIABLE}, which is not set: "
+            f"export {VARIABLE}=postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, or write the address itself."
+        )
+    return kept
+
+
+def _check_package(package: str, extra: str, what: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise InvalidInput(f'{what} need {package}, which is absent: pip install "surepick[{extra}]".')
 
 
 UrlArgument = Annotated[
     str,
     Argument(
         metavar="URL",
-        help=f"The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; - for the one in {VARIABLE}.",
+        help="The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; or a server: https://HOST; - "
+        f"for the one in {VARIABLE}.",
         show_default=False,
         callback=given_url,
+    ),
+]
+DatabaseArgument = Annotated[
+    str,
+    Argument(
+        metavar="URL",
+        help=f"The database: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE; - for the one in {VARIABLE}.",
+        show_default=False,
+        callback=given_database,
     ),
 ]
 NameArgument = Annotated[str, Argument(metavar="NAME", help="The study.", show_default=False)]
@@ -58,21 +95,27 @@ WorkerOption = Annotated[str | None, Option("--worker", help="The name of the on
 
 def opened(url: str, name: str) -> Study:
     """The study; everything that was decided in it is computed again."""
-    from surepick.studies.database import open_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+    from surepick.client.opening import open_study  # noqa: PLC0415 (numpy: `--help` needs none)
 
     return open_study(url, name)
 
 
 def resumed(url: str, name: str) -> Study:
     """The study; nothing is computed again."""
-    from surepick.studies.database import resume_study  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
+    from surepick.client.opening import resume_study  # noqa: PLC0415 (numpy: `--help` needs none)
 
     return resume_study(url, name)
 
 
 def command_line(command: str, url: str, *words: str) -> str:
     """A command to type next, quoted for a shell; a password in the address is not shown."""
+    address = "-" if url == os.environ.get(VARIABLE) else _shown(url)
+    return shlex.join(["surepick", command, address, *words])
+
+
+def _shown(url: str) -> str:
+    if is_http(url):
+        return url
     from surepick.studies.logs.sql.engine import shown  # noqa: PLC0415 (SQLAlchemy: heavy, and an extra)
 
-    address = "-" if url == os.environ.get(VARIABLE) else shown(url)
-    return shlex.join(["surepick", command, address, *words])
+    return str(shown(url))

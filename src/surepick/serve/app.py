@@ -13,7 +13,7 @@ from surepick.serve.access.roles import Role
 from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import Tokens
 from surepick.serve.access.webhooks import Webhooks
-from surepick.serve.api import documents, results, studies, tokens, webhooks
+from surepick.serve.api import documents, library, results, studies, tokens, webhooks
 from surepick.serve.api.routing import API, Routes, Shows, Viewer, check_classified
 from surepick.serve.settings import Settings
 from surepick.serve.web.callers import Server
@@ -72,7 +72,7 @@ def make_app(settings: Settings) -> FastAPI:
         return held.metrics.page()
 
     app.include_router(health)
-    for part in (studies, results, documents, tokens, webhooks):
+    for part in (studies, results, library, documents, tokens, webhooks):
         app.include_router(part.router)
     check_classified(app)
     handle_errors(app)

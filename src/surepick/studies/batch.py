@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import IntArray, freeze, record
 from surepick.core.html import html_table
+from surepick.core.json import encode, from_json
 from surepick.core.plan import Plan
 from surepick.errors import OutOfTurn
 from surepick.studies.logs.item_keys import item_key
@@ -94,3 +98,31 @@ class Batch(Plan):
             raise OutOfTurn("only leased pulls have keys; lease(worker=...) gives some.")
         plan, ordinals = self.lease.plan, self.ordinals.tolist()
         return [(name, pull_key(plan, ordinal, name)) for name, ordinal in zip(self.pulls(), ordinals, strict=True)]
+
+    def sent(self) -> dict[str, Any]:
+        """As plain JSON data, without the ids of the arms, which whoever receives it has."""
+        plan = Plan(**{field.name: getattr(self, field.name) for field in fields(Plan)})
+        own = {field.name for field in fields(Batch)} - {field.name for field in fields(Plan)} - {"ids"}
+        return {"decided": encode(plan, sparse=True)} | {name: encode(getattr(self, name)) for name in sorted(own)}
+
+    @staticmethod
+    def received(data: Mapping[str, Any], ids: tuple[str, ...]) -> Batch:
+        """The batch that was `sent`.
+
+        Args:
+            data: what came.
+            ids: of the arms.
+
+        Raises:
+            StorageError: it is none.
+        """
+        plan, lease = from_json(Plan, json.dumps(data["decided"])), data["lease"]
+        whole = Batch.of(plan, ids, data["number"], lease=None if lease is None else Lease(**lease))
+        return replace(
+            whole,
+            ordinals=None if data["ordinals"] is None else np.array(data["ordinals"], np.int64),
+            items=None if data["items"] is None else np.array(data["items"], np.int64),
+            item_ids=tuple(data["item_ids"]),
+            blocks=tuple(data["blocks"]),
+            block_name=data["block_name"],
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from typing import Any
 
@@ -96,6 +97,15 @@ class Database:
         study = stored.opened(engine, row, lambda: stored.rebuilt(engine, row) if handmade else (arms, policy))
         stored.check_same(study, row, policy)
         return study
+
+    def configuration(self, name: str) -> dict[str, Any]:
+        """What is stored of one of its studies beside the candidates: the policy's spec, and how it is judged."""
+        stated: dict[str, Any] = json.loads(stored.found(self.engine, name).configuration)
+        return stated
+
+    def arms(self, name: str) -> Arms:
+        """The candidates of one of its studies."""
+        return stored.arms_of(self.engine, stored.found(self.engine, name))
 
     def list(self) -> list[Listed]:
         """Its studies, by name."""

@@ -138,3 +138,40 @@ class Entries:
             raise InvalidInput("this batch is of another study: its candidates are others.")
         holder = batch.lease.worker if worker is None and batch.lease is not None else worker
         return holder, batch.number if plan is None else plan
+
+    def told(
+        self,
+        ids: Sequence[object] | Batch,
+        rewards: ArrayLike,
+        keys: Sequence[object] | None,
+        items: Sequence[object] | None,
+        blocks: Sequence[object] | None,
+        worker: str | None,
+        plan: int | None,
+    ) -> tuple[Results, str | None, int | None]:
+        """(results, worker, plan) of what `Study.tell` was given, which has the arguments.
+
+        Raises:
+            InvalidInput: as in `Study.tell`.
+        """
+        if items is not None:
+            keys = self.keys_by_item(ids, keys, items)
+        if isinstance(ids, Batch):
+            worker, plan = self.owner_of(ids, worker, plan)
+            blocks = ids.blocks or None if blocks is None else blocks
+            ids, keys = pulls_and_keys(ids, keys)
+        return self.singles(ids, rewards, keys, worker, blocks), worker, plan
+
+
+def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:
+    """The ids of a batch, one a pull, and their keys: those of the lease where it has one.
+
+    Raises:
+        InvalidInput: keys are given for pulls that have some.
+    """
+    if batch.lease is None and batch.items is None:
+        return batch.pulls(), keys
+    if keys is not None:
+        raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")
+    rows = batch.keys()
+    return [name for name, _ in rows], [key for _, key in rows]

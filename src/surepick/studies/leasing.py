@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from surepick.core.arrays import IntArray
@@ -118,17 +116,3 @@ def release(ledger: Ledger, worker: str) -> int:
                 pulls += int(left[arm])
                 ledger.log.add_event(Event(FAILED, planned.number, arm, int(left[arm]), number, "", now))
     return pulls
-
-
-def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:
-    """The ids of a batch, one a pull, and their keys: those of the lease where it has one.
-
-    Raises:
-        InvalidInput: keys are given for pulls that have some.
-    """
-    if batch.lease is None and batch.items is None:
-        return batch.pulls(), keys
-    if keys is not None:
-        raise InvalidInput("the pulls of a leased batch have keys already; leave keys out, or give ids.")
-    rows = batch.keys()
-    return [name for name, _ in rows], [key for _, key in rows]

@@ -225,13 +225,7 @@ class Study(Stated, Kept):
         or outside the declared bounds, lengths that differ, a key reported before with another value: nothing is
         recorded then.
         """
-        if items is not None:
-            keys = self._ledger.keys_by_item(ids, keys, items)
-        if isinstance(ids, Batch):
-            worker, plan = self._ledger.owner_of(ids, worker, plan)
-            blocks = ids.blocks or None if blocks is None else blocks
-            ids, keys = leasing.pulls_and_keys(ids, keys)
-        rows = self._ledger.singles(ids, rewards, keys, worker, blocks)
+        rows, worker, plan = self._ledger.told(ids, rewards, keys, items, blocks, worker, plan)
         return recording.tell(self._ledger, rows, worker, plan, failed)
 
     def tell_totals(

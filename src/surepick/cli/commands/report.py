@@ -10,6 +10,7 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened
 from surepick.cli.output import note, print_json, say
+from surepick.client.addresses import is_http
 from surepick.errors import InvalidInput
 
 SUFFIXES = (".html", ".htm")
@@ -31,7 +32,7 @@ def report(
     from surepick.linalg.blas_threads import one_thread  # noqa: PLC0415 (`run` imports this module)
     from surepick.reports.study.page import write_report  # noqa: PLC0415
 
-    check_page(out)
+    check_page(out, drawn_here=not is_http(url))
     study = opened(url, name)
     with one_thread():
         write_report(study, out, name=name, forecast_up_to=forecast_up_to)
@@ -48,8 +49,12 @@ def report(
             note(f"no browser could be started here; open {uri} in one.")
 
 
-def check_page(path: Path) -> None:
+def check_page(path: Path, *, drawn_here: bool = True) -> None:
     """Refuse to go on without what a report needs.
+
+    Args:
+        path: of the page.
+        drawn_here: not by a server.
 
     Raises:
         InvalidInput: the file is not named as a page, or jinja2 is absent.
@@ -58,4 +63,5 @@ def check_page(path: Path) -> None:
 
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"{str(path)!r} does not end in .html; a report is a page for a browser, so name it so.")
-    check_extra()
+    if drawn_here:
+        check_extra()

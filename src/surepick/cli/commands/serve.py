@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from surepick.cli import options
-from surepick.cli.open_study import UrlArgument, given_url
+from surepick.cli.open_study import DatabaseArgument, given_database
 from surepick.cli.output import note, picked, print_json, print_table, say
 from surepick.errors import InvalidInput
 from surepick.studies.logs.leases import format_time, parse_duration
@@ -25,7 +25,7 @@ NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "multipart", "promethe
 
 
 def serve(
-    url: UrlArgument,
+    url: DatabaseArgument,
     *,
     host: Annotated[str, Option(help="The address that it listens to; another than this machine's takes a token.")] = (
         "127.0.0.1"
@@ -94,7 +94,7 @@ token = typer.Typer(
 
 @token.command("create")
 def create_token(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_url, show_default=False)],
+    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
     name: Annotated[str, Argument(metavar="NAME", help="Who uses it, and reports.", show_default=False)],
     *,
     role: Annotated[
@@ -120,7 +120,7 @@ def create_token(
 
 @token.command("list")
 def list_tokens(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_url, show_default=False)],
+    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
     output: Annotated[options.Format, Option("--format", help="text or json.")] = options.Format.text,
 ) -> None:
     """List the tokens, without what they are."""
@@ -142,7 +142,7 @@ def list_tokens(
 
 @token.command("revoke")
 def revoke_token(
-    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_url, show_default=False)],
+    url: Annotated[str, Argument(metavar="URL", help="The database.", callback=given_database, show_default=False)],
     name: Annotated[str, Argument(metavar="NAME", help="Whose.", show_default=False)],
 ) -> None:
     """Make a token worthless from now on, with all sessions that it opened."""

@@ -64,8 +64,11 @@ def write_report(
 
     Cost: a few seconds for 10,000 candidates, and the time of `forecast`.
     """
-    check_extra()
     target = Path(path)
+    if study.elsewhere is not None:
+        write_whole(target, study.elsewhere.report(name, forecast_up_to), what="the report")
+        return target
+    check_extra()
     document = certificate_document(study, name)
     judged = max((look["plan"] for entry in document["rounds"] for look in entry["looks"]), default=0)
     page = report_page(

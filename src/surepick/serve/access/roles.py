@@ -46,8 +46,11 @@ class Principal:
     token: int = 0
 
     def is_worker(self, worker: str) -> bool:
-        """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ..."""
-        return worker == self.name or worker.startswith(f"{self.name}/")
+        """Whether a worker of that name is they, or one of theirs: "lab" has "lab/1", "lab/2", ...
+
+        Before there are tokens nobody is told from anybody: the person at this machine is every worker.
+        """
+        return self.token == 0 or worker == self.name or worker.startswith(f"{self.name}/")
 
 
 LOCAL = Principal("local", Role.admin)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from surepick.certificates.document import certificate_document
@@ -25,22 +25,38 @@ from surepick.studies.reading.export import export_results
 router = APIRouter(prefix=API, tags=["documents"])
 routes = Routes(router)
 MOST_FORECAST = 300  # candidates for which a report forecasts
-KINDS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
+KINDS = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+}
+Called = Annotated[str | None, Query(max_length=200, description="What the study is called in it; empty: no name.")]
 
 
 @routes.add("GET", "/studies/{name}/certificate", Shows.closed, who=Role.viewer)
-def certificate(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001 (the role counts)
+def certificate(name: str, server: Shared, caller: Viewer, called: Called = None) -> dict[str, Any]:  # noqa: ARG001
     """The answer and all that it rests on; all decisions are computed again first."""
     with server.studies.open(name) as study:
-        return certificate_document(study, name, check=True)
+        return certificate_document(study, name if called is None else called or None, check=True)
 
 
 @routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer, response_class=HTMLResponse)
-def report(name: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
+def report(
+    name: str,
+    server: Shared,
+    caller: Viewer,  # noqa: ARG001 (the role counts)
+    called: Called = None,
+    forecast_up_to: Annotated[int, Query(ge=0)] = MOST_FORECAST,
+) -> Response:
     """The study as a page that anybody can read."""
     with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder, one_thread():
         page = Path(folder) / "report.html"
-        write_report(study, page, name=name, forecast_up_to=MOST_FORECAST)
+        write_report(
+            study,
+            page,
+            name=name if called is None else called or None,
+            forecast_up_to=min(forecast_up_to, MOST_FORECAST),
+        )
         content = page.read_text(encoding="utf-8")
     policy = content.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
     return HTMLResponse(content, headers={"content-security-policy": policy.replace("&#39;", "'")})
@@ -48,13 +64,13 @@ def report(name: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG0
 
 @routes.add("GET", "/studies/{name}/export.{kind}", Shows.closed, who=Role.viewer, response_class=Response)
 def export(name: str, kind: str, server: Shared, caller: Viewer) -> Response:  # noqa: ARG001
-    """The results of the closed rounds, as a table: csv or jsonl."""
+    """The results of the closed rounds, as a table: csv, jsonl or parquet."""
     if kind not in KINDS:
         raise Refused(HTTPStatus.NOT_FOUND, f"Results are exported as {' or '.join(KINDS)}, not as {kind[:20]!r}.")
     with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"results.{kind}"
-        export_results(study, path)
-        return Response(path.read_bytes(), media_type=KINDS[kind])
+        rows = export_results(study, path)
+        return Response(path.read_bytes(), media_type=KINDS[kind], headers={"x-surepick-rows": str(rows)})
 
 
 @routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)

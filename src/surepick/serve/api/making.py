@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import tempfile
 import warnings
 from pathlib import Path
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arms import Arms
+from surepick.core.arrays import FloatArray
 from surepick.core.json import encode
 from surepick.errors import InvalidInput
 from surepick.forecasts import advice, compare
 from surepick.linalg.blas_threads import one_thread
-from surepick.policies.base import Policy
+from surepick.policies.base import Policy, name_of
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import make_policy
-from surepick.serve.api.models import Candidates, ForecastOf, Goal
+from surepick.policies.registry import make_policy, stored_policy
+from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
 from surepick.tables import TableWarning, read_arms
 
 FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
@@ -32,8 +34,8 @@ def arms_of(given: Candidates) -> tuple[Arms, list[str]]:
     if (given.ids is None) == (given.table is None):
         raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")
     if given.table is None:
-        features = None if given.features is None else np.array(given.features, np.float64)
-        return Arms(features, given.ids, columns=given.columns, costs=given.costs, segments=given.segments), []
+        held = {name: getattr(given, name) for name in ("columns", "preparation", "costs", "segments")}
+        return Arms(_features(given), given.ids, **held), []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TableWarning)
         path = Path(folder) / f"candidates.{given.kind}"
@@ -53,24 +55,47 @@ def arms_of(given: Candidates) -> tuple[Arms, list[str]]:
         return arms, [str(one.message).replace(str(path), "the table") for one in caught]
 
 
+def _features(given: Candidates) -> FloatArray | None:
+    """The features, exactly as they were sent.
+
+    Raises:
+        InvalidInput: their bytes are not those of so many numbers.
+    """
+    if not isinstance(given.features, Packed):
+        return None if given.features is None else np.array(given.features, np.float64)
+    try:
+        raw = base64.b64decode(given.features.packed, validate=True)
+        return np.frombuffer(raw, "<f8").reshape(given.features.shape)
+    except ValueError as error:
+        raise InvalidInput(f"the bytes of the features are not those of their shape: {error}.") from None
+
+
 def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
     """The policy that is asked for.
 
     Raises:
         InvalidInput: it has no meaning for these candidates.
     """
+    if goal.spec is not None:
+        try:
+            return stored_policy(goal.spec, arms)
+        except (LookupError, TypeError) as error:
+            raise InvalidInput(f"the spec of the policy is not understood: {error}.") from None
     options = dict(goal.options)
     reserved = {"epsilon", "delta", "noise"} & options.keys()
     if reserved:
         raise InvalidInput(f"{sorted(reserved)[0]} is given beside the options, not among them.")
     name = goal.policy or fitting_policy(options)
+    assert goal.epsilon is not None, "the model refuses it"
+    assert goal.noise is not None
     return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=goal.noise, **options)
 
 
 def forecast_of(asked: ForecastOf) -> dict[str, Any]:
     """What the study would cost, beside measuring all candidates equally often."""
     arms, notes = arms_of(asked.candidates)
-    policies = {asked.policy or fitting_policy(asked.options): policy_of(asked, arms)}
+    policy = policy_of(asked, arms)
+    policies = {name_of(policy): policy}
     with one_thread():
         rows = compare(
             policies,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Key = Annotated[str, Field(min_length=1, max_length=1_000)]
+Whole = Annotated[int, Field(ge=0, le=2**53)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Whose = Annotated[str, Field(max_length=250)] | None
 MOST_ROWS = 100_000
 MOST_CANDIDATES = 200_000
 
@@ -19,16 +21,26 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Packed(Strict):
+    """An array of numbers by their bytes: doubles, little-endian, in base 64."""
+
+    packed: str
+    shape: tuple[Annotated[int, Field(ge=0, le=MOST_CANDIDATES)], Annotated[int, Field(ge=0, le=10_000_000)]]
+
+
 class Candidates(Strict):
     """The candidates, as columns; or a table in the text of a file."""
 
     ids: Annotated[list[Text], Field(max_length=MOST_CANDIDATES)] | None = None
     features: (
-        Annotated[list[Annotated[list[Finite], Field(max_length=10_000)]], Field(max_length=MOST_CANDIDATES)] | None
+        Packed
+        | Annotated[list[Annotated[list[Finite], Field(max_length=10_000)]], Field(max_length=MOST_CANDIDATES)]
+        | None
     ) = None
     columns: Annotated[list[Text], Field(max_length=10_000)] | None = None
     costs: Annotated[list[Finite], Field(max_length=MOST_CANDIDATES)] | None = None
     segments: Annotated[list[Text], Field(max_length=MOST_CANDIDATES)] | None = None
+    preparation: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list)
     table: str | None = None
     kind: Literal["csv", "json", "jsonl"] = "csv"
     id_column: Text | None = None
@@ -40,15 +52,29 @@ class Candidates(Strict):
 
 
 class Goal(Strict):
-    """What is asked of which candidates, and how it is found out."""
+    """What is asked of which candidates, and how it is found out.
+
+    Either epsilon, delta, noise, policy and options, of which epsilon and noise are needed; or `spec`, all that is
+    stored of a policy.
+    """
 
     candidates: Candidates
-    epsilon: Finite
+    epsilon: Finite | None = None
     delta: Finite = 0.05
-    noise: Text
+    noise: Text | None = None
     policy: Text | None = None
     options: dict[str, Any] = Field(default_factory=dict)
+    spec: dict[str, Any] | None = None
     minimize: bool = False
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        said = {"epsilon", "delta", "noise", "policy", "options"} & self.model_fields_set
+        if self.spec is not None and said:
+            raise ValueError(f"the spec says all of the policy; leave {sorted(said)[0]} out")
+        if self.spec is None and (self.epsilon is None or self.noise is None):
+            raise ValueError(f"{'epsilon' if self.epsilon is None else 'noise'} is missing")
+        return self
 
 
 class NewStudy(Goal):
@@ -71,8 +97,10 @@ class LeaseOf(Strict):
     """Measurements that somebody wants to make."""
 
     max_pulls: Annotated[int, Field(ge=1, le=MOST_ROWS)] | None = None
-    duration: Annotated[str, Field(max_length=40)] | None = None
-    worker: Annotated[str, Field(max_length=100)] | None = None
+    duration: Annotated[str, Field(max_length=40)] | Finite | None = None
+    worker: Whose = None
+    trust_clock: bool = False
+    whole: bool = Field(default=False, description="Also the batch as the library has it, for its clients.")
 
 
 class Result(Strict):
@@ -91,14 +119,57 @@ class Results(Strict):
     """Results of one caller; all are stored, or none."""
 
     results: Annotated[list[Result], Field(max_length=MOST_ROWS)]
-    worker: Annotated[str, Field(max_length=100)] | None = None
-    plan: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    worker: Whose = None
+    plan: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+
+
+class QuantityTotals(Strict):
+    """Totals of what else was measured, an entry for each row."""
+
+    counts: Annotated[list[Whole], Field(max_length=MOST_ROWS)]
+    sums: Annotated[list[Finite], Field(max_length=MOST_ROWS)]
+    squares: Annotated[list[Finite], Field(max_length=MOST_ROWS)]
+
+
+class Totals(Strict):
+    """Totals of several measurements in each row, as columns; all are stored, or none."""
+
+    ids: Annotated[list[Text], Field(max_length=MOST_ROWS)]
+    pulls: Annotated[list[Whole], Field(max_length=MOST_ROWS)]
+    sums: Annotated[list[Finite], Field(max_length=MOST_ROWS)]
+    squares: Annotated[list[Finite], Field(max_length=MOST_ROWS)] | None = None
+    keys: Annotated[list[Key | None], Field(max_length=MOST_ROWS)] | None = None
+    blocks: Annotated[list[Text], Field(max_length=MOST_ROWS)] | None = None
+    quantities: Annotated[list[QuantityTotals], Field(max_length=1_000)] | None = None
+    worker: Whose = None
+    plan: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+
+
+class Failures(Strict):
+    """Measurements that gave no result."""
+
+    ids: Annotated[list[Text], Field(max_length=MOST_ROWS)]
+    keys: Annotated[list[Key | None], Field(max_length=MOST_ROWS)] | None = None
+    worker: Whose = None
+
+
+class Keys(Strict):
+    """Keys, each with the id of its candidate."""
+
+    ids: Annotated[list[Text], Field(max_length=MOST_ROWS)]
+    keys: Annotated[list[Key | None], Field(max_length=MOST_ROWS)]
+
+
+class PlanOf(Strict):
+    """Which part of the open plan."""
+
+    free: bool = Field(default=False, description="Without what is in, and what others hold.")
 
 
 class Worker(Strict):
     """Whose leases end."""
 
-    worker: Annotated[str, Field(max_length=100)] | None = None
+    worker: Whose = None
 
 
 class Reason(Strict):
@@ -110,14 +181,14 @@ class Reason(Strict):
 class ReasonFor(Strict):
     """Why some candidates are given up, or go."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=2_000)]
+    reason: Annotated[str, Field(max_length=2_000)]
     ids: Annotated[list[Text], Field(max_length=MOST_CANDIDATES)] | None = None
 
 
 class Ids(Strict):
     """Some candidates."""
 
-    ids: Annotated[list[Text], Field(min_length=1, max_length=MOST_CANDIDATES)]
+    ids: Annotated[list[Text], Field(max_length=MOST_CANDIDATES)]
 
 
 class NewToken(Strict):

@@ -5,21 +5,24 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from surepick.core.json import to_json
 from surepick.errors import InvalidInput
 from surepick.serve.access.roles import Principal, Role
-from surepick.serve.api.models import LeaseOf, Results, Worker
+from surepick.serve.api.models import Failures, LeaseOf, Results, Totals, Worker
 from surepick.serve.api.routing import API, Measurer, Routes, Shared, Shows
 from surepick.serve.api.tables import results_in
-from surepick.serve.api.telling import told, worker_of
+from surepick.serve.api.telling import failures_told, prior_told, told, totals_told, worker_of
 from surepick.serve.web.callers import Server, address_of
 from surepick.studies.batch import Batch
+from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 
 router = APIRouter(prefix=API, tags=["measuring"])
 routes = Routes(router)
+RECEIPT = "X-Surepick-Receipt"
 Once = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 
 
@@ -52,8 +55,9 @@ def lease(name: str, wanted: LeaseOf, request: Request, server: Shared, caller: 
     """Take measurements: nobody else is given them before the lease has run out. Asking again gives what is left."""
     worker = worker_of(caller, wanted.worker)
     with server.studies.open(name) as study:
-        part = study.lease(wanted.max_pulls, worker=worker, duration=wanted.duration)
+        part = study.lease(wanted.max_pulls, worker=worker, duration=wanted.duration, trust_clock=wanted.trust_clock)
         answer = part_of(study, part)
+        answer |= {"batch": None if part is None else part.sent()} if wanted.whole else {}
     server.trail.add(worker, address_of(request), "lease", name, f"{answer['pulls']} measurements")
     return answer
 
@@ -81,25 +85,88 @@ def leases(name: str, server: Shared, caller: Measurer) -> dict[str, Any]:
         }
     },
 )
-async def tell(name: str, request: Request, server: Shared, caller: Measurer, once: Once = None) -> dict[str, Any]:
+async def tell(
+    name: str, request: Request, response: Response, server: Shared, caller: Measurer, once: Once = None
+) -> dict[str, Any]:
     """Report results, in JSON or as a table (text/csv; columns id, reward, key, and those of quantities and blocks).
 
-    All are stored, or none. Sending the same again changes nothing, and has the same answer.
+    All are stored, or none. Sending the same again changes nothing, and has the same answer. The header
+    X-Surepick-Receipt says what became of them this time: what counted, and what had been reported before.
     """
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return await run_in_threadpool(_tell, name, body, kind, address_of(request), server, caller, once)
+    answer, receipt = await run_in_threadpool(_tell, name, body, kind, address_of(request), server, caller, once)
+    response.headers[RECEIPT] = to_json(receipt)
+    return answer
 
 
 def _tell(
     name: str, body: bytes, kind: str, address: str, server: Server, caller: Principal, once: str | None
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Receipt]:
     with server.studies.open(name) as study:
         came = results_in(body, kind, study)
-        answer = told(study, caller, came, None if once is None else f"{caller.name}/{once}")
+        answer, receipt = told(study, caller, came, salt_of(caller, once))
     server.metrics.results.inc(answer["counted"])
     server.trail.add(caller.name, address, "tell", name, f"{len(came.results)} results")
-    return answer
+    return answer, receipt
+
+
+def salt_of(caller: Principal, once: str | None) -> str | None:
+    """What makes keys of a request's rows that have none."""
+    return None if once is None else f"{caller.name}/{once}"
+
+
+@routes.add("POST", "/studies/{name}/totals", Shows.own, who=Role.measurer)
+def tell_totals(
+    name: str,
+    came: Totals,
+    request: Request,
+    response: Response,
+    server: Shared,
+    caller: Measurer,
+    once: Once = None,
+) -> dict[str, Any]:
+    """Report totals of several measurements, a row each, for instruments that add up."""
+    with server.studies.open(name) as study:
+        receipt = totals_told(study, caller, came, salt_of(caller, once))
+    response.headers[RECEIPT] = to_json(receipt)
+    server.metrics.results.inc(receipt.counted)
+    server.trail.add(caller.name, address_of(request), "tell totals", name, f"{len(came.ids)} rows")
+    return {"stored": len(came.ids)}
+
+
+@routes.add("POST", "/studies/{name}/prior", Shows.own, who=Role.measurer)
+def tell_prior(
+    name: str,
+    came: Results,
+    request: Request,
+    response: Response,
+    server: Shared,
+    caller: Measurer,
+    once: Once = None,
+) -> dict[str, Any]:
+    """Keep results that the study did not ask for; they are never used."""
+    with server.studies.open(name) as study:
+        response.headers[RECEIPT] = to_json(prior_told(study, caller, came, salt_of(caller, once)))
+    server.trail.add(caller.name, address_of(request), "tell prior", name, f"{len(came.results)} results")
+    return {"stored": len(came.results)}
+
+
+@routes.add("POST", "/studies/{name}/failures", Shows.own, who=Role.measurer)
+def fail(
+    name: str,
+    came: Failures,
+    request: Request,
+    response: Response,
+    server: Shared,
+    caller: Measurer,
+    once: Once = None,
+) -> dict[str, Any]:
+    """Report measurements that gave no result; they are offered again at once."""
+    with server.studies.open(name) as study:
+        response.headers[RECEIPT] = to_json(failures_told(study, caller, came, salt_of(caller, once)))
+    server.trail.add(caller.name, address_of(request), "fail", name, f"{len(came.ids)} measurements")
+    return {"failed": len(came.ids)}
 
 
 @routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)

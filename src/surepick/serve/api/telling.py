@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.observations import Quantity
 from surepick.errors import InvalidInput
 from surepick.serve.access.roles import Principal, Role
-from surepick.serve.api.models import Result, Results
+from surepick.serve.api.models import Failures, Result, Results, Totals
 from surepick.serve.web.problems import Refused
 from surepick.studies.logs.base import COUNTED, LATE
 from surepick.studies.logs.item_keys import keys_of
 from surepick.studies.logs.keys import canonical_keys, read_pull_key
+from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 
 
@@ -34,8 +36,10 @@ def worker_of(caller: Principal, given: str | None) -> str:
     return worker
 
 
-def told(study: Study, caller: Principal, came: Results, salt: str | None = None) -> dict[str, Any]:
+def told(study: Study, caller: Principal, came: Results, salt: str | None = None) -> tuple[dict[str, Any], Receipt]:
     """Store results; the answer depends on what is stored, so that the same results again have the same answer.
+
+    The receipt says what became of them this time.
 
     Args:
         study: of which they are.
@@ -65,16 +69,68 @@ def told(study: Study, caller: Principal, came: Results, salt: str | None = None
         blocks=blocks if any(one is not None for one in blocks) else None,
         failed=failed,
     )
-    if receipt.closed or study.progress().complete:
-        study.ask()  # the next plan, so that asking for it is quick
+    plan_next(study, receipt)
     stored = study.log.recorded([keys[place] for place in good])
     statuses = Counter(one.status for one in stored.values())
-    return {
+    answer = {
         "stored": len(good),
         "counted": statuses[COUNTED],
         "late": statuses[LATE],
         "failed": len(failed),
     }
+    return answer, receipt
+
+
+def totals_told(study: Study, caller: Principal, came: Totals, salt: str | None) -> Receipt:
+    """Store totals; as `told`."""
+    worker, keys = worker_of(caller, came.worker), keyed(came.ids, came.keys, salt)
+    check_own(study, caller, came.ids, keys)
+    quantities = None
+    if came.quantities is not None:
+        columns = [(one.counts, one.sums, one.squares) for one in came.quantities]
+        if any(len(column) != len(one[0]) for one in columns for column in one):
+            raise InvalidInput("the totals of a quantity have columns of different lengths.")
+        quantities = [Quantity(*map(np.array, one)) for one in columns]
+    receipt = study.tell_totals(
+        came.ids,
+        came.pulls,
+        came.sums,
+        came.squares,
+        keys,
+        worker=worker,
+        plan=came.plan,
+        blocks=came.blocks,
+        quantities=quantities,
+    )
+    plan_next(study, receipt)
+    return receipt
+
+
+def prior_told(study: Study, caller: Principal, came: Results, salt: str | None) -> Receipt:
+    """Keep results that were not asked for; as `told`."""
+    worker, ids, keys = (
+        worker_of(caller, came.worker),
+        [row.id for row in came.results],
+        _keys(study, came.results, salt),
+    )
+    check_own(study, caller, ids, keys)
+    without = [row.id for row in came.results if row.reward is None]
+    if without:
+        raise InvalidInput(f"the result of {without[0]!r} has no reward; give one, or leave it out.")
+    return study.tell_prior(ids, _values(study, came.results), keys, worker=worker)
+
+
+def failures_told(study: Study, caller: Principal, came: Failures, salt: str | None) -> Receipt:
+    """Record measurements that gave no result; as `told`."""
+    worker, keys = worker_of(caller, came.worker), keyed(came.ids, came.keys, salt)
+    check_own(study, caller, came.ids, keys)
+    return study.fail(came.ids, keys, worker=worker)
+
+
+def plan_next(study: Study, receipt: Receipt) -> None:
+    """The next plan, where results completed one, so that asking for it is quick."""
+    if receipt.closed or study.progress().complete:
+        study.ask()
 
 
 def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequence[str]) -> None:
@@ -112,10 +168,22 @@ def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
     Raises:
         InvalidInput: one has none.
     """
-    items = study.policy.traits.items if any(row.item is not None for row in rows) else None
-    if items is not None:
-        return keys_of(items, [row.id for row in rows], [row.item for row in rows])
     given: list[str | None] = [row.key for row in rows]
+    of_items = [place for place, row in enumerate(rows) if row.item is not None]
+    if of_items:
+        pairs = [rows[place].id for place in of_items], [rows[place].item for place in of_items]
+        for place, key in zip(of_items, keys_of(study.policy.traits.items, *pairs), strict=True):
+            given[place] = key
+    return keyed([row.id for row in rows], given, salt)
+
+
+def keyed(ids: Sequence[str], keys: Sequence[str | None] | None, salt: str | None) -> list[str]:
+    """A key for each row: those that were given, in their one form, and for others one of the request's own.
+
+    Raises:
+        InvalidInput: one has none, and nothing tells this request from others.
+    """
+    given: list[str | None] = [None] * len(ids) if keys is None else list(keys)
     for place, key in enumerate(given):
         if key is None and salt is not None:
             given[place] = f"{salt}/{place}"
@@ -125,7 +193,7 @@ def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
             "is sent. For measurements without a lease send the header Idempotency-Key: a text that no other request "
             "of yours has."
         )
-    found = canonical_keys(given, [row.id for row in rows]) or ()
+    found = canonical_keys(given, ids) or ()
     return [key for key in found if key is not None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -41,9 +42,17 @@ class Refused(Exception):
         self.headers = headers
 
 
-def problem(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """A problem document."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": int(status), "detail": sentence}
+def problem(
+    status: int, sentence: str, headers: dict[str, str] | None = None, *, kind: str | None = None
+) -> JSONResponse:
+    """A problem document; `kind` is the name of the library's error, where it is one."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": int(status),
+        "detail": sentence,
+    }
+    body |= {} if kind is None else {"kind": kind}
     return JSONResponse(body, int(status), headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -60,6 +69,11 @@ def where(error: BaseException) -> str:
     return "" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
+def kind_of(error: SurepickError) -> str | None:
+    """The name of an error of the library, as clients know it."""
+    return next((kind.__name__ for kind, _ in KINDS if isinstance(error, kind)), None)
+
+
 def handle_errors(app: FastAPI) -> None:
     """Answer every error by a problem document."""
 
@@ -69,7 +83,7 @@ def handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(SurepickError)
     def ours(_: Request, error: SurepickError) -> JSONResponse:
-        return problem(status_of(error), str(error))
+        return problem(status_of(error), str(error), kind=kind_of(error))
 
     @app.exception_handler(HTTPException)
     def http(_: Request, error: HTTPException) -> JSONResponse:
@@ -78,7 +92,11 @@ def handle_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def unreadable(_: Request, error: RequestValidationError) -> JSONResponse:
         said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"The request is not understood: {'; '.join(said)}.")
+        return problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"The request is not understood: {'; '.join(said)}.",
+            kind=InvalidInput.__name__,
+        )
 
     @app.exception_handler(Exception)
     def unknown(_: Request, error: Exception) -> JSONResponse:

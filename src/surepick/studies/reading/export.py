@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from surepick.core.files import write_whole
 from surepick.policies.prices import product
 from surepick.studies.logs.base import Results
 from surepick.studies.logs.leases import format_utc
 from surepick.studies.study import Study
-from surepick.tables.writing import write_table
+from surepick.tables.writing import check_suffix, write_table
 
 KINDS: dict[str, type] = {
     "plan": int,
@@ -37,6 +38,11 @@ def export_results(study: Study, path: str | Path) -> int:
     Raises:
         InvalidInput: the file cannot be written.
     """
+    if study.elsewhere is not None:
+        check_suffix(Path(path))
+        content, number = study.elsewhere.export(Path(path).suffix.removeprefix("."))
+        write_whole(path, content, what="the results")
+        return number
     columns: dict[str, list[Any]] = {name: [] for name in KINDS}
     blocks: list[str | None] = []
     beside: dict[str, list[float | None]] = {one.name: [] for one in study.constraints}

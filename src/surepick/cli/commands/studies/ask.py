@@ -52,22 +52,23 @@ def ask(
     study = _checked(url, name, out, program)
     leased = any(value is not None for value in (max_pulls, worker, lease, out))
     if leased:
-        plan = study.lease(max_pulls, worker=worker or ANYONE, duration=lease, trust_clock=trust_clock)
+        plan = study.lease(max_pulls, worker=worker or None, duration=lease, trust_clock=trust_clock)
     else:
         plan = study.free_part()
+    holder = ANYONE if plan is None or plan.lease is None else plan.lease.worker
     if plan is not None and max_pulls is not None and plan.total > max_pulls:
-        note(f"{worker or ANYONE} holds these {plan.total:,} from before; --max-pulls limits new leases.")
-    if leased and worker is None:
+        note(f"{holder} holds these {plan.total:,} from before; --max-pulls limits new leases.")
+    if leased and worker is None and holder == ANYONE:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
         _write_plan(plan, out, program, _beside(study))
     progress = study.progress()
     if output is options.Format.json:
-        print_json(_plan_json(progress, plan) | _cost(study, plan))
+        print_json(_plan_json(progress, plan) | _cost(study, progress, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, plan), out, [url, name], program, _beside(study))
+        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, _beside(study))
 
 
 def _checked(url: str, name: str, out: Path | None, program: Program | None) -> Study:
@@ -110,12 +111,11 @@ def _plan_json(progress: Progress, plan: Batch | None) -> dict[str, Any]:
     }
 
 
-def _cost(study: Study, plan: Batch | None) -> dict[str, float]:
+def _cost(study: Study, progress: Progress, plan: Batch | None) -> dict[str, float]:
     """What these measurements cost, and the batch, as far as nothing of it is in or out; {} without costs."""
     if plan is None or study.prices is None:
         return {}
-    whole = study.log.plan(plan.number)
-    begins = whole is not None and plan.total == whole.plan.total
+    begins = plan.number == progress.plan and progress.told == 0 and plan.total == progress.asked
     return {"cost": study.prices.total(plan.counts, batches=int(begins))}
 
 

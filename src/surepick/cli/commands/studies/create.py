@@ -11,6 +11,7 @@ from surepick.cli.open_study import NameArgument, UrlArgument, command_line
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
+from surepick.client.opening import create_study
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
 from surepick.studies.progress import times
@@ -36,8 +37,6 @@ def create(
 
     The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
     """
-    from surepick.studies.database import create_study  # noqa: PLC0415 (an extra; the address is checked first)
-
     assumed = declared_noise(noise, "Every certificate rests on it.")
     candidates = table.arms(arms)
     chosen = policy.chosen(candidates, assumed, goal, seed=seed)

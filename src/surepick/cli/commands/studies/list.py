@@ -1,10 +1,11 @@
-"""`surepick list`: the studies of a database."""
+"""`surepick list`: the studies of a database, or of a server."""
 
 from __future__ import annotations
 
 from surepick.cli import options
 from surepick.cli.open_study import UrlArgument
 from surepick.cli.output import picked, print_json, print_table, say
+from surepick.client import opening
 from surepick.studies.logs.leases import format_utc
 
 HEADERS = ("study", "policy", "verdict", "candidates", "epsilon", "delta", "rounds", "measured")
@@ -12,9 +13,7 @@ HEADERS = ("study", "policy", "verdict", "candidates", "epsilon", "delta", "roun
 
 def list_studies(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
     """List the studies of a database."""
-    from surepick.studies import database  # noqa: PLC0415 (SQLAlchemy: an extra; the address is checked first)
-
-    found = database.list_studies(url)
+    found = opening.list_studies(url)
     if output is options.Format.json:
         same = ("name", "candidates", "policy", "epsilon", "delta", "rounds", "pulls", "verdict", "registration")
         more = [{"created": format_utc(one.created_at), "closed_early": one.ended} for one in found]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from surepick.cli import options
-from surepick.cli.open_study import UrlArgument
+from surepick.cli.open_study import DatabaseArgument
 from surepick.cli.output import print_json, say
 
 
-def migrate(url: UrlArgument, output: options.FormatOption = options.Format.text) -> None:
+def migrate(url: DatabaseArgument, output: options.FormatOption = options.Format.text) -> None:
     """Bring a database to the schema of this version; copy it first."""
     from surepick.studies.database import migrate_studies  # noqa: PLC0415 (an extra; the address is checked first)
 

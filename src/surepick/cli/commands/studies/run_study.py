@@ -68,7 +68,7 @@ def run_study(
     loop = Loop(
         study,
         command,
-        worker or f"{getpass.getuser()}@{socket.gethostname()}",
+        worker or study.worker_name(f"{getpass.getuser()}@{socket.gethostname()}"),
         slots=workers,
         retries=retries,
         batch=batch or (SINGLE_BATCH if measure_batch is None else WHOLE_BATCH),

@@ -48,6 +48,17 @@ def probes(own: float, other: float):
         yield "POST", f"{STUDY}/results", {"content": table, "headers": {"content-type": "text/csv"}}
 
 
+def probes_beside(own: float, other: float):
+    """The same by the other ways in which results are reported: as totals, as results that were not asked for, and as
+    measurements that failed."""
+    for key, candidate in ((LEASED, "a"), (OWN, "b"), (f" {OWN} ", "b"), (OWN, "a")):
+        for value in (own, other):
+            columns = {"ids": [candidate], "pulls": [1], "sums": [value], "squares": [value], "keys": [key]}
+            yield "POST", f"{STUDY}/totals", {"json": columns}
+            yield "POST", f"{STUDY}/prior", tell(candidate, key, reward=value)
+        yield "POST", f"{STUDY}/failures", {"json": {"ids": [candidate], "keys": [key]}}
+
+
 # route -> requests; what they change comes last
 CASES = {
     "/healthz": [("GET", "/healthz", {})],
@@ -71,6 +82,18 @@ CASES = {
         *probes(1.0, 0.0),
         ("POST", f"{STUDY}/results", tell("a", "fresh", reward=0.0)),
     ],
+    f"{API}/me": [("GET", f"{API}/me", {})],
+    f"{API}/studies/{{name}}/terms": [("GET", f"{STUDY}/terms", {}), ("GET", f"{STUDY}/terms?check=1", {})],
+    f"{API}/studies/{{name}}/features": [("GET", f"{STUDY}/features", {})],
+    f"{API}/studies/{{name}}/plan": [("POST", f"{STUDY}/plan", {"json": {"free": free}}) for free in (False, True)],
+    f"{API}/studies/{{name}}/open": [("GET", f"{STUDY}/open", {})],
+    f"{API}/studies/{{name}}/recorded": [
+        ("POST", f"{STUDY}/recorded", {"json": {"ids": ["a", "b"], "keys": [LEASED, OWN]}}),
+    ],
+    f"{API}/studies/{{name}}/answer": [("GET", f"{STUDY}/answer", {})],
+    f"{API}/studies/{{name}}/totals": [*probes_beside(1.0, 0.0)],
+    f"{API}/studies/{{name}}/prior": [("POST", f"{STUDY}/prior", tell("a", "fresher", reward=0.0))],
+    f"{API}/studies/{{name}}/failures": [("POST", f"{STUDY}/failures", {"json": {"ids": ["a"], "keys": ["no"]}})],
     f"{API}/studies/{{name}}/release": [("POST", f"{STUDY}/release", {"json": {"worker": "ann"}})],
     f"{API}/studies/{{name}}/webhooks": [("GET", f"{STUDY}/webhooks", {})],  # a new one has a random secret
     f"{API}/studies/{{name}}/webhooks/{{number}}": [("DELETE", f"{STUDY}/webhooks/1", {})],
@@ -169,3 +192,4 @@ def test_an_answer_that_compares_values_is_caught(tmp_path, tokens, monkeypatch)
 
     monkeypatch.setattr(telling, "check_own", lambda *_: None)
     assert differences(tmp_path, "owner", tokens["owner"], [*probes(1.0, 0.0)])
+    assert differences(tmp_path, "owner", tokens["owner"], [*probes_beside(1.0, 0.0)])

@@ -45,3 +45,16 @@ def token_for(client: httpx.Client, name: str, role: str, study: str | None = No
     """The header of a new token."""
     text, _ = client.app.state.server.tokens.make(name, Role[role], study=study)
     return {"authorization": f"Bearer {text}"}
+
+
+def connected(address: str, seconds: float = 60.0) -> None:
+    """Wait until a server answers."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            if httpx.get(f"{address}/healthz", timeout=5.0).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < until, "the server does not answer"
+        time.sleep(0.05)

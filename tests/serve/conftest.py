@@ -1,16 +1,10 @@
 """A server with a study and somebody of each role."""
 
 import pytest
+from server_studies import make_study
 from servers import serving, token_for
 
-import surepick as sp
-
 ROLES = ("viewer", "measurer", "owner", "admin")
-
-
-def make_study(url, name, ids="abc", **more):
-    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*ids]), epsilon=0.5, delta=0.1, noise="subgaussian:1")
-    return sp.create_study(url, name, policy, **more)
 
 
 @pytest.fixture

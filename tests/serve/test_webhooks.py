@@ -160,6 +160,20 @@ def test_what_was_removed_is_told_nothing(client, people):
     assert came == []
 
 
+def test_another_study_cannot_take_it_away(client, people):
+    with listening() as (url, came):
+        made = set_up(client, people, url)
+        looked(client)
+        measure(client, people)
+        hook, *_ = client.app.state.server.webhooks.list("paint")
+        assert client.app.state.server.webhooks.note(hook, "study-stopped", "noted", {})
+        other = f"/api/v1/studies/other/webhooks/{made['id']}"
+        assert client.delete(other, headers=people["owner"]).status_code == 422
+        assert client.post(f"{other}/allow", json={}, headers=people["admin"]).status_code == 422
+        looked(client)
+    assert len(came) == 3
+
+
 def test_the_secret_is_shown_once(client, people):
     made = set_up(client, people, "https://example.org/", allow=False)
     assert made["secret"] not in client.get(f"{API}/webhooks", headers=people["owner"]).text

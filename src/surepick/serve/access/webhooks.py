@@ -139,10 +139,11 @@ class Webhooks:
             InvalidInput: the study has none of that number.
         """
         columns = schema.webhook.c
+        gone = sa.delete(schema.webhook).where(columns.id == number, columns.study == study)
         with writing(self._engine) as connection:
-            connection.execute(sa.delete(schema.delivery).where(schema.delivery.c.webhook == number))
-            gone = sa.delete(schema.webhook).where(columns.id == number, columns.study == study)
             row = connection.execute(gone.returning(schema.webhook)).first()
+            if row is not None:
+                connection.execute(sa.delete(schema.delivery).where(schema.delivery.c.webhook == number))
         return _webhook(_known(row, number))
 
     def list(self, study: str | None = None) -> list[Webhook]:

@@ -22,6 +22,23 @@ Admin = Annotated[Principal, Depends(needs(Role.admin))]
 NEEDS: dict[Any, str] = {Viewer: "viewer", Measurer: "measurer", Owner: "owner", Admin: "admin"}
 
 
+PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "The sentence of the library: what is wrong, and what to do."},
+    },
+}
+REFUSED = {
+    "description": "A problem document (RFC 9457).",
+    "content": {"application/problem+json": {"schema": PROBLEM}},
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {422: REFUSED, "4XX": REFUSED, "5XX": REFUSED}
+
+
 class Shows(StrEnum):
     """What an answer rests on. None of these is a reward of an open round, unless the caller told it."""
 
@@ -60,6 +77,7 @@ class Routes:
                 path,
                 endpoint,
                 methods=[method],
+                responses=PROBLEMS if more.get("include_in_schema", True) else None,
                 openapi_extra={**said, **security, **more.pop("openapi_extra", {})},
                 **more,
             )

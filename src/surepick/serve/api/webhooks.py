@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 
 from surepick.serve.access.roles import Role
 from surepick.serve.access.webhooks import Webhook
@@ -15,6 +15,7 @@ from surepick.serve.web.callers import address_of
 
 router = APIRouter(prefix=API, tags=["webhooks"])
 routes = Routes(router)
+Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 def _said(webhook: Webhook) -> dict[str, Any]:
@@ -48,7 +49,9 @@ def add(name: str, new: NewWebhook, request: Request, server: Shared, caller: Ow
 
 
 @routes.add("POST", "/studies/{name}/webhooks/{number}/allow", Shows.terms, who=Role.admin)
-def allow(name: str, number: int, how: AllowWebhook, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
+def allow(
+    name: str, number: Number, how: AllowWebhook, request: Request, server: Shared, caller: Admin
+) -> dict[str, Any]:
     """From now on it sends; to addresses of this machine or of its network only if that is said."""
     allowed = server.webhooks.allow(name, number, caller.name, private=how.private)
     server.trail.add(caller.name, address_of(request), "allow webhook", name, allowed.url)
@@ -56,7 +59,7 @@ def allow(name: str, number: int, how: AllowWebhook, request: Request, server: S
 
 
 @routes.add("DELETE", "/studies/{name}/webhooks/{number}", Shows.terms, who=Role.owner)
-def remove(name: str, number: int, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
+def remove(name: str, number: Number, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """Send nothing more to it."""
     gone = server.webhooks.remove(name, number)
     server.trail.add(caller.name, address_of(request), "remove webhook", name, gone.url)

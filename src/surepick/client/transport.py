@@ -141,6 +141,8 @@ class Transport:
             return answer
         document = _problem(answer)
         sentence = str(document.get("detail") or "")
+        if sentence == document.get("title"):  # of no route of ours
+            sentence = ""
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) and sentence:
             hint = f" The token is that of {TOKEN}, or the argument token." if status == HTTPStatus.UNAUTHORIZED else ""
             raise InvalidInput(f"{self.url} refuses this ({status}): {sentence}{hint}")

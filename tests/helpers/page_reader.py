@@ -13,8 +13,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from page_substitutes import FILES, INSTEAD, NAMES
 from typer.testing import CliRunner
 
 from surepick.cli.app import app
+
+SERVER = "http://127.0.0.1:8421"  # as pages write its address
 
 
 def elsewhere(page: str) -> set[str]:
@@ -90,8 +92,22 @@ class Reader:
             (self.folder / name).parent.mkdir(exist_ok=True)
             (self.folder / name).write_text(text, encoding="utf-8")
         self.program(NAMES.get(self.page, ""))
-        for block in blocks(self.page):
-            self.take(block)
+        with self.server() as address:
+            for block in blocks(self.page):
+                self.take(replace(block, text=block.text.replace(SERVER, address)))
+
+    @contextlib.contextmanager
+    def server(self) -> Iterator[str]:
+        """The address of the server that the page speaks of, which runs while it is followed."""
+        if self.page != "docs/serve.md":
+            yield SERVER
+            return
+        words = [sys.executable, "-m", "surepick", "serve", "sqlite:///lab.db", "--port", "0"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            try:
+                yield re.findall(r"http://127.0.0.1:\d+", process.stdout.readline())[0]
+            finally:
+                process.kill()
 
     def take(self, block: Block) -> None:
         """Do what a block says, unless another test does."""

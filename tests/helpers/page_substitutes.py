@@ -67,6 +67,7 @@ INSTEAD = {
     "surepick tell sqlite:///lab.db growth plates.csv": Instead(
         "the results are filled in first", ("python fill_plates.py", "surepick tell sqlite:///lab.db growth plates.csv")
     ),
+    "surepick serve sqlite:///lab.db": Instead("it serves until somebody ends it; page_reader.py serves the same"),
     "createdb studies": Instead("needs a server: test_the_lines_for_a_server"),
     ON_A_SERVER: Instead("needs a server: test_the_lines_for_a_server"),
     "pg_dump --format=custom studies > studies.dump": Instead("needs a server: test_the_lines_for_a_server"),
@@ -110,6 +111,7 @@ FILES = {  # what a page supposes that the reader has
         "    out.writerows({**row, 'reward': number % 7 / 10} for number, row in enumerate(rows))\n",
     },
     "docs/reproduction.md": {"page.md": (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")},
+    "docs/serve.md": {"headlines.csv": test_study_documents.tables()[0]},
     "docs/studies.md": {
         "measure.py": test_study_documents.CLICK,
         "measure_batch.py": "import sys\nfor line in sys.stdin:\n    print(int(line.strip() == 'B'))\n",

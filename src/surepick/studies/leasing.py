@@ -84,10 +84,34 @@ def lease_part(
                 return ledger.batch(planned, np.zeros_like(open_plan.asked))
             log.add_lease(leased, now)
             held = LeaseProgress(leased, np.zeros_like(open_plan.asked))
-        if planned.plan.first_items is not None:
-            return ledger.batch(planned, open_plan.wanted_of(held), lease=held.lease)
-        batch = part(log, open_plan, held, ledger.ids)
-        return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
+        return _rest(ledger, open_plan, held)
+
+
+def _rest(ledger: Ledger, open_plan: OpenPlan, held: LeaseProgress) -> Batch:
+    """What is left of a lease."""
+    planned = open_plan.planned
+    if planned.plan.first_items is not None:
+        return ledger.batch(planned, open_plan.wanted_of(held), lease=held.lease)
+    batch = part(ledger.log, open_plan, held, ledger.ids)
+    return ledger.in_blocks(batch, int(held.done.sum()), planned.plan.counts)
+
+
+def free_part(ledger: Ledger) -> Batch | None:
+    """As `Study.free_part`."""
+    planned = ledger.open_plan()
+    if planned is None:
+        return None
+    return ledger.batch(planned, ledger.replay.look(planned).free(ledger.log.clock()))
+
+
+def held_part(ledger: Ledger, worker: str) -> Batch | None:
+    """As `Study.held`, which has the arguments."""
+    planned = ledger.log.last_plan()
+    open_plan = None if planned is None else ledger.replay.look(planned)
+    if open_plan is None or not open_plan.takes_results:
+        return None
+    held = open_plan.held_by(worker, ledger.log.clock())
+    return None if held is None else _rest(ledger, open_plan, held)
 
 
 def whole_arms(free: IntArray, most: int) -> int:

@@ -187,10 +187,11 @@ class Study(Stated, Kept):
 
     def free_part(self) -> Batch | None:
         """The pulls of the open plan that are not in and that nobody holds a lease on; None once stopped."""
-        planned = self._ledger.open_plan()
-        if planned is None:
-            return None
-        return self._ledger.batch(planned, self.replay.look(planned).free(self.log.clock()))
+        return leasing.free_part(self._ledger)
+
+    def held(self, worker: str) -> Batch | None:
+        """What is left of a worker's lease, as `lease` gives it again; None without one. Nothing is written."""
+        return leasing.held_part(self._ledger, worker)
 
     # tell
 

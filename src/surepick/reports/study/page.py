@@ -125,6 +125,33 @@ def report_page(document: Document, *, history: History, features: FloatArray, e
     )
 
 
+def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
+    """(key, heading, HTML) of the report's pictures of the closed plans, to be shown in another page.
+
+    That page has `report.css`, and no element of the same ids.
+    """
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    document = with_costs(with_candidates(certificate_document(study), study), study)
+    facts = facts_of(document)
+    drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
+    lists = facts.lists is not None
+    narrows = drawn["narrowing"] is not None and (facts.list_names is None or bool(facts.list_names.second))
+    shown = (
+        ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
+        ("gap", "How close to the best", drawn["gaps"] is not None),
+        ("standings", "Where the candidates stand", bool(drawn["standings"])),
+        ("effort", "Where the measurements went", drawn["effort"] is not None),
+    )
+    environment = _environment(users_words(facts))
+    values = {"study": facts, "document": document, **drawn}
+    return [
+        (key, heading, Markup(environment.get_template(f"{key}.html").render(values)))
+        for key, heading, there in shown
+        if there
+    ]
+
+
 def with_candidates(document: Document, study: Study) -> Document:
     """The document with what the policy says of itself, and with what is left out of very many candidates."""
     arms, traits = {**document["arms"], "ids": list(study.ids)}, study.policy.traits

@@ -19,6 +19,7 @@ class Settings:
         requests_a_minute: of one token, or of one address without a token.
         logins_a_minute: attempts of one address.
         session_seconds: after which one has to log in anew.
+        most_streams: pages and programs that listen to studies at once.
         local: it listens to this machine alone, so that without any token whoever reaches it is its admin.
     """
 
@@ -29,4 +30,5 @@ class Settings:
     requests_a_minute: int = 1_200
     logins_a_minute: int = 10
     session_seconds: float = 12 * 3600.0
+    most_streams: int = 100
     local: bool = True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from surepick.errors import InvalidInput
+from surepick.serve.web.problems import not_understood
 
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Key = Annotated[str, Field(min_length=1, max_length=1_000)]
@@ -19,6 +22,26 @@ class Strict(BaseModel):
     """Fields that are not known are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+Brought = TypeVar("Brought", bound=Strict)
+
+
+def brought(kind: type[Brought], values: dict[str, Any] | bytes, what: str) -> Brought:
+    """What a request brings, checked.
+
+    Args:
+        kind: of it.
+        values: as they came: fields, or JSON.
+        what: it is called in messages.
+
+    Raises:
+        InvalidInput: it is not understood.
+    """
+    try:
+        return kind.model_validate_json(values) if isinstance(values, bytes) else kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(f"{what} not understood: {not_understood(error.errors())}.") from None
 
 
 class Packed(Strict):

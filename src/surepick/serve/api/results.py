@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Annotated, Any
 
@@ -95,16 +96,38 @@ async def tell(
     """
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    answer, receipt = await run_in_threadpool(_tell, name, body, kind, address_of(request), server, caller, once)
+
+    def stored() -> tuple[dict[str, Any], Receipt]:
+        return store_results(
+            server, name, caller, address_of(request), lambda study: results_in(body, kind, study), once
+        )
+
+    answer, receipt = await run_in_threadpool(stored)
     response.headers[RECEIPT] = to_json(receipt)
     return answer
 
 
-def _tell(
-    name: str, body: bytes, kind: str, address: str, server: Server, caller: Principal, once: str | None
+def store_results(
+    server: Server,
+    name: str,
+    caller: Principal,
+    address: str,
+    read: Callable[[Study], Results],
+    once: str | None = None,
 ) -> tuple[dict[str, Any], Receipt]:
+    """Store results, count them, and put that on the trail.
+
+    Args:
+        server, name: where the study is, and what it is called.
+        caller, address: whose the results are, and from where they come.
+        read: gives the results; the study names their columns.
+        once: a text that no other request of the caller has; None: each result has a key.
+
+    Raises:
+        Refused, SurepickError: as `told`.
+    """
     with server.studies.open(name) as study:
-        came = results_in(body, kind, study)
+        came = read(study)
         answer, receipt = told(study, caller, came, salt_of(caller, once))
     server.metrics.results.inc(answer["counted"])
     server.trail.add(caller.name, address, "tell", name, f"{len(came.results)} results")

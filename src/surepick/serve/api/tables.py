@@ -6,10 +6,8 @@ import csv
 import io
 from http import HTTPStatus
 
-from pydantic import ValidationError
-
 from surepick.errors import InvalidInput
-from surepick.serve.api.models import MOST_ROWS, Result, Results
+from surepick.serve.api.models import MOST_ROWS, Result, Results, brought
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
 from surepick.tables.table import as_number
@@ -30,11 +28,7 @@ def results_in(body: bytes, kind: str, study: Study) -> Results:
         Refused: of another kind.
     """
     if kind == "application/json":
-        try:
-            return Results.model_validate_json(body)
-        except ValidationError as error:
-            said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
-            raise InvalidInput(f"The results are not understood: {'; '.join(said)}.") from None
+        return brought(Results, body, "The results are")
     if kind == "text/csv":
         return Results(results=rows_of(body, study))
     raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Results come as application/json or text/csv.")

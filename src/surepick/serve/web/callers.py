@@ -48,6 +48,7 @@ class Server:
     metrics: Metrics = field(default_factory=Metrics)
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
+    streams: int = field(init=False, default=0)
     _guarded: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -71,20 +72,12 @@ class Server:
         Raises:
             Refused: nobody that is known, or too often.
         """
-        key, found = address_of(request), None
-        given = request.headers.get("authorization", "")
-        if given:
-            found = self.tokens.principal(given[len(BEARER) :].strip()) if given.lower().startswith(BEARER) else None
-            if found is None:
-                self.slowed(self.logins, key)
-        elif COOKIE in request.cookies:
-            found = self._of_session(request.cookies[COOKIE])
-            if found is not None and request.method not in SAFE:
-                _check_origin(request)
-        elif self.is_local():
-            found = LOCAL
-            if request.method not in SAFE:
-                _check_origin(request)
+        key, found = address_of(request), self.known(request)
+        bearer = "authorization" in request.headers
+        if found is None and bearer:
+            self.slowed(self.logins, key)
+        if found is not None and not bearer and request.method not in SAFE:
+            _check_origin(request)
         if found is None:
             raise Refused(
                 HTTPStatus.UNAUTHORIZED,
@@ -94,6 +87,15 @@ class Server:
         self.slowed(self.pace, f"{found.token}" if found.token else key)
         request.scope.setdefault("state", {})["token"] = found.token
         return found
+
+    def known(self, request: Request) -> Principal | None:
+        """Who is asking, now: by a token, by a session, or the person at this machine; None: nobody that is known."""
+        given = request.headers.get("authorization", "")
+        if given:
+            return self.tokens.principal(given[len(BEARER) :].strip()) if given.lower().startswith(BEARER) else None
+        if self.is_local():  # a cookie that another server of this machine has left stands for nobody here
+            return LOCAL
+        return self._of_session(request.cookies[COOKIE]) if COOKIE in request.cookies else None
 
     def slowed(self, pace: Pace, key: str) -> None:
         """Count a request.

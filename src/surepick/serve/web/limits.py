@@ -9,10 +9,11 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surepick.serve.settings import Settings
-from surepick.serve.web.problems import problem
+from surepick.serve.web.problems import Answer, as_document
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -39,12 +40,16 @@ class Guard:
         settings: the limits.
         is_local: whether there is no token yet, so that only names of this machine are answered (a page elsewhere whose
             name was made to point here would be answered as the admin else).
+        answer: makes the answers that refuse.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, is_local: Callable[[], bool]) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, is_local: Callable[[], bool], answer: Answer = as_document
+    ) -> None:
         self.app = app
         self.settings = settings
         self.is_local = is_local
+        self.answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,19 +70,22 @@ class Guard:
         await self.app(scope, self._limited(receive), with_headers)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        headers = dict(scope["headers"])
+        request, headers = Request(scope), dict(scope["headers"])
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 18:
-            return problem(HTTPStatus.BAD_REQUEST, "The length of the body is no number.")
+            return self.answer(request, HTTPStatus.BAD_REQUEST, "The length of the body is no number.", None, None)
         if int(length) > self.settings.largest_body:
-            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, CLOSE)
+            return self.answer(request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, CLOSE, None)
         host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
         if self.is_local() and name.lower() not in LOOPBACK:
-            return problem(
+            return self.answer(
+                request,
                 HTTPStatus.MISDIRECTED_REQUEST,
                 "Without tokens this server answers under the names of this machine only (127.0.0.1, localhost). Make "
                 "a token first: surepick token create.",
+                None,
+                None,
             )
         return None
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from surepick.errors import ContractError, InvalidInput, NotConverged, OutOfTurn, StorageError, SurepickError
@@ -23,6 +24,7 @@ KINDS: tuple[tuple[type[SurepickError], HTTPStatus], ...] = (
     (NotConverged, HTTPStatus.UNPROCESSABLE_ENTITY),
     (StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
+Answer = Callable[[Request, int, str, dict[str, str] | None, str | None], Response]
 log = logging.getLogger("surepick.serve")
 
 
@@ -74,33 +76,45 @@ def kind_of(error: SurepickError) -> str | None:
     return next((kind.__name__ for kind, _ in KINDS if isinstance(error, kind)), None)
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Answer every error by a problem document."""
+def as_document(
+    _: Request, status: int, sentence: str, headers: dict[str, str] | None = None, kind: str | None = None
+) -> Response:
+    """A problem document, as the answer to a request."""
+    return problem(status, sentence, headers, kind=kind)
+
+
+def not_understood(errors: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with values, as pydantic says it."""
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors[:5])
+
+
+def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
+    """Answer every error by its sentence.
+
+    Args:
+        app: whose.
+        answer: makes the answer of a request, a status, a sentence, headers and a kind: a problem document, or a page.
+    """
 
     @app.exception_handler(Refused)
-    def refused(_: Request, error: Refused) -> JSONResponse:
-        return problem(error.status, error.sentence, error.headers)
+    def refused(request: Request, error: Refused) -> Response:
+        return answer(request, error.status, error.sentence, error.headers, None)
 
     @app.exception_handler(SurepickError)
-    def ours(_: Request, error: SurepickError) -> JSONResponse:
-        return problem(status_of(error), str(error), kind=kind_of(error))
+    def ours(request: Request, error: SurepickError) -> Response:
+        return answer(request, status_of(error), str(error), None, kind_of(error))
 
     @app.exception_handler(HTTPException)
-    def http(_: Request, error: HTTPException) -> JSONResponse:
-        return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+    def http(request: Request, error: HTTPException) -> Response:
+        return answer(request, error.status_code, str(error.detail), dict(error.headers or {}), None)
 
     @app.exception_handler(RequestValidationError)
-    def unreadable(_: Request, error: RequestValidationError) -> JSONResponse:
-        said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
-        return problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            f"The request is not understood: {'; '.join(said)}.",
-            kind=InvalidInput.__name__,
-        )
+    def unreadable(request: Request, error: RequestValidationError) -> Response:
+        sentence = f"The request is not understood: {not_understood(error.errors())}."
+        return answer(request, HTTPStatus.UNPROCESSABLE_ENTITY, sentence, None, InvalidInput.__name__)
 
     @app.exception_handler(Exception)
-    def unknown(_: Request, error: Exception) -> JSONResponse:
+    def unknown(request: Request, error: Exception) -> Response:
         log.error("failed", extra={"said": {"kind": type(error).__name__, "where": where(error)}})
-        return problem(
-            HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed here, and this is a defect of it; its log says where."
-        )
+        sentence = "The server failed here, and this is a defect of it; its log says where."
+        return answer(request, HTTPStatus.INTERNAL_SERVER_ERROR, sentence, None, None)

@@ -171,8 +171,8 @@ def test_answers_do_not_depend_on_the_open_round(tmp_path, tokens, role):
 
 def test_every_route_is_tried(tmp_path, tokens):
     with serving(f"sqlite:///{tmp_path}/first.db") as client:
-        routes = {route.path for route in routes_of(client.app)}
-    assert routes == set(CASES)
+        routes = {route.path for route in routes_of(client.app) if route.include_in_schema}
+    assert routes == set(CASES) | {f"{API}/studies/{{name}}/events"}  # this and the pages: in pages/
 
 
 def test_a_route_that_is_not_classified_is_refused(tmp_path, tokens):

@@ -3,4 +3,5 @@
 access/   who may do what: roles, tokens, the audit trail
 api/      routes under /api/v1
 web/      limits, headers, errors: what holds for all routes
+pages/    pages for people
 """

@@ -13,8 +13,10 @@ from surepick.serve.access.roles import Role
 from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import Tokens
 from surepick.serve.access.webhooks import Webhooks
-from surepick.serve.api import documents, library, results, studies, tokens, webhooks
+from surepick.serve.api import documents, events, library, results, studies, tokens, webhooks
 from surepick.serve.api.routing import API, Routes, Shows, Viewer, check_classified
+from surepick.serve.pages import errors
+from surepick.serve.pages.routes import PAGES
 from surepick.serve.settings import Settings
 from surepick.serve.web.callers import Server
 from surepick.serve.web.limits import Guard
@@ -72,10 +74,12 @@ def make_app(settings: Settings) -> FastAPI:
         return held.metrics.page()
 
     app.include_router(health)
-    for part in (studies, results, library, documents, tokens, webhooks):
+    for part in (studies, results, library, documents, events, tokens, webhooks):
         app.include_router(part.router)
+    for pages in PAGES:
+        app.include_router(pages)
     check_classified(app)
-    handle_errors(app)
-    app.add_middleware(Guard, settings=settings, is_local=held.is_local)
+    handle_errors(app, errors.answer)
+    app.add_middleware(Guard, settings=settings, is_local=held.is_local, answer=errors.answer)
     app.add_middleware(Watch, metrics=held.metrics)
     return app

@@ -1,0 +1,70 @@
+"""Login by a token, which opens a session, and logout; the static files, which everybody may have."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+
+from surepick.serve.access.roles import Role
+from surepick.serve.api.routing import Routes, Shared, Shows, Viewer
+from surepick.serve.pages.forms import Posted
+from surepick.serve.pages.shell import FOLDER, page, root_of, set_cookie, to
+from surepick.serve.web.callers import COOKIE, address_of
+from surepick.serve.web.problems import Refused
+
+router = APIRouter(include_in_schema=False)
+routes = Routes(router)
+LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # of this server: a slash, and no second one; visible ASCII but "\"
+REPORT = FOLDER.parents[1] / "reports/study/templates"
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".txt": "text/plain"}
+STATIC = {
+    path.name: (path, KINDS[path.suffix])
+    for path in (*(FOLDER / "static").iterdir(), REPORT / "report.css")
+    if path.suffix in KINDS
+}
+
+
+@routes.add("GET", "/static/{file}", Shows.nothing, who=None)
+def static(file: str) -> Response:
+    """A style, or a script."""
+    if file not in STATIC:
+        raise Refused(HTTPStatus.NOT_FOUND, "There is no such file.")
+    path, kind = STATIC[file]
+    return Response(path.read_bytes(), media_type=kind, headers={"cache-control": "public, max-age=86400"})
+
+
+@routes.add("GET", "/login", Shows.nothing, who=None)
+def login_page(request: Request, server: Shared, next: str = "/") -> Response:  # noqa: A002 (of the address)
+    """Where a token is pasted."""
+    if server.is_local():
+        return to(request, _own(next))
+    return page(request, "login.html", None, next=_own(next), error="")
+
+
+@routes.add("POST", "/login", Shows.nothing, who=None)
+def login(request: Request, server: Shared, form: Posted) -> Response:
+    """Open a session."""
+    server.slowed(server.logins, address_of(request))
+    found, path = server.tokens.principal(form.text("token")), _own(form.text("next", "/"))
+    if found is None:
+        error = "This token is not known here, or it was revoked, or it has expired. Check that all of it was pasted."
+        return page(request, "login.html", None, status=HTTPStatus.UNAUTHORIZED, next=path, error=error)
+    server.trail.add(found.name, address_of(request), "log in")
+    answer = to(request, path)
+    set_cookie(request, answer, COOKIE, server.session_of(found), server.settings.session_seconds)
+    return answer
+
+
+@routes.add("POST", "/logout", Shows.nothing, who=Role.viewer)
+def logout(request: Request, server: Shared, caller: Viewer, form: Posted) -> Response:  # noqa: ARG001
+    """End the session of this browser."""
+    answer = to(request, "/login")
+    answer.delete_cookie(COOKIE, path=root_of(request) or "/", httponly=True, samesite="strict")
+    return answer
+
+
+def _own(path: str) -> str:
+    """A path of this server; the list of studies in the place of any other address."""
+    return path if LOCAL_PATH.fullmatch(path) and not path.startswith(("/login", "/logout")) else "/"

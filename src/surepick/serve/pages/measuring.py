@@ -1,0 +1,117 @@
+"""Forms of those who measure: take measurements, enter results, give measurements back."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from surepick.errors import InvalidInput, SurepickError
+from surepick.serve.access.roles import Role
+from surepick.serve.api import results
+from surepick.serve.api.models import LeaseOf, Result, Results, Worker, brought
+from surepick.serve.api.routing import Measurer, Routes, Shared, Shows
+from surepick.serve.api.tables import results_in
+from surepick.serve.pages.forms import Form, Posted, number_in
+from surepick.serve.pages.shell import study_path, to
+from surepick.serve.pages.study import show
+from surepick.serve.web.callers import address_of
+from surepick.serve.web.problems import Refused, status_of
+from surepick.studies.progress import times
+from surepick.studies.study import Study
+
+router = APIRouter(include_in_schema=False)
+routes = Routes(router)
+
+
+@routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
+def take(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Take measurements, as the API's lease."""
+    try:
+        most = form.number("max_pulls", "how many")
+        fields = {"max_pulls": most, "duration": form.text("duration") or None}
+        wanted = brought(LeaseOf, fields, "The measurements that you want are")
+        answer = results.lease(name, wanted, request, server, caller)
+    except SurepickError as error:
+        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    if answer["stopped"]:
+        said = "The study needs no more measurements."
+    elif not answer["pulls"]:
+        said = "All that is missing is out with others; look again later."
+    else:
+        said = f"You hold {times(answer['pulls'], 'measurement')}. Enter each result below once you have it."
+    return to(request, study_path(name), said)
+
+
+@routes.add("POST", "/studies/{name}/results", Shows.own, who=Role.measurer)
+def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Store results: of the fields, of a pasted table, or of a file."""
+
+    def read(study: Study) -> Results:
+        if form.text("way") == "rows":
+            return Results(results=rows_in(form, study))
+        content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
+        if not content.strip():
+            raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
+        return results_in(content, "text/csv", study)
+
+    try:
+        answer, _ = results.store_results(server, name, caller, address_of(request), read)
+    except (SurepickError, Refused) as error:
+        refused = isinstance(error, Refused)
+        status = error.status if isinstance(error, Refused) else status_of(error)
+        typed = {field: texts[0] for field, texts in form.fields.items()}
+        said = error.sentence if isinstance(error, Refused) else str(error)
+        if refused and status == HTTPStatus.NOT_FOUND:
+            raise
+        return show(request, server, caller, name, status=status, error=said, typed=typed)
+    return to(request, study_path(name), said_of(answer))
+
+
+@routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
+def release(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Give measurements back; an owner may do it for others."""
+    try:
+        whose = brought(Worker, {"worker": form.text("worker") or None}, "The name is")
+        answer = results.release(name, whose, request, server, caller)
+    except SurepickError as error:
+        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    said = f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
+    return to(request, study_path(name), said)
+
+
+def said_of(answer: dict[str, Any]) -> str:
+    """What became of results, in a sentence."""
+    if not answer["stored"] and not answer["failed"]:
+        return "Nothing was entered, so nothing was stored."
+    parts = [f"{times(answer['counted'], 'result')} stored"]
+    if answer["late"]:
+        parts.append(f"{times(answer['late'], 'result')} came after the round was closed: kept, and not used")
+    if answer["failed"]:
+        parts.append(f"{times(answer['failed'], 'failed measurement')} offered again")
+    return "; ".join(parts) + "."
+
+
+def rows_in(form: Form, study: Study) -> list[Result]:
+    """The rows of the fields that were filled in, or marked as failed.
+
+    Raises:
+        InvalidInput: one has no meaning.
+    """
+    found = []
+    for place in range(len([field for field in form.fields if field.startswith("key.")])):
+        name, key = form.raw(f"id.{place}"), form.raw(f"key.{place}")
+        reward, failed = number_in(form.text(f"reward.{place}"), name), bool(form.text(f"failed.{place}"))
+        if reward is not None and failed:
+            raise InvalidInput(f"{name!r} has a result and is marked as failed; choose one. Nothing was stored.")
+        if reward is None and not failed:
+            continue
+        beside = {
+            one.name: number_in(form.text(f"quantity.{place}.{number}"), f"{name}, {one.name}")
+            for number, one in enumerate(study.constraints)
+        }
+        fields = {"id": name, "key": key, "reward": reward, "failed": failed, "quantities": {} if failed else beside}
+        fields |= {field: form.text(f"{field}.{place}") or None for field in ("block", "item")}
+        found.append(brought(Result, fields, f"The result of {name!r} is"))
+    return found

@@ -1,0 +1,117 @@
+"""A table that somebody uploaded, pasted or typed: its text goes along in the form, its columns are shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+import warnings
+from pathlib import Path
+
+from surepick.core.arrays import record
+from surepick.errors import InvalidInput
+from surepick.serve.pages.forms import Form
+from surepick.tables import TableWarning, read_table
+from surepick.tables.selection import feature_columns
+
+KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl"}
+EXAMPLES = 3
+TYPED = "name"  # the column of names that were typed
+
+
+@record
+class Column:
+    """A column of a table.
+
+    Args:
+        name: its header.
+        numeric: it holds numbers.
+        distinct: how many different cells it has.
+        examples: the first of them.
+    """
+
+    name: str
+    numeric: bool
+    distinct: int
+    examples: tuple[str, ...]
+
+
+@record
+class Given:
+    """A table.
+
+    Args:
+        text: as it came.
+        kind: csv, json or jsonl.
+        rows: how many it has.
+        columns: that it has.
+        notes: what is to be known of how it was read.
+    """
+
+    text: str
+    kind: str
+    rows: int
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def likely_id(self) -> str:
+        """The column that most likely names the candidates: the first without a repeated cell, words before numbers."""
+        alone = [one for one in self.columns if one.distinct == self.rows]
+        alone.sort(key=lambda one: one.numeric)
+        return (alone or self.columns)[0].name
+
+
+def table_in(form: Form) -> Given:
+    """The table of a form.
+
+    Raises:
+        InvalidInput: there is none, or it cannot be read.
+    """
+    text, kind = form.raw("table"), form.text("kind", "csv")
+    if "file" in form.files:
+        name, content = form.files["file"]
+        kind = KINDS.get(Path(name).suffix.lower(), "")
+        if not kind:
+            raise InvalidInput(f"{name[:80]!r} is none of {', '.join(KINDS)}. Save a spreadsheet as CSV (UTF-8) first.")
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{name[:80]!r} is no text in UTF-8. Save it as CSV (UTF-8).") from None
+    elif form.text("names"):
+        lines = [line.strip() for line in form.raw("names").splitlines()]
+        written = io.StringIO()
+        csv.writer(written).writerows([[TYPED], *([line] for line in lines if line)])
+        text, kind = written.getvalue(), "csv"
+    if not text.strip():
+        raise InvalidInput("There is no table yet: choose a file, paste one, or type the names.")
+    return read(text, kind)
+
+
+def read(text: str, kind: str) -> Given:
+    """What a table says.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    if kind not in KINDS.values():
+        raise InvalidInput("This kind of table is not known.")
+    text = text.replace("\r\n", "\n")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TableWarning)
+        path = Path(folder) / f"candidates.{kind}"
+        path.write_text(text, encoding="utf-8")
+        try:
+            table = read_table(path)
+            numeric = feature_columns(table, (next(iter(table.columns)),), None)
+            first = next(iter(table.columns))
+            numeric |= feature_columns(table, (), [first])
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(str(path), "the table")) from None
+    notes = dict.fromkeys(str(one.message).replace(str(path), "the table") for one in caught)
+    columns = []
+    for name in table.columns:
+        cells = [str(cell) for cell in table.column(name)]
+        distinct = tuple(dict.fromkeys(cells))
+        columns.append(Column(name, numeric.get(name, False), len(distinct), distinct[:EXAMPLES]))
+    return Given(text, kind, table.num_rows, tuple(columns), tuple(notes))

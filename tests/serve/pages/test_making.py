@@ -1,0 +1,179 @@
+"""A new study by forms, what owners do with one, and tokens."""
+
+import io
+import re
+from html import unescape
+
+import pytest
+
+TABLE = "recipe,grams,price\nlight,14,1.0\nmedium,16,1.5\ndark,18,2.0\n"
+ASKED = {
+    "table": TABLE,
+    "kind": "csv",
+    "name": "coffee",
+    "id_column": "recipe",
+    "good": "large",
+    "noise": "subgaussian",
+    "sigma": "0,2",
+    "epsilon": "0.5",
+    "delta": "0.05",
+    "question": "best",
+}
+
+
+@pytest.mark.parametrize("way", ["pasted", "file", "names", "json"])
+def test_the_first_step_shows_the_columns(server, visit, way):
+    own = visit("own", "owner")
+    if way == "pasted":
+        page = own.send("/new", step="table", table=TABLE)
+    elif way == "names":
+        page = own.send("/new", step="table", names='light\n"medium", strong\n\ndark\n')
+    elif way == "json":
+        content = b'[{"recipe": "light", "grams": 14}, {"recipe": "dark", "grams": 18}]'
+        page = own.send("/new", step="table", files={"file": ("x.json", content)})
+    else:
+        page = own.send("/new", step="table", files={"file": ("x.csv", io.BytesIO(TABLE.encode("utf-8-sig")))})
+    assert page.status_code == 200
+    assert f"{'2' if way == 'json' else '3'} rows" in page.text
+    chosen = re.search(r'<option value="([^"]*)" selected', page.text.partition('name="id_column"')[2])[1]
+    assert chosen == ("name" if way == "names" else "recipe")
+    if way == "names":
+        text = unescape(re.search(r'name="table" value="([^"]*)"', page.text, re.S)[1])
+        made = own.send("/new", **{**ASKED, "table": text, "id_column": "name", "step": "create"})
+        assert made.status_code == 303
+        assert own.get("/api/v1/studies/coffee/candidates").json()["ids"] == ["light", '"medium", strong', "dark"]
+
+
+@pytest.mark.parametrize(
+    ("files", "fields", "why"),
+    [
+        ({}, {}, "There is no table yet"),
+        ({"file": ("x.xlsx", b"PK")}, {}, "Save a spreadsheet as CSV"),
+        ({"file": ("x.csv", b"\xff\xfe")}, {}, "no text in UTF-8"),
+        ({}, {"table": "a,b\n1,2,3\n"}, "a,b"),
+        ({"file": ("x.json", b"{")}, {}, 'role="alert"'),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(visit, files, fields, why):
+    refused = visit("own", "owner").send("/new", step="table", files=files or None, **fields)
+    assert (refused.status_code, why in refused.text) == (422, True)
+    assert "/tmp" not in refused.text
+
+
+def test_the_form_makes_what_the_api_makes(server, visit):
+    own = visit("own", "owner")
+    assert own.send("/new", step="create", **ASKED).headers["location"].startswith("/studies/coffee?said=")
+    new = {
+        "name": "twin",
+        "candidates": {"table": TABLE, "id_column": "recipe"},
+        "epsilon": 0.5,
+        "noise": "subgaussian:0.2",
+    }
+    assert server.post("/api/v1/studies", json=new, headers={"authorization": f"Bearer {own.token}"}).status_code == 201
+    made, twin = (own.get(f"/api/v1/studies/{name}").json() for name in ("coffee", "twin"))
+    assert made["registration"] == twin["registration"]
+    assert made["noise"] == "subgaussian:0.2"
+    again = own.send("/new", step="create", **ASKED)
+    assert (again.status_code, "There is a study" in again.text) == (409, True)
+    assert 'value="coffee"' in again.text
+
+
+QUESTIONS = [
+    {"question": "above", "threshold": "1.5"},
+    {"question": "control", "control": "dark"},
+    {"question": "top", "m": "2"},
+    {"question": "all-good"},
+    {"features": ["grams", "price"], "norm_bound": "20"},
+    {"cost_column": "price", "good": "small", "noise": "bounded", "low": "0", "high": "10"},
+    {"noise": "bernoulli", "epsilon": "0.2"},
+    {"noise": "normal"},
+]
+
+
+@pytest.mark.parametrize("more", QUESTIONS)
+def test_every_choice_makes_a_study(visit, more):
+    own = visit("own", "owner")
+    made = own.send("/new", step="create", **(ASKED | more))
+    assert made.status_code == 303, re.search(r'id="refused">(.*?)</p>', made.text)
+    assert own.get("/studies/coffee").status_code == 200
+    assert own.get("/api/v1/studies/coffee").json()["minimize"] == (more.get("good") == "small")
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"noise": ""}, "Say what a measurement is"),
+        ({"epsilon": ""}, "how much worse"),
+        ({"epsilon": "0"}, "epsilon"),
+        ({"delta": "0"}, "delta"),
+        ({"question": "top", "m": "1.5"}, "m"),
+        ({"epsilon": "x"}, "is no number"),
+        ({"name": ""}, "name"),
+        ({"sigma": ""}, "standard deviation"),
+        ({"question": "above"}, "threshold"),
+        ({"question": "control", "control": "none"}, "none"),
+        ({"features": ["grams"]}, "leave both out"),
+        ({"id_column": "other"}, "other"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_and_stays_in_the_form(visit, more, why):
+    own = visit("own", "owner")
+    refused = own.send("/new", step="create", **(ASKED | more))
+    assert refused.status_code == 422
+    said = re.search(r'id="refused">(.*?)</p>', refused.text, re.S)[1]
+    assert why in unescape(said)
+    assert "light,14,1.0" in refused.text
+    assert own.get("/api/v1/studies").json()["studies"] == []
+
+
+def test_the_forecast_stands_beside_two_alternatives(visit):
+    own = visit("own", "owner")
+    page = own.send("/new", step="forecast", **ASKED).text
+    rows = re.findall(
+        r'<th scope="row">([a-z ]+)</th><td class="number">([0-9.]+)</td>\s*<td class="number">([0-9,]+)', page
+    )
+    assert [(words, epsilon) for words, epsilon, _ in rows] == [
+        ("as you have it", "0.5"),
+        ("half the tolerance", "0.25"),
+        ("twice the tolerance", "1"),
+    ]
+    asked, half, twice = (int(total.replace(",", "")) for *_, total in rows)
+    assert half > asked >= twice
+    assert "To measure all equally often" in page
+    assert own.get("/api/v1/studies").json()["studies"] == []
+
+
+def test_owners_withdraw_give_up_and_close(server, study, visit):
+    own = visit("own", "owner")
+    gone = own.send("/studies/coffee/withdraw", ids="a", independent="yes")
+    assert "Withdrawn: a." in own.get(gone.headers["location"]).text
+    refused = own.send("/studies/coffee/withdraw", ids="b")
+    assert (refused.status_code, 'role="alert"' in refused.text) == (422, True)
+    assert own.send("/studies/coffee/abandon", ids="b", independent="yes").status_code == 303
+    assert own.get("/api/v1/studies/coffee").json()["progress"]["asked"] == 1
+    for path in ("/judge", "/add"):
+        assert own.send(f"/studies/coffee{path}", typed_ids="c").status_code == 422
+    closed = own.send("/studies/coffee/close", reason="out of <beans>")
+    page = own.get(closed.headers["location"]).text
+    assert "out of &lt;beans&gt;" in page
+    assert "Take measurements" not in page
+    assert "closed early" in own.get("/").text
+
+
+def test_admins_make_tokens_that_are_shown_once_and_revoke_them(server, visit):
+    first = visit()
+    refused = first.send("/tokens", "/new", name="bob", role="viewer", days="5")
+    assert (refused.status_code, "role admin" in refused.text) == (422, True)
+    made = first.send("/tokens", "/new", name="root", role="admin", days="5")
+    token = re.search(r"spk_[\w-]+", made.text)[0]
+    assert first.get("/tokens").status_code == 303  # from now on everybody logs in
+    assert first.send("/login", token=token).status_code == 303
+    assert token not in first.get("/tokens").text
+    made = first.send("/tokens", name="bob", role="measurer", days="5")
+    bob, other = visit(), re.search(r"spk_[\w-]+", made.text)[0]
+    assert bob.send("/login", token=other).status_code == 303
+    assert first.send("/tokens", name="bob", role="measurer", days="5").status_code == 422
+    assert first.send("/tokens", name="carl", role="measurer", days="1000").status_code == 422
+    first.send("/tokens/revoke", name="bob")
+    assert bob.get("/").status_code == 303
+    assert first.send("/tokens/revoke", name="nobody").status_code == 422

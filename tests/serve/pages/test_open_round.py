@@ -1,0 +1,64 @@
+"""Nothing of an open round's results is shown to anybody: pages are equal whatever the rewards are."""
+
+import re
+import shutil
+
+import pytest
+from page_forms import Visitor, shown
+from servers import serving
+
+PATHS = ("/", "/studies/coffee", "/studies/coffee/standing", "/studies/coffee/answer", "/studies/coffee/history")
+DOCUMENTS = ("/studies/coffee/results.csv", "/studies/coffee/report", "/studies/coffee/certificate.json")
+MOMENT = re.compile(r"\b1\d{9}\.\d+")  # seconds since 1970
+NEW = {"name": "coffee", "candidates": {"ids": list("abcd")}, "epsilon": 0.3, "noise": "subgaussian:1"}
+
+
+def told(url, rewards) -> dict[str, str]:
+    """What others see after ann told these rewards of the open round."""
+    with serving(url) as server:
+        ann = Visitor(server).login("ann", "measurer")
+        ann.send("/studies/coffee/take", max_pulls="2")
+        rows = {}
+        for place, (name, key) in enumerate(ann.tasks("coffee")):
+            rows |= {f"id.{place}": name, f"key.{place}": key, f"reward.{place}": rewards[place]}
+        done = ann.send("/studies/coffee/results", way="rows", **rows)
+        seen = {"ann": shown(ann.get("/studies/coffee").text), "said": ann.get(done.headers["location"]).status_code}
+        for name, role in (("vic", "viewer"), ("bob", "measurer"), ("own", "owner"), ("adm", "admin")):
+            other = Visitor(server).login(name, role)
+            for path in PATHS + DOCUMENTS:
+                answer = other.get(path)
+                seen[f"{name} {path}"] = f"{answer.status_code} {shown(answer.text)}"
+            with other.http.stream("GET", "/api/v1/studies/coffee/events") as stream:
+                event = next(line for line in stream.iter_lines() if line.startswith("data: "))
+            assert '"told": 2' in event
+            seen[f"{name} events"] = MOMENT.sub("", event)
+            other.close()
+        ann.close()
+    return seen
+
+
+def first_round(url) -> None:
+    with serving(url) as server:
+        assert server.post("/api/v1/studies", json=NEW).status_code == 201
+        leased = server.post("/api/v1/studies/coffee/leases", json={}).json()["measurements"]
+        rows = [{"id": one["id"], "key": one["key"], "reward": 0.1 * place} for place, one in enumerate(leased)]
+        server.post("/api/v1/studies/coffee/results", json={"results": rows})
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_pages_do_not_depend_on_rewards_of_the_open_round(tmp_path, rounds):
+    seen = []
+    base = tmp_path / "base.db"
+    first_round(f"sqlite:///{base}") if rounds else None
+    for which, rewards in (("one", ("0.5", "-3")), ("other", ("-7", "1e6"))):
+        path = tmp_path / f"{which}.db"
+        if rounds:
+            shutil.copy(base, path)
+        else:
+            with serving(f"sqlite:///{path}") as server:
+                server.post("/api/v1/studies", json=NEW)
+        seen.append(told(f"sqlite:///{path}", rewards))
+    assert seen[0].keys() == seen[1].keys()
+    for place in seen[0]:
+        assert seen[0][place] == seen[1][place], place
+    assert "2 of" in seen[0]["vic /studies/coffee"]

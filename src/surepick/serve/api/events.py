@@ -19,7 +19,7 @@ from surepick.serve.api.studies import status_of
 from surepick.serve.web.callers import Server
 from surepick.serve.web.problems import Refused
 
-router = APIRouter(prefix=API, tags=["studies"])
+router = APIRouter(prefix=API, tags=["events"])
 routes = Routes(router)
 PAUSE, HEARTBEAT = 1.0, 15.0  # seconds between two looks, and between two signs of life
 EVENTS = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The events."}}

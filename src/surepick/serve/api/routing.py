@@ -77,7 +77,7 @@ class Routes:
                 path,
                 endpoint,
                 methods=[method],
-                responses=PROBLEMS if more.get("include_in_schema", True) else None,
+                responses={**(PROBLEMS if more.get("include_in_schema", True) else {}), **more.pop("responses", {})},
                 openapi_extra={**said, **security, **more.pop("openapi_extra", {})},
                 **more,
             )

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 
 import pytest
 from page_forms import Visitor, shown
@@ -11,6 +12,14 @@ PATHS = ("/", "/studies/coffee", "/studies/coffee/standing", "/studies/coffee/an
 DOCUMENTS = ("/studies/coffee/results.csv", "/studies/coffee/report", "/studies/coffee/certificate.json")
 MOMENT = re.compile(r"\b1\d{9}\.\d+")  # seconds since 1970
 NEW = {"name": "coffee", "candidates": {"ids": list("abcd")}, "epsilon": 0.3, "noise": "subgaussian:1"}
+
+
+@pytest.fixture(autouse=True)
+def _one_moment(monkeypatch):
+    """All clocks stand still, so that pages do not differ by their times."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("surepick") and hasattr(module, "system_clock"):
+            monkeypatch.setattr(module, "system_clock", lambda: 1_800_000_000.0)
 
 
 def told(url, rewards) -> dict[str, str]:

@@ -10,8 +10,7 @@ from surepick.serve.access.roles import Principal, Role
 from surepick.serve.api.routing import Routes, Shared, Shows, Viewer
 from surepick.serve.pages.shell import page
 from surepick.serve.web.callers import Server
-from surepick.studies.progress import Progress, times
-from surepick.studies.stored_studies import Listed
+from surepick.studies.progress import Listed, Progress, times
 
 router = APIRouter(include_in_schema=False)
 routes = Routes(router)

@@ -14,7 +14,8 @@ import pytest
 from surepick.errors import InvalidInput
 from surepick.serve.access import addresses, webhooks
 from surepick.serve.access.addresses import is_public, target_of
-from surepick.serve.web.delivering import Deliverer, delivering
+from surepick.serve.web import delivering
+from surepick.serve.web.delivering import Deliverer
 
 API = "/api/v1/studies/paint"
 
@@ -100,13 +101,13 @@ def test_messages_have_no_reward(client, people):
     assert all("0.98" not in body + str(headers) for headers, body in came)
 
 
-def test_a_lease_that_has_run_out_is_told(client, people):
+def test_a_lease_that_has_run_out_is_told(client, people, monkeypatch):
     with listening() as (url, came):
         set_up(client, people, url, events=["lease-expired"])
-        client.post(f"{API}/leases", json={"max_pulls": 1, "duration": "1s"}, headers=people["measurer"])
+        client.post(f"{API}/leases", json={"max_pulls": 1, "duration": "1h"}, headers=people["measurer"])
         looked(client)
         assert came == []
-        time.sleep(1.1)
+        monkeypatch.setattr(delivering, "system_clock", lambda: time.time() + 3_601.0)
         looked(client, 2)
     (message,) = [json.loads(body) for _, body in came]
     assert (message["event"], message["worker"], message["pulls"]) == ("lease-expired", "a measurer", 1)
@@ -182,7 +183,7 @@ def test_the_secret_is_shown_once(client, people):
 def test_a_thread_delivers_by_itself(client, people):
     with listening() as (url, came):
         set_up(client, people, url)
-        with delivering(client.app.state.server, seconds=0.05):
+        with delivering.delivering(client.app.state.server, seconds=0.05):
             measure(client, people)
             until = time.monotonic() + 10.0
             while len(came) < 2 and time.monotonic() < until:

@@ -38,6 +38,7 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
             server.should_exit = True
             thread.join(20.0)
             listening.close()
+            app.state.server.trail.close()
             app.state.server.studies.database.engine.dispose()
 
 

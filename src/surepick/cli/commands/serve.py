@@ -85,6 +85,7 @@ def serve(
     )
     with delivering(app.state.server):
         uvicorn.Server(config).run(sockets=[listening])
+    app.state.server.trail.close()
 
 
 token = typer.Typer(

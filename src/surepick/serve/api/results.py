@@ -59,7 +59,7 @@ def lease(name: str, wanted: LeaseOf, request: Request, server: Shared, caller: 
         part = study.lease(wanted.max_pulls, worker=worker, duration=wanted.duration, trust_clock=wanted.trust_clock)
         answer = part_of(study, part)
         answer |= {"batch": None if part is None else part.sent()} if wanted.whole else {}
-    server.trail.add(worker, address_of(request), "lease", name, f"{answer['pulls']} measurements")
+    server.trail.soon(worker, address_of(request), "lease", name, f"{answer['pulls']} measurements")
     return answer
 
 
@@ -130,7 +130,7 @@ def store_results(
         came = read(study)
         answer, receipt = told(study, caller, came, salt_of(caller, once))
     server.metrics.results.inc(answer["counted"])
-    server.trail.add(caller.name, address, "tell", name, f"{len(came.results)} results")
+    server.trail.soon(caller.name, address, "tell", name, f"{len(came.results)} results")
     return answer, receipt
 
 
@@ -154,7 +154,7 @@ def tell_totals(
         receipt = totals_told(study, caller, came, salt_of(caller, once))
     response.headers[RECEIPT] = to_json(receipt)
     server.metrics.results.inc(receipt.counted)
-    server.trail.add(caller.name, address_of(request), "tell totals", name, f"{len(came.ids)} rows")
+    server.trail.soon(caller.name, address_of(request), "tell totals", name, f"{len(came.ids)} rows")
     return {"stored": len(came.ids)}
 
 
@@ -171,7 +171,7 @@ def tell_prior(
     """Keep results that the study did not ask for; they are never used."""
     with server.studies.open(name) as study:
         response.headers[RECEIPT] = to_json(prior_told(study, caller, came, salt_of(caller, once)))
-    server.trail.add(caller.name, address_of(request), "tell prior", name, f"{len(came.results)} results")
+    server.trail.soon(caller.name, address_of(request), "tell prior", name, f"{len(came.results)} results")
     return {"stored": len(came.results)}
 
 
@@ -188,7 +188,7 @@ def fail(
     """Report measurements that gave no result; they are offered again at once."""
     with server.studies.open(name) as study:
         response.headers[RECEIPT] = to_json(failures_told(study, caller, came, salt_of(caller, once)))
-    server.trail.add(caller.name, address_of(request), "fail", name, f"{len(came.ids)} measurements")
+    server.trail.soon(caller.name, address_of(request), "fail", name, f"{len(came.ids)} measurements")
     return {"failed": len(came.ids)}
 
 

@@ -70,8 +70,9 @@ def told(study: Study, caller: Principal, came: Results, salt: str | None = None
         failed=failed,
     )
     plan_next(study, receipt)
-    stored = study.log.recorded([keys[place] for place in good])
-    statuses = Counter(one.status for one in stored.values())
+    statuses = Counter({COUNTED: receipt.counted, LATE: receipt.late})
+    if receipt.repeated or failed:
+        statuses = Counter(one.status for one in study.log.recorded([keys[place] for place in good]).values())
     answer = {
         "stored": len(good),
         "counted": statuses[COUNTED],
@@ -129,7 +130,7 @@ def failures_told(study: Study, caller: Principal, came: Failures, salt: str | N
 
 def plan_next(study: Study, receipt: Receipt) -> None:
     """The next plan, where results completed one, so that asking for it is quick."""
-    if receipt.closed or study.progress().complete:
+    if receipt.closed or receipt.repeated:  # repeated: the process that completed it may have been killed before
         study.ask()
 
 

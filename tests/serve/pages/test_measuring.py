@@ -111,6 +111,7 @@ def test_a_study_by_pages_alone_until_its_certificate_holds(study, visit):
     page = ann.get("/studies/coffee/answer").text
     assert "✓ certified" in page
     assert "<strong>c</strong>" in page
+    assert "<p>c is the answer, certified" in page  # a name stays as it is, also where a sentence begins
     assert page.count("<svg") >= 2
     history = ann.get("/studies/coffee/history").text
     assert "ann (3)" in history

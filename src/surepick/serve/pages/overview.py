@@ -8,7 +8,7 @@ from surepick.core.arrays import record
 from surepick.errors import StorageError
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.api.routing import Routes, Shared, Shows, Viewer
-from surepick.serve.pages.shell import page
+from surepick.serve.pages.shell import page, sentence
 from surepick.serve.web.callers import Server
 from surepick.studies.progress import Listed, Progress, times
 
@@ -52,7 +52,7 @@ def _line(server: Server, one: Listed, caller: Principal) -> Line:
     except StorageError as error:
         return Line(one, str(error), False, "")
     waits, mine = waits_for(progress, caller)
-    return Line(one, waits, mine, progress.best)
+    return Line(one, waits, mine, sentence(progress.best, progress.leader))
 
 
 def waits_for(progress: Progress, caller: Principal) -> tuple[str, bool]:

@@ -146,10 +146,16 @@ def environment() -> Environment:
         "number": lambda value: f"{value:,}",
         "percent": percent,
         "rounded_up": rounded_up,
+        "sentence": sentence,
         "times": times,
     }
     found.globals |= {"study_path": study_path}
     return found
+
+
+def sentence(clause: str, name: str | None) -> str:
+    """A clause as a sentence begins, but for one that begins with a name, which is left as it is."""
+    return clause if name and clause.startswith(name) else clause[:1].upper() + clause[1:]
 
 
 def date(seconds: float) -> Markup:

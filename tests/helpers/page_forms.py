@@ -27,6 +27,7 @@ class Visitor:
         self.server = server
         self.root = root
         self.http = httpx.Client(base_url=server.base_url, timeout=60.0)
+        server.__dict__.setdefault("opened", []).append(self.http)  # closed with the server
 
     def login(self, name: str, role: str, study: str | None = None) -> Visitor:
         """The same, with a session of a new token."""

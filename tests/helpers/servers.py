@@ -20,7 +20,7 @@ from surepick.serve.settings import Settings
 def serving(url: str, **settings) -> Iterator[httpx.Client]:
     """A client of a server on these studies; `client.app` is the application."""
     app = make_app(Settings(url, **settings))
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
+    config = uvicorn.Config(app, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -35,6 +35,8 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
         try:
             yield client
         finally:
+            for one in getattr(client, "opened", []):
+                one.close()
             server.should_exit = True
             thread.join(20.0)
             listening.close()

@@ -55,7 +55,6 @@ def make_app(settings: Settings) -> FastAPI:
         title="surepick",
         version=__version__,
         summary=SUMMARY,
-        root_path=settings.root_path,
         openapi_url=f"{API}/openapi.json",
         docs_url=None,
         redoc_url=None,

@@ -55,6 +55,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if self.settings.root_path:
+            scope["root_path"] = self.settings.root_path  # whether the proxy takes it off or not
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

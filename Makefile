@@ -4,17 +4,21 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test docs-test prove check site clean
+.PHONY: demo test docs-test browser prove check site clean
 
 demo: .venv/.demo
 	@$(BIN)/surepick demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" --ignore=tests/docs
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" --ignore=tests/docs --ignore=tests/browser
 
 # The documents: their programs and sessions, the examples, the site, and what is in the wheel.
 docs-test: .venv/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/docs
+
+# The pages in a browser (chromium), for those who see, hear or type them. It is passed over where there is none.
+browser: .venv/.dev
+	$(BIN)/python -m pytest -q tests/browser
 
 prove: .venv/.dev
 	$(BIN)/python -m pytest -q -m "slow and not alone" -n 2 --dist worksteal -rP

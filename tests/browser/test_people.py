@@ -12,7 +12,7 @@ NEW = {"name": "coffee", "candidates": {"ids": IDS}, "epsilon": 0.5, "noise": "s
 def logged_in(browser, server, name, role):
     token, _ = server.app.state.server.tokens.make(name, Role[role])
     page = browser.new_context().new_page()
-    page.goto(f"{server.base_url}studies/coffee")
+    page.goto(f"{server.base_url}/studies/coffee")
     page.fill("#token", token)
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("coffee")
@@ -70,7 +70,7 @@ def test_the_keyboard_alone_takes_and_stores(browser, tmp_path):
     with serving(f"sqlite:///{tmp_path}/studies.db") as server:
         server.post("/api/v1/studies", json=NEW)
         page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto(f"{server.base_url}studies/coffee")
+        page.goto(f"{server.base_url}/studies/coffee")
         page.keyboard.press("Tab")
         expect(page.locator(".skip")).to_be_focused()
         page.keyboard.press("Enter")

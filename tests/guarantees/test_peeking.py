@@ -220,9 +220,12 @@ def test_after_the_last_result_the_plan_is_seen(home):
     assert any("verdict='certified'" in line for line in left)
 
 
+SERVERS = {"serve"}  # every answer of it is compared in tests/serve/test_open_rounds.py and tests/serve/pages
+
+
 def test_every_command_about_studies_is_compared():
     """A new command belongs into one of the lists: it shows something, or it changes something."""
-    known = SHOWN.keys() | OF_ALL.keys() | ENDING.keys() | WRITING
+    known = SHOWN.keys() | OF_ALL.keys() | ENDING.keys() | WRITING | SERVERS
     about_studies = {name for name in COMMANDS if "url" in {parameter.name for parameter in loaded(name).params}}
     assert about_studies >= {"status", "certificate", "report"}
     unknown = about_studies - known

@@ -1,12 +1,12 @@
 """Nobody learns anything of another's results in an open round: two servers whose studies differ only in these answer
 every request of every route alike."""
 
-import sqlite3
 import sys
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from fastapi import APIRouter
+from server_studies import copied
 from servers import serving
 
 import surepick as sp
@@ -137,8 +137,7 @@ def twins(folder):
         clients = []
         for place, reward in enumerate((1.0, 0.0)):
             path = folder / f"copy-{place}-{len(list(folder.iterdir()))}.db"
-            with closing(sqlite3.connect(folder / "first.db")) as one, closing(sqlite3.connect(path)) as other:
-                one.backup(other)
+            copied(folder / "first.db", path)
             study = sp.open_study(f"sqlite:///{path}", NAME)
             study.tell(["a", "b"], [reward, reward], [LEASED, OWN], worker="ann")
             assert study.progress().told == 2

@@ -1,11 +1,11 @@
 """Nothing of an open round's results is shown to anybody: pages are equal whatever the rewards are."""
 
 import re
-import shutil
 import sys
 
 import pytest
 from page_forms import Visitor, shown
+from server_studies import copied
 from servers import serving
 
 PATHS = ("/", "/studies/coffee", "/studies/coffee/standing", "/studies/coffee/answer", "/studies/coffee/history")
@@ -62,7 +62,7 @@ def test_pages_do_not_depend_on_rewards_of_the_open_round(tmp_path, rounds):
     for which, rewards in (("one", ("0.5", "-3")), ("other", ("-7", "1e6"))):
         path = tmp_path / f"{which}.db"
         if rounds:
-            shutil.copy(base, path)
+            copied(base, path)
         else:
             with serving(f"sqlite:///{path}") as server:
                 server.post("/api/v1/studies", json=NEW)

@@ -22,7 +22,7 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
     app = make_app(Settings(url, **settings))
     config = uvicorn.Config(app, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
-    listening = socket.socket()
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

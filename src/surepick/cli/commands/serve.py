@@ -64,12 +64,16 @@ def serve(
             f"--host {host} lets others in, and there is no token yet, so nobody could be told from anybody. Make one "
             "first: surepick token create URL NAME --role admin."
         )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # with its protocol, by which asyncio knows that answers are not to wait for acknowledgements
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise InvalidInput(
-            f"{host} port {port} cannot be listened to: {error.strerror}. Choose another --port."
-        ) from None
+        listening.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        listening.close()
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{host} port {port} cannot be listened to: {why}. Choose another.") from None
     shown = f"[{host}]" if ":" in host else host
     say(f"Serving on http://{shown}:{listening.getsockname()[1]}{root_path}/ (Ctrl-C ends it; what was stored stays).")
     if app.state.server.is_local():

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 
 from surepick.serve.web.watching import Lines
 
@@ -16,6 +17,9 @@ def test_counts_and_lines_name_routes_and_nothing_of_a_study(client, people, cap
         client.get("/api/v1/studies/paint?reward=" + SECRET, headers=people["viewer"])
         client.get("/nowhere/paint/" + SECRET)
         client.request("BREW", "/api/v1/studies/paint", headers=people["viewer"])
+        until = time.monotonic() + 10.0  # a line is written once the answer is away
+        while len(caplog.records) < 5 and time.monotonic() < until:
+            time.sleep(0.01)
     page = client.get("/metrics", headers=people["viewer"])
     assert page.headers["content-type"].startswith("text/plain")
     told = 'surepick_requests_total{method="POST",route="/api/v1/studies/{name}/results",status="200"} 1.0'

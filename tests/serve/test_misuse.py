@@ -8,6 +8,8 @@ from http import HTTPStatus
 import pytest
 from servers import serving, token_for
 
+from surepick.errors import StorageError
+
 API = "/api/v1"
 PAINT = f"{API}/studies/paint"
 GOAL = {"candidates": {"ids": ["x", "y"]}, "epsilon": 1.0, "noise": "subgaussian:1"}
@@ -298,6 +300,9 @@ def test_without_tokens_only_this_machine_is_answered(sqlite_url):
         for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example"):
             answer = client.get(f"{API}/studies", headers={"host": host})
             assert answer.status_code == HTTPStatus.MISDIRECTED_REQUEST
+        for passed_on in ("x-forwarded-for", "forwarded", "via"):  # by a proxy that calls the server 127.0.0.1
+            answer = client.get(f"{API}/studies", headers={passed_on: "203.0.113.9"})
+            assert answer.status_code == HTTPStatus.MISDIRECTED_REQUEST
         for header in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}, {"origin": "null"}):
             answer = client.post(f"{API}/studies", json=NEW, headers=header)
             assert answer.status_code == HTTPStatus.FORBIDDEN
@@ -331,6 +336,21 @@ def test_tokens_are_kept_as_hashes_and_shown_once(client, people):
         rows = connection.exec_driver_sql("SELECT * FROM serve_token").all()
         trail = connection.exec_driver_sql("SELECT * FROM serve_audit").all()
     assert text not in json.dumps([list(map(str, row)) for row in (*rows, *trail)])
+
+
+def test_a_trail_that_cannot_be_stored_waits(client, people, monkeypatch):
+    from surepick.serve.access import audit
+
+    trail, writing = client.app.state.server.trail, audit.writing
+
+    def away(_):
+        raise StorageError("no server answers")
+
+    monkeypatch.setattr(audit, "writing", away)
+    with pytest.raises(StorageError):
+        trail.add("ann", "127.0.0.1", "lease", "paint")
+    monkeypatch.setattr(audit, "writing", writing)
+    assert [entry.who for entry in trail.latest("paint")] == ["ann"]
 
 
 def test_a_forged_session_is_nobody(client, people):

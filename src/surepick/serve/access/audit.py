@@ -17,6 +17,7 @@ from surepick.studies.logs.leases import system_clock
 from surepick.studies.logs.sql.engine import in_words
 
 SECONDS = 0.2  # for which entries are gathered
+MOST_WAITING = 10_000  # entries, while the database is away
 log = logging.getLogger("surepick.serve")
 
 
@@ -71,13 +72,23 @@ class Trail:
                 self._thread.start()
 
     def store(self) -> None:
-        """Store all that waits."""
+        """Store all that waits; what cannot be stored waits on.
+
+        Raises:
+            StorageError: of the database.
+        """
         with self._storing:
             with self._lock:
                 rows, self._kept = self._kept, []
-            if rows:
+            if not rows:
+                return
+            try:
                 with writing(self._engine) as connection:
                     connection.execute(sa.insert(schema.audit), rows)
+            except BaseException:
+                with self._lock:
+                    self._kept = [*rows, *self._kept][-MOST_WAITING:]
+                raise
 
     def close(self) -> None:
         """Store all that waits, and wait until nothing is being stored."""
@@ -100,8 +111,9 @@ class Trail:
                 self.store()
             except SurepickError as error:
                 log.error("the trail was not stored", extra={"said": {"kind": type(error).__name__}})
+                waiting = False  # the next entry tries again
             with self._lock:
-                waiting = bool(self._kept)
+                waiting = waiting and bool(self._kept)
                 if not waiting:
                     self._thread = None
 

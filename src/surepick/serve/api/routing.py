@@ -19,7 +19,6 @@ Viewer = Annotated[Principal, Depends(needs(Role.viewer))]
 Measurer = Annotated[Principal, Depends(needs(Role.measurer))]
 Owner = Annotated[Principal, Depends(needs(Role.owner))]
 Admin = Annotated[Principal, Depends(needs(Role.admin))]
-NEEDS: dict[Any, str] = {Viewer: "viewer", Measurer: "measurer", Owner: "owner", Admin: "admin"}
 
 
 PROBLEM = {

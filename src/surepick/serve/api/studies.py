@@ -46,11 +46,11 @@ def list_studies(server: Shared, caller: Viewer) -> dict[str, Any]:
 
 @routes.add("POST", "/studies", Shows.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
 def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
-    """A new study. Making the same one again changes nothing; another one of the same name is refused."""
+    """A new study. A name is used once: a second study of that name is refused."""
     arms, notes = making.arms_of(new.candidates)
     policy = making.policy_of(new, arms)
     name = new.name.strip()
-    if any(one.name == name for one in server.studies.database.list()):
+    if server.studies.has(name):
         raise Refused(HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name.")
     study = server.studies.database.create(name, arms, policy, minimize=new.minimize, judge=new.judge)
     server.trail.add(caller.name, address_of(request), "create", name)

@@ -29,7 +29,8 @@ HEADERS = {
     b"cache-control": b"no-store",
 }
 CLOSE = {"connection": "close"}
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "testserver")
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
 
 
 class Guard:
@@ -80,12 +81,13 @@ class Guard:
             return self.answer(request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, CLOSE, None)
         host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        if self.is_local() and name.lower() not in LOOPBACK:
+        passed_on = any(one in headers for one in FORWARDED)
+        if self.is_local() and (passed_on or name.lower() not in LOOPBACK):
             return self.answer(
                 request,
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "Without tokens this server answers under the names of this machine only (127.0.0.1, localhost). Make "
-                "a token first: surepick token create.",
+                "Without tokens this server answers this machine only, under its own names (127.0.0.1, localhost), not "
+                "behind a proxy. Make a token first: surepick token create.",
                 None,
                 None,
             )

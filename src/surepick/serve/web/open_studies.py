@@ -46,6 +46,14 @@ class Studies:
         yield study
         self._keep(name, study)  # one in which something failed is not used again
 
+    def has(self, name: str) -> bool:
+        """Whether there is one of that name."""
+        try:
+            with self.open(name):
+                return True
+        except Refused:
+            return False
+
     def _taken(self, name: str) -> Study | None:
         with self._lock:
             number = next((number for number, (own, _) in reversed(self._idle.items()) if own == name), None)

@@ -40,6 +40,17 @@ def test_there_is_a_fixture_of_this_version():
     assert found == set(range(1, versions.VERSION + 1))
 
 
+def test_an_estimate_below_its_bound_is_read_as_it_was_written_once():
+    """A lead and a negative width, with the bound as their difference; any other difference is found."""
+    stored = json.loads((FIXTURES / "v4_estimate_below_its_bound.json").read_text(encoding="utf-8"))
+    row = int(np.nanargmin(np.array(stored["intervals"]["widths"], float)))
+    lead, width = (stored["intervals"][name][row] for name in ("leads", "widths"))
+    assert width < 0.0
+    for changed in ({"leads": lead - 0.01}, {"leads": lead + 0.01}, {"widths": width - 0.01}, {"margins": 0.7}):
+        ((name, value),) = changed.items()
+        assert not verify_certificate(resealed(flips.replaced(stored, ("intervals", name, row), value))).holds
+
+
 def test_a_newer_version_is_refused(linear):
     result = verify_certificate(resealed({**linear, "version": versions.VERSION + 1}))
     assert not result.holds

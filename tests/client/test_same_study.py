@@ -46,7 +46,7 @@ USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "subgaussian:0.1"}
 STUDIES = {  # name -> (policy, measure, more)
     "independent": (("certified-independent", arms(), {}), draws, {}),
     "linear": (("certified-linear", arms(preparation=("standardize",)), {"norm_bound": 3.0}), draws, {}),
-    "costs": (("certified-linear", arms(costs=[1.0, 1.0, 0.7, 1.0, 1 / 3, 1.5]), {"norm_bound": 3.0}), draws, {}),
+    "costs": (("certified-linear", arms(costs=[0.1, 0.2, 0.7, 0.1, 1 / 3, 3.0]), {"norm_bound": 3.0}), draws, {}),
     "above": (("certified-independent", arms(), {"question": "above", "threshold": 0.4}), draws, {}),
     "segments": (
         ("certified-independent", arms(segments=["n", "s"] * 3), {"question": "top", "m": 1}),

@@ -48,8 +48,8 @@ class Intervals:
     Args:
         arms: the arms compared, ascending, shape (m,).
         comparators: what each was compared with, shape (m,); -1 if with nothing.
-        leads: estimates of h_comparator - h_arm, shape (m,), in reward units.
-        widths: their uncertainty, shape (m,), infinite where nothing is known.
+        leads: estimates of h_comparator - h_arm, shape (m,), in reward units; none lies below lead - width.
+        widths: their uncertainty, not negative, shape (m,), infinite where nothing is known.
         margins: lead - width + allowed, shape (m,).
         allowed: the shortfall that is tolerated in each comparison, shape (m,): 0 where arms are ruled out, epsilon
             where the answer is certified.

@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.random_streams import stream
+from surepick.policies.base import stopped
 
 WORLDS = {
     "linear": (lambda seed: sp.environments.soare(5, 0.5, seed), "certified-linear", {"norm_bound": 1.0}),
@@ -94,3 +95,33 @@ def test_few_arms_never_go_on_for_ever(means, epsilon):
             state = policy.tell(state, policy.ask(state), sp.Observations(counts, sums)).state
         spent.append(state.pulls)
     assert max(spent) < 500
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.1, 0.2])
+def test_an_estimate_never_lies_below_what_is_proved_of_its_difference(scale):
+    """Else the width would be negative: the pooled fit guesses a lead, the bound is that of one arm's process."""
+    ids, below = tuple("abcdef"), 0
+    features = np.random.default_rng(5).normal(size=(6, 2)) / 3
+    means = np.array([0.91, 0.3, 0.52, 0.1, 0.45, 1 / 3])
+    for seed in range(6):
+        arms = sp.Arms(features, ids, costs=[0.1, 0.2, 0.7, 0.1, 1 / 3, 3.0])
+        policy = sp.make_policy(
+            "certified-linear", arms, norm_bound=3.0, epsilon=0.3, delta=0.05, noise="subgaussian:0.1"
+        )
+        state = policy.init()
+        for _ in range(8):
+            if stopped(policy, state):
+                break
+            plan = policy.ask(state)
+            values = means + stream(seed, "draws", plan.round).normal(0.0, scale, 6)
+            counts = plan.counts
+            step = policy.tell(state, plan, Observations(counts, counts * values, counts * values**2))
+            state, found = step.state, step.deciding(None)
+            known = np.isfinite(found.widths)
+            assert (found.widths[known] >= 0.0).all()
+            np.testing.assert_allclose(found.margins[known], (found.leads - found.widths + found.allowed)[known])
+            bounds = state.bounds_of(state.candidate if state.candidate >= 0 else state.leader)[found.arms]
+            own = known & (found.allowed > 0.0)
+            np.testing.assert_allclose((found.widths - found.leads)[own], bounds[own], atol=1e-12)
+            below += np.count_nonzero(found.widths[known] == 0.0)
+    assert below > 0

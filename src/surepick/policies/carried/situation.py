@@ -295,6 +295,9 @@ def begun(state: CarriedState) -> Processes:
 def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals:
     """The rivals of the candidate, and by how much each can be better than it at most (line 14).
 
+    The guess of a lead is of the pooled fit and the bound is not, so a guess may lie below -U, which is proved. Then
+    the lead is -U, the nearest number that the proof allows, and the width 0: width - lead is U as everywhere.
+
     A beaten arm that the candidate did not reject is compared with the arm that beat it; then nothing is tolerated.
     """
     num_arms = len(after.beaten)
@@ -305,12 +308,13 @@ def intervals_of(after: CarriedState, guess: Guess, epsilon: float) -> Intervals
     for one in after.tested:
         better = after.beaten & (bounds > epsilon) & (one.bounds < 0.0)
         bounds[better], comparators[better], allowed[better] = one.bounds[better], one.candidate, 0.0
-    leads = guess.scores[comparators] - guess.scores
+    known, leads = bounds < UNKNOWN, guess.scores[comparators] - guess.scores
+    leads = np.where(known, np.maximum(leads, -bounds), leads)
     return Intervals(
         arms=rivals,
         comparators=comparators[rivals],
         leads=leads[rivals],
-        widths=np.where(bounds < UNKNOWN, bounds + leads, np.inf)[rivals],
-        margins=np.where(bounds < UNKNOWN, allowed - bounds, -np.inf)[rivals],
+        widths=np.where(known, bounds + leads, np.inf)[rivals],
+        margins=np.where(known, allowed - bounds, -np.inf)[rivals],
         allowed=allowed[rivals],
     )

@@ -227,8 +227,7 @@ class PairedElimination:
         return Step(after, row, lambda _: self._intervals(after))
 
     def _intervals(self, state: PairedState) -> Intervals:
-        found = intervals_of(state.carried, self._guess(state), self.problem.epsilon)
-        return replace(found, widths=np.maximum(found.widths, 0.0))
+        return intervals_of(state.carried, self._guess(state), self.problem.epsilon)
 
     def _gap(self, state: PairedState) -> float | None:
         """By how much the leader is worse than the best arm at most; None if nothing can be said."""

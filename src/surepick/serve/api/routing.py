@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.routing import APIRoute
 
 from surepick.serve.access.roles import Principal, Role
@@ -14,7 +14,14 @@ from surepick.serve.web.callers import Server, needs, server_of
 
 API, STATIC = "/api/v1", "/static"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-Shared = Annotated[Server, Depends(server_of)]
+
+
+async def shared(request: Request) -> Server:
+    """What the routes share; awaited, because one that is not waits for a thread at every request."""
+    return server_of(request)
+
+
+Shared = Annotated[Server, Depends(shared)]
 Viewer = Annotated[Principal, Depends(needs(Role.viewer))]
 Measurer = Annotated[Principal, Depends(needs(Role.measurer))]
 Owner = Annotated[Principal, Depends(needs(Role.owner))]

@@ -2,9 +2,17 @@
 
 import io
 import re
+import zipfile
 from html import unescape
 
 import pytest
+from workbooks import write_ods, write_xlsx
+
+from surepick.errors import InvalidInput
+from surepick.serve.pages import spreadsheets
+from surepick.serve.pages.forms import Form
+from surepick.serve.pages.table_form import table_in
+from surepick.tables import write_table
 
 TABLE = "recipe,grams,price\nlight,14,1.0\nmedium,16,1.5\ndark,18,2.0\n"
 ASKED = {
@@ -48,7 +56,9 @@ def test_the_first_step_shows_the_columns(server, visit, way):
     ("files", "fields", "why"),
     [
         ({}, {}, "There is no table yet"),
-        ({"file": ("x.xlsx", b"PK")}, {}, "Save a spreadsheet as CSV"),
+        ({"file": ("x.xlsx", b"PK")}, {}, "&#39;x.xlsx&#39; is not a readable spreadsheet"),
+        ({"file": ("x.parquet", b"PAR1")}, {}, "&#39;x.parquet&#39; is not a readable Parquet"),
+        ({"file": ("x.doc", b"PK")}, {}, "Save the table as CSV"),
         ({"file": ("x.csv", b"\xff\xfe")}, {}, "no text in UTF-8"),
         ({}, {"table": "a,b\n1,2,3\n"}, "a,b"),
         ({"file": ("x.json", b"{")}, {}, 'role="alert"'),
@@ -58,6 +68,55 @@ def test_a_table_that_cannot_be_read_is_refused(visit, files, fields, why):
     refused = visit("own", "owner").send("/new", step="table", files=files or None, **fields)
     assert (refused.status_code, why in refused.text) == (422, True)
     assert "/tmp" not in refused.text
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "ods", "parquet"])
+def test_spreadsheets_and_parquet_files_are_tables_too(server, visit, tmp_path, kind):
+    rows = [["recipe", "grams"], ["light", 14.0], ["=dark", 1 / 3], ["007", 2.5]]
+    path = tmp_path / f"x.{kind}"
+    if kind == "parquet":
+        write_table(path, {name: cells for name, *cells in zip(*rows, strict=True)})
+    else:
+        (write_xlsx if kind == "xlsx" else write_ods)(path, {"first": rows, "second": [["not", "read"]]})
+    own = visit("own", "owner")
+    page = own.send("/new", step="table", files={"file": (path.name, path.read_bytes())})
+    assert (page.status_code, "3 rows, 2 columns" in page.text) == (200, True)
+    assert ("2 sheets (&#39;first&#39;, &#39;second&#39;); we read the first." in page.text) == (kind != "parquet")
+    assert "--sheet" not in page.text
+    assert "/tmp" not in page.text
+    text = unescape(re.search(r'name="table" value="([^"]*)"', page.text, re.S)[1])
+    made = own.send("/new", **{**ASKED, "table": text, "step": "create"})
+    assert made.status_code == 303
+    assert own.get("/api/v1/studies/coffee/candidates").json()["ids"] == ["light", "=dark", "007"]
+
+
+def test_a_small_file_that_unpacks_to_a_large_table_is_refused_in_a_sentence(visit, tmp_path, monkeypatch):
+    own = visit("own", "owner")
+    path = write_xlsx(tmp_path / "x.xlsx", {"first": [["recipe"], ["light"]]}, cells={"XFD1048576": 1})
+    refused = own.send("/new", step="table", files={"file": (path.name, path.read_bytes())})
+    assert (refused.status_code, "more than 50,000,000 cells" in refused.text) == (422, True)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/media/large.bin", b"0" * 5_000_000)
+    monkeypatch.setattr(spreadsheets, "MOST_SECONDS", 0.01)
+    refused = own.send("/new", step="table", files={"file": (path.name, path.read_bytes())})
+    assert (refused.status_code, "is too large to be read here, or damaged" in refused.text) == (422, True)
+
+
+def test_what_reads_a_file_may_fail_alone(monkeypatch):
+    monkeypatch.setattr(spreadsheets, "READER", "import os; os.abort()")
+    with pytest.raises(InvalidInput, match=r"'x\.xlsx' is too large to be read here, or damaged"):
+        spreadsheets.as_csv(b"PK", ".xlsx", "'x.xlsx'")
+    monkeypatch.setattr(
+        spreadsheets, "READER", "from surepick.serve.pages.spreadsheets import _limit; _limit(); b'0' * 2**33"
+    )
+    with pytest.raises(InvalidInput, match="is too large to be read here"):
+        spreadsheets.as_csv(b"PK", ".xlsx", "'x.xlsx'")
+
+
+def test_a_table_that_no_later_step_could_carry_is_refused_at_once():
+    table = "recipe\n" + "light\n" * 20_000
+    with pytest.raises(InvalidInput, match="As text the table has 120,007 bytes, and this page takes 34,464"):
+        table_in(Form({"table": [table]}, {}), largest=100_000)
 
 
 def test_the_form_makes_what_the_api_makes(server, visit):

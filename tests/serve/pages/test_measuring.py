@@ -47,6 +47,26 @@ def test_a_table_stores_the_same(server, study, visit, way):
     assert (again.status_code, ann.get("/api/v1/studies/coffee").json()["progress"]["told"]) == (303, 1)
 
 
+def test_a_table_needs_no_keys_where_it_has_all_that_is_held_of_a_candidate(study, visit):
+    ann, bob = visit("ann", "measurer"), visit("bob", "measurer")
+    ann.send("/studies/coffee/take", max_pulls="2")
+    bob.send("/studies/coffee/take")
+    ((first, key), (second, _)), ((third, _),) = ann.tasks("coffee"), bob.tasks("coffee")
+    for pasted, why in (
+        (f"id,reward\n{first},1\n{first},2", "has 2 rows without a key, and you hold 1 measurement of it"),
+        (f"id,reward\n{third},1", "has 1 row without a key, and you hold 0 measurements of it"),
+        (f"id,key,reward\n{first},{key},1\n{first},,1", "and you hold 0 measurements of it"),
+    ):
+        refused = ann.send("/studies/coffee/results", way="table", pasted=pasted)
+        assert (refused.status_code, why in refused.text) == (422, True)
+    assert len(ann.tasks("coffee")) == 2
+    done = ann.send("/studies/coffee/results", way="table", pasted=f"id;reward\n{second};0,5\n{first};failed")
+    assert "1 result stored; 1 failed measurement offered again." in ann.get(done.headers["location"]).text
+    again = ann.send("/studies/coffee/results", way="table", pasted=f"id,reward\n{second},0.5")
+    assert (again.status_code, "you hold 0 measurements of it" in again.text) == (422, True)
+    assert ann.get("/api/v1/studies/coffee").json()["progress"]["told"] == 1
+
+
 @pytest.mark.parametrize("cell", ["x", "nan", "1e999", "1 2"])
 def test_what_was_typed_stays_when_it_is_refused(study, visit, cell):
     ann = visit("ann", "measurer")

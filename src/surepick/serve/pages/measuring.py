@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from http import HTTPStatus
 from typing import Any
 
@@ -15,7 +16,7 @@ from surepick.serve.api.routing import Measurer, Routes, Shared, Shows
 from surepick.serve.api.tables import results_in
 from surepick.serve.pages.forms import Form, Posted, number_in
 from surepick.serve.pages.shell import study_path, to
-from surepick.serve.pages.study import show
+from surepick.serve.pages.study import show, tasks_of
 from surepick.serve.web.callers import address_of
 from surepick.serve.web.problems import Refused, status_of
 from surepick.studies.progress import times
@@ -54,7 +55,8 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
-        return results_in(content, "text/csv", study)
+        came = results_in(content, "text/csv", study)
+        return came.model_copy(update={"results": with_keys(came.results, study, tasks_of(study, caller))})
 
     try:
         answer, _ = results.store_results(server, name, caller, address_of(request), read)
@@ -91,6 +93,44 @@ def said_of(answer: dict[str, Any]) -> str:
     if answer["failed"]:
         parts.append(f"{times(answer['failed'], 'failed measurement')} offered again")
     return "; ".join(parts) + "."
+
+
+def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> list[Result]:
+    """The rows of a table, where one without a key gets that of the measurement that its caller holds.
+
+    Rows without keys are matched by candidate (and block), if there are as many of them as measurements that the caller
+    holds: then it does not matter which is which, and a table that is given twice finds nothing left to match.
+
+    Args:
+        rows: of the table; those of items need no key.
+        study: of which they are.
+        tasks: what the caller holds, as `tasks_of` says it.
+
+    Raises:
+        InvalidInput: there are more or fewer.
+    """
+    held: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    in_blocks = study.blocking is not None
+    for one in (row for task in tasks for row in task["measurements"]):
+        held[one["id"], one.get("block") if in_blocks else None].append(one["key"])
+    named = {row.key for row in rows}
+    wanted = Counter((row.id, row.block) for row in rows if row.key is None and row.item is None)
+    for (name, block), number in wanted.items():
+        keys = [key for key in held[name, block] if key not in named]
+        where = "" if block is None else f" in {block!r}"
+        if number != len(keys):
+            raise InvalidInput(
+                f"{name!r}{where} has {times(number, 'row')} without a key, and you hold "
+                f"{times(len(keys), 'measurement')} of it. A key says which measurement a result is of, so that it "
+                "counts once: take the keys from the table that you can download, or give a row for each that you "
+                "hold. Nothing was stored."
+            )
+        held[name, block] = keys
+    found = []
+    for row in rows:
+        free = row.key is None and row.item is None
+        found.append(row.model_copy(update={"key": held[row.id, row.block].pop(0)}) if free else row)
+    return found
 
 
 def rows_in(form: Form, study: Study) -> list[Result]:

@@ -75,7 +75,7 @@ def new_page(request: Request, server: Shared, caller: Owner) -> Response:  # no
 def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> Response:
     """The next step: the columns, the forecast, or the study itself."""
     try:
-        given = table_in(form)
+        given = table_in(form, largest=server.settings.largest_body)
     except InvalidInput as error:
         typed = {"pasted": form.raw("table"), "names": form.raw("names")}
         return page(request, "new.html", caller, status=HTTPStatus.UNPROCESSABLE_ENTITY, error=str(error), **typed)

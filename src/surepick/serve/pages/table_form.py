@@ -6,16 +6,19 @@ import csv
 import io
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.serve.pages.forms import Form
+from surepick.serve.pages.spreadsheets import PACKED, as_csv
 from surepick.tables import TableWarning, read_table
 from surepick.tables.selection import feature_columns
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl"}
 EXAMPLES = 3
+ROOM = 2**16  # bytes that the other fields of a form may take
 TYPED = "name"  # the column of names that were typed
 
 
@@ -62,22 +65,20 @@ class Given:
         return (alone or self.columns)[0].name
 
 
-def table_in(form: Form) -> Given:
+def table_in(form: Form, *, largest: int) -> Given:
     """The table of a form.
 
+    Args:
+        form: with a file, a text or names.
+        largest: bytes of a request, in which the table goes along from step to step.
+
     Raises:
-        InvalidInput: there is none, or it cannot be read.
+        InvalidInput: there is none, or it cannot be read, or is too large.
     """
     text, kind = form.raw("table"), form.text("kind", "csv")
+    notes: tuple[str, ...] = ()
     if "file" in form.files:
-        name, content = form.files["file"]
-        kind = KINDS.get(Path(name).suffix.lower(), "")
-        if not kind:
-            raise InvalidInput(f"{name[:80]!r} is none of {', '.join(KINDS)}. Save a spreadsheet as CSV (UTF-8) first.")
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise InvalidInput(f"{name[:80]!r} is no text in UTF-8. Save it as CSV (UTF-8).") from None
+        text, kind, notes = _in_file(*form.files["file"])
     elif form.text("names"):
         lines = [line.strip() for line in form.raw("names").splitlines()]
         written = io.StringIO()
@@ -85,7 +86,30 @@ def table_in(form: Form) -> Given:
         text, kind = written.getvalue(), "csv"
     if not text.strip():
         raise InvalidInput("There is no table yet: choose a file, paste one, or type the names.")
-    return read(text, kind)
+    if (size := len(text.encode())) > (most := largest - ROOM):
+        raise InvalidInput(
+            f"As text the table has {size:,} bytes, and this page takes {most:,}. Leave out columns that nobody needs."
+        )
+    found = read(text, kind)
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
+    """(text, kind, notes) of a file that was uploaded.
+
+    Raises:
+        InvalidInput: it is of no kind that we read, or damaged.
+    """
+    shown, suffix = repr(name[:80]), Path(name).suffix.lower()
+    if suffix in PACKED:
+        text, notes = as_csv(content, suffix, shown)
+        return text, "csv", notes
+    if suffix not in KINDS:
+        raise InvalidInput(f"{shown} is none of {', '.join((*KINDS, *PACKED))}. Save the table as CSV (UTF-8).")
+    try:
+        return content.decode("utf-8-sig"), KINDS[suffix], ()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{shown} is no text in UTF-8. Save it as CSV (UTF-8).") from None
 
 
 def read(text: str, kind: str) -> Given:

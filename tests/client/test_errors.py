@@ -7,6 +7,8 @@ from servers import serving, token_for
 import surepick as sp
 from surepick.client import Server
 from surepick.client.addresses import checked_address
+from surepick.core.design import Design
+from surepick.core.json import encode
 from surepick.errors import ContractError, NotConverged, SurepickError
 from surepick.serve.access.roles import Role
 from surepick.serve.web import problems
@@ -96,6 +98,26 @@ def test_every_kind_of_error_comes_back_as_itself(server, monkeypatch):
         )
         with pytest.raises(kind, match="of this kind"):
             study.progress()
+
+
+@pytest.mark.parametrize("gap", [0.5, np.inf])
+def test_what_did_not_converge_brings_its_design(server, monkeypatch, gap):
+    study = created(str(server.base_url))
+    weights = np.zeros(1_000)
+    weights[[3, 700]] = 1 / 3, 2 / 3
+    best = Design(weights, 1.5, 1.0, 2)
+
+    def raised(*_):
+        raise NotConverged("not yet", best=best, gap=gap)
+
+    monkeypatch.setattr("surepick.studies.study.Study.ask", raised)
+    with pytest.raises(NotConverged, match="not yet") as refused:
+        study.ask()
+    assert refused.value.gap == gap
+    assert encode(refused.value.best) == encode(best)
+    token = token_for(server, "ann", "owner")
+    page = server.get("/studies/paint", headers=token)
+    assert page.headers["content-type"].startswith("text/html")
 
 
 def test_a_study_that_is_not_there_or_is_there(server):

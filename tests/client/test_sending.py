@@ -14,7 +14,7 @@ import pytest
 from servers import serving, token_for
 
 import surepick as sp
-from surepick.client import Server, transport
+from surepick.client import Server, splitting, transport
 from surepick.studies.database import open_study
 
 USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "subgaussian:0.5"}
@@ -112,6 +112,45 @@ def test_results_count_once_whatever_is_lost(server, sqlite_url, between, deed, 
     assert max(proxy.seen.values()) == 4
     assert study.progress().told == 3
     assert open_study(sqlite_url, "paint").missing.tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("deed", [None, "answer lost", "request lost"])
+def test_many_results_are_sent_in_parts_that_count_once(server, sqlite_url, between, monkeypatch, deed):
+    monkeypatch.setattr(splitting, "MOST_ROWS", 3)
+    arms = [f"a{number}" for number in range(10)]
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=arms), batch_size=40, **USUAL)
+    sp.create_study(str(server.base_url), "paint", policy)
+    proxy = between(first_of("/results", deed))
+    study = sp.open_study(proxy.url, "paint")
+    part = study.lease(5)
+    asked = study.ask().total
+    leased = part.keys()
+    keyed = [key for _, key in leased]
+    rest = [name for name in study.ask().pulls() if name not in part.pulls()]
+    ids, keys = [*rest, *part.pulls()], [*([None] * len(rest)), *keyed]
+    receipt = study.tell(ids, [0.5] * len(ids), keys)
+    lost = 3 if deed == "answer lost" else 0
+    assert (receipt.counted, receipt.repeated, receipt.late) == (len(ids) - lost, lost, 0)
+    assert sum(proxy.seen.values()) > -(-len(ids) // 3)
+    assert receipt.closed == (len(ids) >= asked)
+    assert study.recorded(part.pulls(), keyed) == [True] * 5
+    again = study.tell(part.pulls(), [0.5] * 5, keyed)
+    assert (again.counted, again.repeated) == (0, 5)
+    stored = open_study(sqlite_url, "paint")
+    assert int(stored.progress().pulls if receipt.closed else stored.progress().told) == len(ids)
+
+
+def test_what_comes_after_a_plan_is_complete_is_of_that_plan(server, monkeypatch):
+    """Also in parts: surplus results without keys do not count for the next plan, which nobody had asked for then."""
+    monkeypatch.setattr(splitting, "MOST_ROWS", 4)
+    study = created(str(server.base_url))
+    receipt = study.tell([*"abcdabcdab"], [0.5] * 10)
+    assert (receipt.plan, receipt.counted, receipt.late, receipt.closed) == (1, 4, 6, True)
+    assert study.progress().told == 0
+    totals = study.tell_totals([*"abcd"] * 2, [1] * 8, [0.5] * 8, [0.25] * 8, [f"k{number}" for number in range(8)])
+    assert (totals.counted, totals.late) == (4, 4) if totals.closed else (8, 0)
+    prior = study.tell_prior([*"abcdab"], [0.5] * 6, [f"old-{number}" for number in range(6)])
+    assert prior.prior == 6
 
 
 def test_a_lease_whose_answer_is_lost_is_given_again(server, between):

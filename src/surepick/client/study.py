@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.client.splitting import MOST_ROWS, in_parts, together
 from surepick.client.transport import Transport
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
@@ -46,6 +47,9 @@ class RemoteStudy(Study):
 
     `worker` is the name of the token if it is left out, and else a part of it: "ann/2". A server without tokens takes
     any.
+
+    More than 100,000 rows are sent in several requests. Each of them is stored whole or not at all, but not all
+    together: where one is refused, those before it are stored. Call it again with the same keys.
 
     A `Receipt` says what became of the results the last time they were sent: those that had arrived before the
     connection failed are `repeated`.
@@ -237,8 +241,12 @@ class RemoteStudy(Study):
     def recorded(self, ids: Sequence[object], keys: Sequence[object]) -> list[bool]:
         """As `Study.recorded`."""
         _, names = self._entries.arms_of(ids)
-        given = {"ids": list(names), "keys": canonical_keys(keys, names) or ()}
-        return [bool(one) for one in self._post("recorded", given, again=True)["recorded"]]
+        labels, found = canonical_keys(keys, names) or (), list[bool]()
+        for first in range(0, len(names), MOST_ROWS):
+            rows = slice(first, first + MOST_ROWS)
+            given = {"ids": names[rows], "keys": labels[rows]}
+            found += map(bool, self._post("recorded", given, again=True)["recorded"])
+        return found
 
     @property
     def missing(self) -> IntArray:
@@ -281,9 +289,19 @@ class RemoteStudy(Study):
         return self._transport.post("studies", self.name, what, body=dict(body), again=again)
 
     def _told(self, what: str, body: Mapping[str, Any]) -> Receipt:
+        """Send results, in several requests where they are many; as `_sent`."""
+        once, found = secrets.token_hex(16), list[Receipt]()
+        for number, (part, says_plan) in enumerate(in_parts(body)):
+            complete = next((one.plan for one in found if one.closed), None)
+            if complete and not says_plan and part.get("plan", 0) is None:
+                part["plan"] = complete  # the rest is of that plan too, and not of the next one
+            found.append(self._sent(what, part, f"{once}-{number}"))
+        return together(found)
+
+    def _sent(self, what: str, body: Mapping[str, Any], once: str) -> Receipt:
         """Send results; rows without a key have one of this request, so that sending it again counts none twice."""
-        once = {"idempotency-key": secrets.token_hex(16)}
-        answer = self._transport.send("POST", "studies", self.name, what, body=dict(body), again=True, headers=once)
+        key = {"idempotency-key": once}
+        answer = self._transport.send("POST", "studies", self.name, what, body=body, again=True, headers=key)
         if RECEIPT not in answer.headers:
             raise StorageError(f"{self._transport.url} stored the results and sent no receipt: it is an older version.")
         return from_json(Receipt, answer.headers[RECEIPT])

@@ -12,6 +12,8 @@ from urllib.parse import quote
 import httpx
 
 from surepick.client.addresses import TOKEN, checked_address, given_token, is_this_machine
+from surepick.core.design import Design
+from surepick.core.json import from_json
 from surepick.errors import ContractError, InvalidInput, NotConverged, OutOfTurn, StorageError, SurepickError
 
 API = "/api/v1"
@@ -148,7 +150,9 @@ class Transport:
             raise InvalidInput(f"{self.url} refuses this ({status}): {sentence}{hint}")
         kind = str(document.get("kind") or "")
         if kind == NotConverged.__name__:
-            raise NotConverged(sentence, best=None, gap=float(document.get("gap", "inf")))
+            design = document.get("design")
+            best = None if design is None else from_json(Design, json.dumps(design))
+            raise NotConverged(sentence, best=best, gap=float(document.get("gap", "inf")))
         if kind in KINDS and sentence:
             raise KINDS[kind](sentence)
         if 300 <= status < 400:

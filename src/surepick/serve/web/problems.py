@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from surepick.core.json import encode
 from surepick.errors import ContractError, InvalidInput, NotConverged, OutOfTurn, StorageError, SurepickError
 
 MEDIA_TYPE = "application/problem+json"
@@ -56,6 +59,16 @@ def problem(
     }
     body |= {} if kind is None else {"kind": kind}
     return JSONResponse(body, int(status), headers=headers, media_type=MEDIA_TYPE)
+
+
+def with_design(answer: Response, error: NotConverged) -> Response:
+    """A problem document with the best design that was found, and its gap; a page as it is."""
+    if answer.media_type != MEDIA_TYPE:
+        return answer
+    body = json.loads(bytes(answer.body))
+    body |= {"gap": error.gap} if math.isfinite(error.gap) else {}
+    body |= {} if error.best is None else {"design": encode(error.best, sparse=True)}
+    return JSONResponse(body, answer.status_code, media_type=MEDIA_TYPE)
 
 
 def status_of(error: SurepickError) -> HTTPStatus:
@@ -102,7 +115,8 @@ def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
 
     @app.exception_handler(SurepickError)
     def ours(request: Request, error: SurepickError) -> Response:
-        return answer(request, status_of(error), str(error), None, kind_of(error))
+        found = answer(request, status_of(error), str(error), None, kind_of(error))
+        return with_design(found, error) if isinstance(error, NotConverged) else found
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:

@@ -28,10 +28,9 @@ from surepick.reports.study.listed_chart import standings
 from surepick.reports.study.pca_chart import candidate_map
 from surepick.reports.study.pulls_chart import effort
 from surepick.reports.study.scales import arrow, place, star
+from surepick.reports.templates import environment_of
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
-from surepick.studies.progress import confidence_of, times
 from surepick.studies.study import Study
-from surepick.text import about, money, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -202,31 +201,17 @@ def _environment(own: list[str]) -> Environment:
     Args:
         own: what users wrote, which `plain` leaves as it is.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (an extra)
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = environment_of(TEMPLATES)
     environment.filters |= {
-        "about": about,
         "column": written.column,
-        "confidence": lambda delta: percent(confidence_of(delta)),
         "date": lambda seconds: _dated(time(seconds)),
         "dated": _dated,
         "listed": written.listed,
-        "money": money,
         "negative": operator.neg,
         "number": written.number,
-        "percent": percent,
         "plain": lambda sentence: written.plain(sentence, own),
         "shortened": written.shortened,
         "signed": written.signed_column,
-        "times": times,
     }
     environment.globals |= {
         "arrow": arrow,

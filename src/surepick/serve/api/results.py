@@ -102,9 +102,7 @@ async def tell(
             server, name, caller, address_of(request), lambda study: results_in(body, kind, study), once
         )
 
-    answer, receipt = await run_in_threadpool(stored)
-    response.headers[RECEIPT] = to_json(receipt)
-    return answer
+    return _answered(response, *await run_in_threadpool(stored))
 
 
 def store_results(
@@ -126,12 +124,40 @@ def store_results(
     Raises:
         Refused, SurepickError: as `told`.
     """
+    salt = salt_of(caller, once)
+    return _stored(
+        server, name, caller, address, "tell", "results", lambda study: told(study, caller, read(study), salt)
+    )
+
+
+def _stored(
+    server: Server,
+    name: str,
+    caller: Principal,
+    address: str,
+    action: str,
+    rows: str,
+    store: Callable[[Study], tuple[dict[str, Any], Receipt]],
+) -> tuple[dict[str, Any], Receipt]:
+    """Store what came, count what is new, and put that on the trail.
+
+    Args:
+        server, name, caller, address: as of `store_results`.
+        action, rows: what is done with what, for the trail.
+        store: gives the answer and the receipt.
+    """
     with server.studies.open(name) as study:
-        came = read(study)
-        answer, receipt = told(study, caller, came, salt_of(caller, once))
-    server.metrics.results.inc(answer["counted"])
-    server.trail.soon(caller.name, address, "tell", name, f"{len(came.results)} results")
+        answer, receipt = store(study)
+    server.metrics.results.inc(receipt.counted)
+    number = answer.get("stored", 0) + answer.get("failed", 0)
+    server.trail.soon(caller.name, address, action, name, f"{number} {rows}")
     return answer, receipt
+
+
+def _answered(response: Response, answer: dict[str, Any], receipt: Receipt) -> dict[str, Any]:
+    """The answer, with the receipt in a header."""
+    response.headers[RECEIPT] = to_json(receipt)
+    return answer
 
 
 def salt_of(caller: Principal, once: str | None) -> str | None:
@@ -150,12 +176,11 @@ def tell_totals(
     once: Once = None,
 ) -> dict[str, Any]:
     """Report totals of several measurements, a row each, for instruments that add up."""
-    with server.studies.open(name) as study:
-        receipt = totals_told(study, caller, came, salt_of(caller, once))
-    response.headers[RECEIPT] = to_json(receipt)
-    server.metrics.results.inc(receipt.counted)
-    server.trail.soon(caller.name, address_of(request), "tell totals", name, f"{len(came.ids)} rows")
-    return {"stored": len(came.ids)}
+
+    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
+        return {"stored": len(came.ids)}, totals_told(study, caller, came, salt_of(caller, once))
+
+    return _answered(response, *_stored(server, name, caller, address_of(request), "tell totals", "rows", store))
 
 
 @routes.add("POST", "/studies/{name}/prior", Shows.own, who=Role.measurer)
@@ -169,10 +194,11 @@ def tell_prior(
     once: Once = None,
 ) -> dict[str, Any]:
     """Keep results that the study did not ask for; they are never used."""
-    with server.studies.open(name) as study:
-        response.headers[RECEIPT] = to_json(prior_told(study, caller, came, salt_of(caller, once)))
-    server.trail.soon(caller.name, address_of(request), "tell prior", name, f"{len(came.results)} results")
-    return {"stored": len(came.results)}
+
+    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
+        return {"stored": len(came.results)}, prior_told(study, caller, came, salt_of(caller, once))
+
+    return _answered(response, *_stored(server, name, caller, address_of(request), "tell prior", "results", store))
 
 
 @routes.add("POST", "/studies/{name}/failures", Shows.own, who=Role.measurer)
@@ -186,10 +212,11 @@ def fail(
     once: Once = None,
 ) -> dict[str, Any]:
     """Report measurements that gave no result; they are offered again at once."""
-    with server.studies.open(name) as study:
-        response.headers[RECEIPT] = to_json(failures_told(study, caller, came, salt_of(caller, once)))
-    server.trail.soon(caller.name, address_of(request), "fail", name, f"{len(came.ids)} measurements")
-    return {"failed": len(came.ids)}
+
+    def store(study: Study) -> tuple[dict[str, Any], Receipt]:
+        return {"failed": len(came.ids)}, failures_told(study, caller, came, salt_of(caller, once))
+
+    return _answered(response, *_stored(server, name, caller, address_of(request), "fail", "measurements", store))
 
 
 @routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)

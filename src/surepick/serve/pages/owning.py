@@ -40,12 +40,10 @@ def withdraw(name: str, request: Request, server: Shared, caller: Owner, form: P
     """Go on without some candidates."""
 
     def act() -> str:
-        ids = _ids(form)
-        if not ids:
-            raise InvalidInput("Name the candidates that go.")
+        ids = _named(form, "go")
         why = brought(ReasonFor, {"reason": _reason(form), "ids": ids}, "The reason is")
         studies.withdraw(name, why, request, server, caller)
-        return f"Withdrawn: {', '.join(ids[:5])}{' and more' if len(ids) > 5 else ''}."
+        return f"Withdrawn: {_listed(ids)}."
 
     return _done(act, request, server, caller, name)
 
@@ -55,11 +53,9 @@ def add(name: str, request: Request, server: Shared, caller: Owner, form: Posted
     """Candidates that were declared to come later are there."""
 
     def act() -> str:
-        ids = _ids(form)
-        if not ids:
-            raise InvalidInput("Name the candidates that come.")
+        ids = _named(form, "come")
         studies.add(name, brought(Ids, {"ids": ids}, "The candidates are"), request, server, caller)
-        return f"From the next round on: {', '.join(ids[:5])}{' and more' if len(ids) > 5 else ''}."
+        return f"From the next round on: {_listed(ids)}."
 
     return _done(act, request, server, caller, name)
 
@@ -99,6 +95,22 @@ def _done(act: Callable[[], str], request: Request, server: Server, caller: Prin
 def _reason(form: Form) -> str:
     """Why: that it has nothing to do with values, or in words."""
     return INDEPENDENT_OF_VALUE if form.text("independent") == "yes" else form.text("reason")
+
+
+def _named(form: Form, do: str) -> list[str]:
+    """Candidates, at least one.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    ids = _ids(form)
+    if not ids:
+        raise InvalidInput(f"Name the candidates that {do}.")
+    return ids
+
+
+def _listed(ids: list[str]) -> str:
+    return f"{', '.join(ids[:5])}{' and more' if len(ids) > 5 else ''}"
 
 
 def _ids(form: Form) -> list[str]:

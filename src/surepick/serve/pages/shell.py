@@ -14,14 +14,14 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from itsdangerous import BadSignature
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
+from surepick.reports.templates import environment_of
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.web.callers import COOKIE, Server, server_of
 from surepick.studies.logs.leases import BEYOND, NO_TIME, to_the_minute
-from surepick.studies.progress import confidence_of, rounded_up, times
-from surepick.text import about, money, percent
+from surepick.studies.progress import rounded_up
 
 VISITOR = "surepick-visitor"  # a random text of each browser, to which the tokens of its forms belong
 SAID_SECONDS = 120  # for which a sentence is shown after a form
@@ -131,23 +131,12 @@ def _said(server: Server, signed: str) -> str:
 @cache
 def environment() -> Environment:
     """The templates, with what they need to write numbers, times and addresses."""
-    found = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    found = environment_of(FOLDER / "templates")
     found.filters |= {
-        "about": about,
-        "confidence": lambda delta: percent(confidence_of(delta)),
         "date": date,
-        "money": money,
         "number": lambda value: f"{value:,}",
-        "percent": percent,
         "rounded_up": rounded_up,
         "sentence": sentence,
-        "times": times,
     }
     found.globals |= {"study_path": study_path}
     return found

@@ -236,3 +236,22 @@ def test_admins_make_tokens_that_are_shown_once_and_revoke_them(server, visit):
     first.send("/tokens/revoke", name="bob")
     assert bob.get("/").status_code == 303
     assert first.send("/tokens/revoke", name="nobody").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("options", "noise", "words"),
+    [
+        ({}, "bounded:0:10", ("within 0.5 of the largest", "probability 0.05 at most", "between 0 and 10 (")),
+        ({"question": "top", "m": 2}, "bernoulli", ("Which candidates are the 2 best?", "0 or 1 (")),
+        ({}, "normal", ("nobody knows how far (",)),
+    ],
+)
+def test_a_study_says_in_words_what_is_asked(server, visit, options, noise, words):
+    own = visit("own", "owner")
+    new = {"name": "coffee", "candidates": {"ids": [*"abc"]}, "epsilon": 0.5, "noise": noise, "options": options}
+    header = {"authorization": f"Bearer {own.token}"}
+    assert server.post("/api/v1/studies", json=new, headers=header).status_code == 201
+    page = own.get("/studies/coffee").text
+    for one in words:
+        assert one in page
+    assert ("Withdraw candidates" in page) == (not options)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
+from surepick.questions import TopM, list_names
 from surepick.reports.study.page import report_drawings
 from surepick.serve.access.roles import Role
 from surepick.serve.api import documents
@@ -39,7 +40,10 @@ def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Respo
         shown = standing_of(study, name, caller)
         found = study.certificate() if shown["progress"].judged or shown["over"] else None
         drawings = drawings_of(study, str(server.settings.url), name)
-    return page(request, "answer.html", caller, answer=found, drawings=drawings, **shown)
+        problem = study.policy.problem
+    asked = TopM(1) if problem.question is None else problem.question  # of each segment, where it is none
+    names = list_names(asked, problem.epsilon)
+    return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
 
 
 @routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)

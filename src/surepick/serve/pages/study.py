@@ -10,6 +10,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from surepick.policies.questions.words import guarantee_of, said
+from surepick.questions import TopM
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.api.results import part_of
 from surepick.serve.api.routing import Measurer, Routes, Shared, Shows, Viewer
@@ -55,6 +57,8 @@ def show(
         ids = study.ids if len(study.ids) <= MOST_NAMED else ()
         constraints = [one.name for one in study.constraints]
         in_parts = shown["progress"].judge != "closed rounds"
+        words = {"question": question_of(study), "noise_words": noise_words(shown["asked"]["noise"])}
+        shown |= {**words, "can_withdraw": study.policy.traits.withdraw is not None}
     shown |= {"tasks": tasks, "ids": ids, "constraints": constraints, "in_parts": in_parts}
     shown |= {"error": error, "typed": defaultdict(str, typed or {}), "most_rows": MOST_ROWS}
     return page(request, "study.html", caller, status=status, **shown)
@@ -97,6 +101,34 @@ def tasks_of(study: Study, caller: Principal) -> list[dict[str, Any]]:
     out = list(dict.fromkeys(one.worker for one in study.progress().out if caller.is_worker(one.worker)))
     held = [part_of(study, part) for worker in out if (part := study.held(worker)) is not None]
     return [one for one in held if one["measurements"]]
+
+
+def question_of(study: Study) -> str:
+    """What is asked, and what is promised of the answer."""
+    problem, by_segment = study.policy.problem, study.arms.segments is not None
+    asked = problem.question
+    if asked is None and not by_segment:
+        largest = "smallest" if study.minimize else "largest"
+        return (
+            f"One whose mean is within {problem.epsilon:g} of the {largest}; that may be wrong with probability "
+            f"{problem.delta:g} at most."
+        )
+    wanted = TopM(1) if asked is None else asked
+    return " ".join((*said(wanted, problem.epsilon, by_segment=by_segment), guarantee_of(wanted, problem.delta)))
+
+
+def noise_words(spec: str) -> str:
+    """What is assumed of a measurement, for people who never saw how we write it; "" for kinds that are seldom."""
+    kind, *numbers = spec.split(":")
+    if kind == "bernoulli":
+        return "0 or 1"
+    if kind == "normal":
+        return "scatters like a bell curve, nobody knows how far"
+    if kind == "bounded" and len(numbers) == 2:
+        return f"between {float(numbers[0]):g} and {float(numbers[1]):g}"
+    if kind == "subgaussian" and len(numbers) == 1:
+        return f"scatters like a bell curve with a standard deviation of {float(numbers[0]):g}, or less"
+    return ""
 
 
 def table_of(tasks: list[dict[str, Any]]) -> str:

@@ -37,8 +37,11 @@ from surepick.studies.logs.sql.statements import (
     NEW_EVENTS,
     NEW_LEASES,
     NEW_RESULTS,
+    NEWEST_TIMES,
     PLAN,
     PLANS,
+    RECENT,
+    RECENT_TIMES,
     RECORDED,
     STUDY,
     WORKER,
@@ -47,6 +50,7 @@ from surepick.studies.logs.sql.statements import (
 T = TypeVar("T")
 CHUNK = 500  # keys in one question
 BLOCK_CHUNK = 50  # blocks in one question
+MOST_RECENT = 1_000  # rows of all studies among which the newest of one is looked for first
 MOST_QUESTIONS = 4  # for more blocks all rows are read once
 
 
@@ -291,16 +295,14 @@ class SqlLog(ChainedRows):
         return who, block or None, None
 
     def latest_time(self) -> float:
-        newest = [
-            sa.select(time).where(table.c.study == self._study).order_by(table.c.id.desc()).limit(1).scalar_subquery()
-            for table, time in (
-                (tables.observation, tables.observation.c.told_at),
-                (tables.lease, tables.lease.c.leased_at),
-                (tables.plan, tables.plan.c.opened_at),
-            )
-        ]
+        mine = {STUDY: self._study}
         with self._reading() as connection:
-            return max((float(time) for time in connection.execute(sa.select(*newest)).one() if time), default=0.0)
+            recent = connection.execute(RECENT_TIMES, {**mine, RECENT: MOST_RECENT}).one()
+            times = [
+                connection.execute(newest, mine).scalar() if time is None else time
+                for time, newest in zip(recent, NEWEST_TIMES, strict=True)
+            ]
+        return max((float(time) for time in times if time), default=0.0)
 
     def check_rows(self) -> None:
         with self._reading() as connection:

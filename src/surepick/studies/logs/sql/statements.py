@@ -9,6 +9,7 @@ from surepick.studies.logs.base import COUNTED
 from surepick.studies.logs.sql.schema import decision, event, lease, observation, plan
 
 STUDY, PLAN, PLANS, AFTER, KEYS, WORKER = "in_study", "of_plan", "of_plans", "after", "some_keys", "of_worker"
+RECENT = "so_many_rows"
 
 LAST_PLAN = sa.select(sa.func.max(plan.c.number)).where(plan.c.study == bindparam(STUDY))
 NEW_RESULTS = (
@@ -41,5 +42,21 @@ LATEST_LEASE = (
     .where(lease.c.study == bindparam(STUDY), lease.c.worker == bindparam(WORKER))
     .order_by(lease.c.id.desc())
     .limit(1)
+)
+STAMPED = ((observation, observation.c.told_at), (lease, lease.c.leased_at), (plan, plan.c.opened_at))
+NEWEST_TIMES = tuple(  # of a study's own rows; each may read all of them
+    sa.select(time).where(table.c.study == bindparam(STUDY)).order_by(table.c.id.desc()).limit(1)
+    for table, time in STAMPED
+)
+RECENT_TIMES = sa.select(  # the same among the last rows of all studies, which are all that is read; else nothing
+    *(
+        sa.select(time)
+        .where(table.c.id > sa.select(sa.func.max(table.alias().c.id)).scalar_subquery() - bindparam(RECENT))
+        .where(table.c.study + 0 == bindparam(STUDY))  # by no index of studies: it has all rows of this one
+        .order_by(table.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+        for table, time in STAMPED
+    )
 )
 INSERT = {table: sa.insert(table) for table in (plan, lease, observation, event, decision)}

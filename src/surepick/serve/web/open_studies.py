@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -13,6 +13,8 @@ from surepick.serve.web.problems import Refused
 from surepick.studies.database import Database
 from surepick.studies.study import Study
 
+MOST_AT_ONCE = 4  # objects of one study that work: another one takes longer to make than these to be free again
+PATIENCE = 0.1  # seconds for which a request waits for one of them, before it makes its own
 MOST_IDLE = 64  # study objects that wait to be used again
 MOST_IDLE_CANDIDATES = 500_000  # in all of them
 
@@ -27,7 +29,8 @@ class Studies:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._idle: OrderedDict[int, tuple[str, Study]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._used: Counter[str] = Counter()
+        self._lock = threading.Condition()
 
     @contextmanager
     def open(self, name: str) -> Iterator[Study]:
@@ -37,14 +40,17 @@ class Studies:
             Refused: there is none of that name.
             StorageError: of the database.
         """
-        study = self._taken(name)
-        if study is None:
-            try:
-                study = self.database.resume(name)
-            except InvalidInput as error:
-                raise Refused(HTTPStatus.NOT_FOUND, f"There is no study {name!r}.") from error
-        yield study
-        self._keep(name, study)  # one in which something failed is not used again
+        study, whole = self._taken(name), False
+        try:
+            if study is None:
+                try:
+                    study = self.database.resume(name)
+                except InvalidInput as error:
+                    raise Refused(HTTPStatus.NOT_FOUND, f"There is no study {name!r}.") from error
+            yield study
+            whole = True
+        finally:
+            self._free(name, study if whole else None)  # one in which something failed is not used again
 
     def has(self, name: str) -> bool:
         """Whether there is one of that name."""
@@ -55,12 +61,21 @@ class Studies:
             return False
 
     def _taken(self, name: str) -> Study | None:
+        """An object that waits, for which we wait a little where others work; None: one has to be made."""
         with self._lock:
+            self._lock.wait_for(lambda: self._used[name] < MOST_AT_ONCE, PATIENCE)
+            self._used[name] += 1
             number = next((number for number, (own, _) in reversed(self._idle.items()) if own == name), None)
             return None if number is None else self._idle.pop(number)[1]
 
-    def _keep(self, name: str, study: Study) -> None:
+    def _free(self, name: str, study: Study | None) -> None:
         with self._lock:
+            self._used[name] -= 1
+            if self._used[name] == 0:
+                del self._used[name]
+            self._lock.notify_all()
+            if study is None:
+                return
             self._idle[id(study)] = (name, study)
             while len(self._idle) > MOST_IDLE or (
                 len(self._idle) > 1 and sum(len(one.ids) for _, one in self._idle.values()) > MOST_IDLE_CANDIDATES

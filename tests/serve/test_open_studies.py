@@ -1,0 +1,60 @@
+"""Objects of a study: few at once, used again, and never two threads with one."""
+
+import contextlib
+import threading
+import time
+
+import pytest
+from server_studies import make_study
+
+from surepick.serve.web import open_studies
+from surepick.serve.web.open_studies import MOST_AT_ONCE, Studies
+from surepick.serve.web.problems import Refused
+from surepick.studies.database import Database
+
+
+@pytest.fixture
+def studies(sqlite_url):
+    make_study(sqlite_url, "paint")
+    return Studies(Database(sqlite_url))
+
+
+def test_an_object_is_used_again_unless_something_failed(studies):
+    with studies.open("paint") as first:
+        pass
+    with studies.open("paint") as again:
+        assert again is first
+    with pytest.raises(ZeroDivisionError), studies.open("paint"):
+        _ = 1 / 0
+    with studies.open("paint") as other:
+        assert other is not first
+    with pytest.raises(Refused, match="There is no study 'none'"), studies.open("none"):
+        pass
+    assert not studies._used
+
+
+def test_one_more_waits_until_another_is_free_and_no_longer_than_a_moment(studies, monkeypatch):
+    with contextlib.ExitStack() as held:
+        mine = [held.enter_context(studies.open("paint")) for _ in range(MOST_AT_ONCE)]
+        assert len({id(one) for one in mine}) == MOST_AT_ONCE
+        begun = time.monotonic()
+        with studies.open("paint") as own:
+            assert own not in mine
+        assert time.monotonic() - begun >= open_studies.PATIENCE
+    monkeypatch.setattr(open_studies, "PATIENCE", 30.0)
+    found = []
+
+    def work():
+        with studies.open("paint") as study:
+            found.append(study)
+
+    with contextlib.ExitStack() as held:
+        mine = [held.enter_context(studies.open("paint")) for _ in range(MOST_AT_ONCE)]
+        threads = [threading.Thread(target=work) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+        assert not found
+    for thread in threads:
+        thread.join(20.0)
+    assert len(found) == 5

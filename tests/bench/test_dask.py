@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import joblib
 import pytest
+from dask_cluster import dask_cluster
 
 from surepick.bench.results import read_results
 from surepick.bench.runner import run_experiments
@@ -19,44 +19,13 @@ SMALL = crossed(
     [PolicySpec("action-elimination", "action-elimination", {"growth": 0.5})],
     epsilon=0.5,
 )
-START = "from distributed.cli import dask_{part}; dask_{part}.main()"
 
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory):
     """Address of a scheduler with two workers, each a process of its own."""
-    folder = tmp_path_factory.mktemp("cluster")
-    file = folder / "scheduler.json"
-    options = ["--scheduler-file", str(file), "--no-dashboard", "--interface", "lo"]
-    processes = [started("scheduler", *options, "--port", "0")]
-    try:
-        wait_for(file.exists)
-        worker = ["--scheduler-file", str(file), "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        processes += [started("worker", *worker, "--local-directory", str(folder)) for _ in range(2)]
-        from distributed import Client
-
-        with Client(scheduler_file=str(file)) as client:
-            client.wait_for_workers(2, timeout=60)
-            address = client.scheduler.address
+    with dask_cluster(tmp_path_factory.mktemp("cluster")) as address:
         yield address
-    finally:
-        for process in processes:
-            process.kill()  # a worker that is asked to end waits for its scheduler
-        for process in processes:
-            process.wait(timeout=30)
-
-
-def started(part: str, *options: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-c", START.format(part=part), *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-
-def wait_for(condition, seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "the scheduler did not start"
-        time.sleep(0.05)
 
 
 def without_seconds(rows) -> list[dict]:

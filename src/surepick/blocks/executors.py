@@ -1,0 +1,155 @@
+"""Passes by several processes of this machine (joblib), or by the workers of a cluster (Dask)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from surepick.blocks.map_reduce import Combine, Executor, Meter, OfBlock, Serial, applied, tree
+from surepick.blocks.rows import Block
+from surepick.core.validation import whole_number
+from surepick.errors import InvalidInput
+from surepick.linalg.blas_threads import one_blas_thread
+
+T = TypeVar("T")
+MOST_DEATHS = 3  # of workers in one pass
+AHEAD = 4  # blocks that are under way for each worker of a cluster
+PATIENCE = 2.0  # seconds after which we ask whether a worker is still there
+
+
+def _alone(function: OfBlock[T], block: Block) -> T:
+    """What the function says of a block, with one thread of linear algebra, as in this process."""
+    with one_blas_thread():
+        return applied(function, block)
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Processes of this machine, by joblib. Where one dies in the middle of a pass, what it had is done again.
+
+    Args:
+        jobs: how many.
+    """
+
+    jobs: int
+
+    def __post_init__(self) -> None:
+        whole_number("jobs", self.jobs, least=1, meaning="the processes that share the work.")
+
+    def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
+        return tree(meter.watched(name, blocks, self._results(blocks, function)), combine)
+
+    def _results(self, blocks: Sequence[Block], function: OfBlock[T]) -> Iterator[T]:
+        try:
+            from joblib import Parallel, delayed  # noqa: PLC0415 (an extra)
+            from joblib.externals.loky.process_executor import TerminatedWorkerError  # noqa: PLC0415
+        except ImportError as error:
+            raise InvalidInput(
+                'several processes need joblib, which is absent: pip install "surepick[bench]".'
+            ) from error
+        done, deaths = 0, 0
+        while done < len(blocks):
+            work = Parallel(n_jobs=self.jobs, return_as="generator", batch_size=1, pre_dispatch="2*n_jobs")
+            try:
+                for result in work(delayed(_alone)(function, block) for block in blocks[done:]):
+                    done += 1
+                    yield result
+            except TerminatedWorkerError as error:
+                deaths += 1
+                if deaths > MOST_DEATHS:
+                    raise InvalidInput(
+                        f"{deaths} processes were ended from outside in one pass, perhaps for want of memory. Take "
+                        "fewer processes, or smaller blocks (block_entries)."
+                    ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The workers of a Dask cluster, which must see the same files; what they say of blocks is summed up here.
+
+    A block is given to the same worker in each pass, so that what that worker's system keeps of its files is used
+    again. Where a worker is gone, another one does what it had.
+
+    Args:
+        client: `distributed.Client`.
+    """
+
+    client: Any
+
+    def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
+        return tree(meter.watched(name, blocks, self._results(blocks, function)), combine)
+
+    def _results(self, blocks: Sequence[Block], function: OfBlock[T]) -> Iterator[T]:
+        """One a block, in their order; a few blocks a worker are under way."""
+        workers, waiting, gone = self._workers(), deque[tuple[Block, Any, str | None]](), set[str]()
+        for number, block in enumerate(blocks):
+            worker = workers[number % len(workers)] if workers else None
+            waiting.append((block, self._submitted(function, block, worker), worker))
+            if len(waiting) > AHEAD * max(1, len(workers)):
+                yield self._result(function, *waiting.popleft(), gone)
+        while waiting:
+            yield self._result(function, *waiting.popleft(), gone)
+
+    def _result(self, function: OfBlock[T], block: Block, future: Any, worker: str | None, gone: set[str]) -> T:
+        """What comes of a block, wherever it is done in the end.
+
+        Work that was given to one worker by name is not given to another by Dask once that one is gone.
+
+        Args:
+            gone: workers that are known to be gone, to which others are added.
+        """
+        while True:
+            try:
+                result: T = future.result(timeout=0.0 if worker in gone else PATIENCE)
+            except TimeoutError:
+                if worker is not None and (worker in gone or worker not in self._workers()):
+                    gone.add(worker)
+                    future.cancel()
+                    future, worker = self._submitted(function, block, None), None
+            else:
+                return result
+
+    def _submitted(self, function: OfBlock[T], block: Block, worker: str | None) -> Any:
+        named: dict[str, Any] = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        return self.client.submit(_alone, function, block, pure=False, **named)
+
+    def _workers(self) -> list[str]:
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
+
+def executor_of(what: Executor | str | Any | None) -> Executor:
+    """Who does the work of passes.
+
+    Args:
+        what: None or "serial": this process; "processes:N": N processes of this machine; "dask:tcp://HOST:PORT": the
+            workers of that scheduler; a `distributed.Client`; or an executor, which stays.
+
+    Raises:
+        InvalidInput: it is none of these, or an extra is absent.
+    """
+    if what is None or what == "serial":
+        return Serial()
+    if isinstance(what, str):
+        kind, _, rest = what.partition(":")
+        if kind == "processes" and rest.isdecimal():
+            return Processes(int(rest))
+        if kind == "dask" and rest:
+            try:
+                from distributed import Client  # noqa: PLC0415 (an extra)
+            except ImportError as error:
+                raise InvalidInput(
+                    'a Dask cluster needs Dask, which is absent: pip install "surepick[dask]".'
+                ) from error
+            try:
+                return Cluster(Client(rest, timeout=20))  # type: ignore[no-untyped-call]
+            except (OSError, ValueError) as error:
+                raise InvalidInput(f"no Dask scheduler answers at {rest}: {error}.") from None
+        raise InvalidInput(f"executor is {what!r}; give serial, processes:N or dask:tcp://HOST:PORT.")
+    if hasattr(what, "submit") and hasattr(what, "scheduler_info"):
+        return Cluster(what)
+    if hasattr(what, "reduced"):
+        found: Executor = what
+        return found
+    raise InvalidInput(f"executor is a {type(what).__name__}; give serial, processes:N or dask:tcp://HOST:PORT.")

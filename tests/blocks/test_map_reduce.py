@@ -1,0 +1,155 @@
+"""Passes: the same sum to the last bit whoever does the work, also where workers die."""
+
+from functools import partial, reduce
+
+import numpy as np
+import pytest
+from block_functions import added, killed_once, sums, written
+from dask_cluster import dask_cluster
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surepick.blocks.executors import Processes, executor_of
+from surepick.blocks.map_reduce import Meter, Passes, Serial, tree
+from surepick.blocks.rows import RowBlocks
+from surepick.blocks.sources import ArraySource, rows_of
+from surepick.errors import InvalidInput
+
+RNG = np.random.default_rng(6)
+FEATURES = RNG.standard_normal((3000, 3)) * 10.0 ** RNG.integers(-8, 8, (3000, 1))
+
+
+@given(st.lists(st.text("abc", max_size=2), min_size=1, max_size=70))
+def test_the_tree_keeps_the_order(texts):
+    assert tree(texts, lambda left, right: left + right) == "".join(texts)
+
+
+@given(st.integers(1, 200))
+def test_the_tree_is_as_deep_as_it_must_be(number):
+    depth = tree([0] * number, lambda left, right: 1 + max(left, right))
+    assert depth <= (number - 1).bit_length() + 1
+
+
+def test_the_tree_depends_on_nothing_but_the_number():
+    shape = tree(map(str, range(7)), lambda left, right: f"({left}{right})")
+    assert shape == "(((01)(23))((45)6))"
+
+
+def test_few_values_are_held_at_a_time():
+    alive = 0
+    most = 0
+
+    def born():
+        nonlocal alive, most
+        for _ in range(1000):
+            alive += 1
+            most = max(most, alive)
+            yield 1
+
+    def combine(left, right):
+        nonlocal alive
+        alive -= 1
+        return left + right
+
+    assert tree(born(), combine) == 1000
+    assert most <= 11
+
+
+def test_the_order_of_a_sum_matters_here_at_all():
+    """The saboteur: if these sums did not depend on the order, equal bits would say nothing."""
+    blocks = [sums(FEATURES[top : top + 64], 0)[0] for top in range(0, 3000, 64)]
+    one_after_the_other = reduce(np.add, blocks)
+    assert (tree(blocks, np.add) != one_after_the_other).any()
+
+
+def serial(rows):
+    return Passes(rows).map_reduce("sums", sums, added)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with dask_cluster(tmp_path_factory.mktemp("cluster"), restarted=True) as address:
+        yield address
+
+
+def of_cluster(address: str):
+    return executor_of(f"dask:{address}")
+
+
+def test_processes_have_the_same_bits(tmp_path):
+    rows = written(tmp_path, FEATURES, [1000, 1, 1999])
+    found = Passes(rows, Processes(2)).map_reduce("sums", sums, added)
+    assert np.array_equal(found[0], serial(rows)[0])
+    assert found[1] == 3000
+
+
+@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+def test_a_cluster_has_the_same_bits(tmp_path, cluster):
+    rows = written(tmp_path, FEATURES, [1000, 1, 1999])
+    passes = Passes(rows, of_cluster(cluster))
+    found = passes.map_reduce("sums", sums, added)
+    assert np.array_equal(found[0], serial(rows)[0])
+    assert [(one.name, one.rows, one.num_bytes) for one in passes.meter.passes] == [("sums", 3000, FEATURES.nbytes)]
+
+
+@pytest.mark.parametrize("at", [0, 64 * 11, 64 * 40])
+def test_a_process_that_is_killed_costs_time_only(tmp_path, at):
+    rows = rows_of(FEATURES, block_entries=64 * 3)
+    mark = str(tmp_path / "mark")
+    found = Passes(rows, Processes(2)).map_reduce("sums", partial(killed_once, mark, at), added)
+    assert (tmp_path / "mark").exists()
+    assert np.array_equal(found[0], serial(rows)[0])
+
+
+@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+@pytest.mark.parametrize("at", [0, 64 * 11, 64 * 40])
+def test_a_worker_that_is_killed_costs_time_only(tmp_path, cluster, at):
+    rows = rows_of(FEATURES, block_entries=64 * 3)
+    mark = str(tmp_path / "mark")
+    found = Passes(rows, of_cluster(cluster)).map_reduce("sums", partial(killed_once, mark, at), added)
+    assert (tmp_path / "mark").exists()
+    assert np.array_equal(found[0], serial(rows)[0])
+
+
+@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+@pytest.mark.parametrize("kind", ["serial", "processes", "cluster"])
+def test_what_is_wrong_with_a_block_is_said_by_every_executor(tmp_path, request, kind):
+    broken = FEATURES.copy()
+    broken[2500, 2] = np.nan
+    rows = written(tmp_path, broken, [2000, 1000])
+    executor = Serial() if kind == "serial" else Processes(2)
+    if kind == "cluster":
+        executor = of_cluster(request.getfixturevalue("cluster"))
+    with pytest.raises(InvalidInput, match=r"001\.npy, row 500 has NaN"):
+        Passes(rows, executor).map_reduce("sums", sums, added)
+
+
+def test_a_pass_says_how_far_it_is():
+    told = []
+    rows = RowBlocks([ArraySource(FEATURES)], block_entries=64 * 3)
+    meter = Meter(watch=lambda *what: told.append(what))
+    Passes(rows, meter=meter).map_reduce("sums", sums, added)
+    assert [one[1] for one in told] == [*range(64, 3000, 64), 3000]
+    assert {(one[0], one[2]) for one in told} == {("sums", 3000)}
+    assert told[-1][3] == 0.0
+    assert meter.num_bytes == FEATURES.nbytes
+
+
+@pytest.mark.parametrize("what", [None, "serial", Serial()])
+def test_this_process_is_the_usual_executor(what):
+    assert executor_of(what) == Serial()
+
+
+def test_executors_by_name():
+    assert executor_of("processes:3") == Processes(3)
+
+
+@pytest.mark.parametrize("what", ["processes", "processes:x", "threads:2", "dask:", 3])
+def test_executors_that_there_are_none_of_are_refused(what):
+    with pytest.raises(InvalidInput, match="give serial, processes:N or dask:tcp://HOST:PORT"):
+        executor_of(what)
+
+
+def test_no_processes_are_refused():
+    with pytest.raises(InvalidInput, match="processes"):
+        executor_of("processes:0")

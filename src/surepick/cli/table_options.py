@@ -33,7 +33,8 @@ class TableOptions:
 
     def arms(self, source: str) -> Arms:
         """The candidates, one a row."""
-        return read_arms(source, **self._keywords)
+        found: Arms = read_arms(source, **self._keywords)
+        return found
 
     def grouped_arms(self, source: str, reward: str) -> Arms:
         """The candidates, one an id; `reward` names a column of measurements, which is no feature."""

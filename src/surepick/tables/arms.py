@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms, checked_ids
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.tables.apart import Apart, arms_apart, rows_apart
+from surepick.tables.blocks import read_blocks
 from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import ReadOptions, kind_of, read_table
 from surepick.tables.selection import Names, column_names, complete_rows, feature_columns, row_ids, warn_of_case
@@ -37,6 +39,27 @@ class Grouped:
     table: Table
 
 
+@overload
+def read_arms(
+    path: str | Path,
+    id: Names | None = None,
+    features: Names | None = None,
+    *,
+    blocks: Literal[True],
+) -> RowBlocks: ...
+@overload
+def read_arms(
+    path: str | Path,
+    id: Names | None = None,
+    features: Names | None = None,
+    *,
+    cost: str | None = None,
+    segments: str | None = None,
+    standardize: bool = False,
+    intercept: bool = False,
+    blocks: Literal[False] = False,
+    **reading: Unpack[ReadOptions],
+) -> Arms: ...
 def read_arms(
     path: str | Path,
     id: Names | None = None,  # noqa: A002 (the public name)
@@ -46,8 +69,9 @@ def read_arms(
     segments: str | None = None,
     standardize: bool = False,
     intercept: bool = False,
+    blocks: bool = False,
     **reading: Unpack[ReadOptions],
-) -> Arms:
+) -> Arms | RowBlocks:
     """Arms from a file with one row an arm (CSV, spreadsheet, Parquet, Arrow, JSON), or from an Olympus folder.
 
     Args:
@@ -65,10 +89,14 @@ def read_arms(
             one. None: there is one list.
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
+        blocks: read nothing now: more candidates than memory holds, as rows of .npy or Parquet files that are gone
+            through block by block. `path` may be a folder of them, or a pattern ("library/*.parquet"). Costs, segments
+            and prepared features are not known of these.
         reading: sheet, percent and drop_missing, as in `read_table`.
 
     Returns:
-        The arms; `.columns` names the features, `.preparation` says what was done to them.
+        The arms; `.columns` names the features, `.preparation` says what was done to them. With blocks=True the rows,
+        for `find_best`.
 
     Raises:
         InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
@@ -82,6 +110,13 @@ def read_arms(
         float32 in the file stay so; `standardize` makes them float64. With percent or drop_missing it is read whole,
         and columns of lists are no features.
     """
+    if blocks:
+        if cost or segments or standardize or intercept or any(reading.values()):
+            raise InvalidInput(
+                "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
+                "intercept, sheet, percent and drop_missing, and prepare the files."
+            )
+        return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), features)
     path, apart = Path(path), Apart(cost, segments)
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:

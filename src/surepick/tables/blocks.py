@@ -1,0 +1,198 @@
+"""Files with more candidates than memory holds: rows that are read a block at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.blocks.rows import RowBlocks, RowSource
+from surepick.blocks.sources import NpySource
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.files import check_regular, is_folder
+from surepick.errors import InvalidInput
+from surepick.tables.content import readable
+from surepick.tables.parquet import ParquetSource, pyarrow_parquet
+from surepick.tables.selection import Names, column_names
+from surepick.tables.table import Table
+
+KINDS = (".npy", ".parquet")
+KEPT_GROUPS = 2  # row groups that a process holds, since a block rarely ends where one does
+
+
+@record
+class ParquetRows:
+    """Rows of a Parquet file, read a row group at a time.
+
+    Args:
+        path: of the file.
+        columns: the features, columns of numbers.
+        id: the column of the ids, read when they are asked for; None: rows are named by their numbers.
+        starts: the first row of each row group, and the number of rows.
+        single: the numbers are float32.
+        changed: when the file was last written, in ns; a file that is written while it is used is refused.
+    """
+
+    path: str
+    columns: tuple[str, ...]
+    id: str | None
+    starts: tuple[int, ...]
+    single: bool
+    changed: int
+
+    @staticmethod
+    def of(path: Path, id: str | None, features: Names | None) -> ParquetRows:  # noqa: A002 (as in read_arms)
+        """Those of a file, of which only the schema is read.
+
+        Raises:
+            InvalidInput: it is no Parquet file, a column is missing, or no feature is a column of numbers.
+        """
+        changed = check_regular(path).st_mtime_ns
+        with ParquetSource.open(path) as source:
+            header = Table(source.name, dict.fromkeys(source.names, ()))
+            named = () if id is None else column_names(header, id)
+            scalars = [name for name, kind in source.numbers.items() if kind.num_fields == 0]
+            chosen = [name for name in scalars if name not in named]
+            if features is not None:
+                chosen = list(column_names(header, features))
+                texts = [name for name in chosen if name not in scalars]
+                if texts:
+                    raise InvalidInput(f"{path}: {texts[0]!r} is no column of numbers; read in blocks, features are.")
+            if not chosen or len(named) > 1:
+                raise InvalidInput(
+                    f"{path} has no column of numbers; candidates need features."
+                    if not chosen
+                    else f"{path}: ids of one column are read in blocks, not of {len(named)}."
+                )
+            groups = [source.file.metadata.row_group(group).num_rows for group in range(source.file.num_row_groups)]
+            starts = tuple(np.cumsum([0, *groups]).tolist())
+            single = source.in_single(chosen)
+        return ParquetRows(str(path), tuple(chosen), named[0] if named else None, starts, single, changed)
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def num_rows(self) -> int:
+        return self.starts[-1]
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.columns)
+
+    @property
+    def row_bytes(self) -> int:
+        """Of the numbers; compressed they take less in the file."""
+        return (4 if self.single else 8) * len(self.columns)
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        found = np.empty((stop - start, len(self.columns)), np.float32 if self.single else np.float64)
+        for group, rows in self._groups(start, stop):
+            first = self.starts[group]
+            found[max(first - start, 0) : max(first - start, 0) + len(rows)] = rows
+        return found
+
+    def take(self, rows: IntArray) -> FloatArray:
+        found = np.empty((len(rows), len(self.columns)))
+        for group, here in self._places(rows):
+            values = _group(self.path, self.changed, group, self.columns, self.single)
+            found[here] = values[rows[here] - self.starts[group]]
+        return found
+
+    def ids(self, rows: IntArray) -> list[str] | None:
+        """The ids of single rows, ascending; None where they have none of their own.
+
+        Raises:
+            InvalidInput: one is missing.
+        """
+        if self.id is None:
+            return None
+        found: list[str] = []
+        for group, here in self._places(rows):
+            with readable(self.path, "Parquet"):
+                column = pyarrow_parquet().parquet.ParquetFile(self.path).read_row_group(group, columns=[self.id])[0]
+                cells = column.take(rows[here] - self.starts[group]).to_pylist()
+            if None in cells:
+                raise InvalidInput(f"{self.path}, row {int(rows[here][cells.index(None)])} has no {self.id}.")
+            found += [str(cell).strip() for cell in cells]
+        return found
+
+    def _groups(self, start: int, stop: int) -> Iterator[tuple[int, FloatArray]]:
+        """(row group, its rows among start .. stop - 1)."""
+        for group in range(int(np.searchsorted(self.starts, start, "right")) - 1, len(self.starts) - 1):
+            first = self.starts[group]
+            if first >= stop:
+                return
+            values = _group(self.path, self.changed, group, self.columns, self.single)
+            yield group, values[max(start - first, 0) : stop - first]
+
+    def _places(self, rows: IntArray) -> Iterator[tuple[int, slice]]:
+        """(row group, which of the rows are in it)."""
+        ends = np.searchsorted(rows, self.starts)
+        for group, (first, last) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+            if first < last:
+                yield group, slice(first, last)
+
+
+@functools.lru_cache(maxsize=KEPT_GROUPS)
+def _group(path: str, changed: int, group: int, columns: tuple[str, ...], single: bool) -> FloatArray:
+    """The numbers of a row group; a missing one is NaN.
+
+    Raises:
+        InvalidInput: the file is damaged, or was written to since it was opened.
+    """
+    if check_regular(Path(path)).st_mtime_ns != changed:
+        raise InvalidInput(f"{path} was written to while it was used; what was found in it is worth nothing.")
+    with readable(path, "Parquet"):
+        table = (
+            pyarrow_parquet().parquet.ParquetFile(path, memory_map=True).read_row_group(group, columns=list(columns))
+        )
+    values = np.empty((table.num_rows, len(columns)), np.float32 if single else np.float64)
+    for place, name in enumerate(columns):
+        values[:, place] = table[name].to_numpy()
+    values.flags.writeable = False
+    return values
+
+
+def read_blocks(
+    where: str | Path,
+    id: str | None = None,  # noqa: A002 (as in read_arms)
+    features: Names | None = None,
+    **more: Any,
+) -> RowBlocks:
+    """Candidates in files, read a block at a time: what `read_arms` gives with blocks=True.
+
+    Args:
+        where: a .npy or a Parquet file, a folder of them, or a pattern ("library/*.parquet"); files in the order of
+            their names.
+        id: the column of the ids of Parquet files; None: the number of the row among all, from 0.
+        features: the feature columns of Parquet files; None: all other columns of numbers.
+        more: `block_entries`, as in `RowBlocks`.
+
+    Raises:
+        InvalidInput: there is no such file, or one is not what it should be (the message names it).
+    """
+    path = Path(where)
+    if is_folder(path):
+        files = sorted(one for one in path.iterdir() if one.suffix in KINDS)
+    elif "*" in path.name:
+        files = sorted(path.parent.glob(path.name))
+    else:
+        files = [path]
+    if not files:
+        raise InvalidInput(f"{where} has no .npy and no .parquet file.")
+    sources: list[RowSource] = []
+    for one in files:
+        if one.suffix == ".npy":
+            if id is not None or features is not None:
+                raise InvalidInput(f"{one} has no named columns; leave out id and features, or give Parquet files.")
+            sources.append(NpySource.of(one))
+        elif one.suffix == ".parquet":
+            sources.append(ParquetRows.of(one, id, features))
+        else:
+            raise InvalidInput(f"{one} is read whole, not in blocks; write it as Parquet or .npy.")
+    return RowBlocks(sources, **more)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.errors import InvalidInput
 from surepick.noise import Noise
+from surepick.policies.long_lists import SETTINGS, USUAL_SHARE, selection_from
 from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import make_policy
 from surepick.studies.closed_loop import Measure, Result
@@ -30,7 +34,8 @@ def find_best(
     """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
 
     Args:
-        arms: what is chosen among; ids alone for arms without features.
+        arms: what is chosen among; ids alone for arms without features; or rows in blocks, too many for memory, as
+            `read_arms` gives them with blocks=True: then a short list that has the best is found first (docs/large.md).
         measure: gets ids, one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
             each id: the reward, then each constrained quantity, NaN where it was not measured.
@@ -52,7 +57,53 @@ def find_best(
     Raises:
         InvalidInput: a setting or a reward is refused.
     """
+    if isinstance(arms, RowBlocks):
+        if policy not in (None, "certified-linear"):
+            raise InvalidInput(f"candidates in blocks are compared by certified-linear, not by {policy}.")
+        return _best_of_many(
+            arms, measure, epsilon, delta, noise, minimize, max_pulls=max_pulls, progress=progress, **options
+        )
     known = arms if isinstance(arms, Arms) else Arms(ids=arms)
     chosen = fitting_policy(options) if policy is None else policy
     made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
     return Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress)
+
+
+def _best_of_many(
+    rows: RowBlocks,
+    measure: Measure,
+    epsilon: float,
+    delta: float,
+    noise: Noise | str,
+    minimize: bool,
+    *,
+    max_pulls: int | None,
+    progress: bool | None,
+    norm_bound: float | None = None,
+    share: float = USUAL_SHARE,
+    **options: Any,
+) -> Result:
+    """A short list that has the best of all, by few measurements; then the best of it."""
+    if not 0.0 < share < 1.0:
+        raise InvalidInput(f"share is {share}; it is the part of delta for the short list, between 0 and 1.")
+    known = {name: options.pop(name) for name in SETTINGS if name in options}
+    selection = selection_from(rows, delta=share * delta, noise=noise, norm_bound=norm_bound, **known)
+    study = Study(selection, minimize=minimize)
+    first = study.run(measure, max_pulls=max_pulls, progress=progress)
+    state = study.state
+    if not state.finished:
+        return first
+    arms, subset = selection.selected(state)
+    policy = make_policy(
+        "certified-linear",
+        arms,
+        epsilon=epsilon,
+        delta=delta,
+        noise=noise,
+        norm_bound=norm_bound,
+        selected=subset,
+        **options,
+    )
+    left = None if max_pulls is None else max(max_pulls - first.pulls, 0)
+    answer = Study(policy, minimize=minimize).run(measure, max_pulls=left, progress=progress)
+    return replace(answer, pulls=first.pulls + answer.pulls)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.blocks.rows import RowBlocks
 from surepick.certificates.comparison import Comparison
 from surepick.certificates.document import FORMAT, document_of
 from surepick.certificates.lines import Line
@@ -17,7 +18,14 @@ from surepick.certificates.repeated_plans import quick_plans
 from surepick.certificates.seal import digest
 from surepick.certificates.signature import check_signature, trusted_key
 from surepick.certificates.verify_facts import arms_of, facts_of, policy_of
-from surepick.certificates.verify_origin import MEASURED, UNTOLD, registration_words, unregistered_words
+from surepick.certificates.verify_origin import (
+    MEASURED,
+    UNSELECTED,
+    UNTOLD,
+    registration_words,
+    selected_again,
+    unregistered_words,
+)
 from surepick.certificates.verify_plans import ELSEWHERE, Plans
 from surepick.certificates.versions import VERSION, of_version
 from surepick.core.arms import Arms
@@ -79,6 +87,7 @@ class Verification:
 class _Findings:
     lines: list[Line] = field(default_factory=list)
     document: dict[str, Any] = field(default_factory=dict)  # computed again; empty if it cannot be
+    unselected: str = ""  # of candidates that were selected from a longer list, in words
 
     @property
     def holds(self) -> bool:
@@ -106,6 +115,7 @@ def verify_certificate(
     most_plans: int | None = None,
     registered: str | None = None,
     public_key: str | Path | None = None,
+    long_list: RowBlocks | None = None,
 ) -> Verification:
     """Compute again all that a certificate states, from its results.
 
@@ -124,6 +134,8 @@ def verify_certificate(
         registered: the registration code that was written down before the first result. A certificate of any other
             promise, by another policy or about other candidates does not hold then.
         public_key: a file with the Ed25519 key that must have signed the certificate, in PEM or as OpenSSH writes it.
+        long_list: the list from which the arms were selected, where they were: then they are selected again. Without
+            it, only the rows that the file has paths for are shown to be on that list.
 
     Raises:
         InvalidInput: the file or the key cannot be read, is no certificate or no key, or the code is none.
@@ -140,11 +152,13 @@ def verify_certificate(
         found.attempt("the signature", lambda: check_signature(document, trusted))
     if not wrong:
         with one_thread():  # as the writer does
-            _recompute(document, found, arms, policy, most_plans)
+            _recompute(document, found, arms, policy, most_plans, long_list)
     amounts = found.document.get("registration")
     if code is not None:
         found.attempt("the registration", lambda: _registered(found, code))
     unchecked = [] if code is not None else [unregistered_words(amounts) if found.document else UNTOLD]
+    if found.unselected and long_list is None:
+        unchecked.insert(0, found.unselected)
     if found.document.get("pulls") and found.holds:
         unchecked.insert(0, MEASURED)
     return Verification(tuple(found.lines), str(document.get("verdict")), amounts, tuple(unchecked))
@@ -209,6 +223,7 @@ def _recompute(
     arms: Arms | None,
     policy: Policy[Any] | None,
     most_plans: int | None,
+    long_list: RowBlocks | None,
 ) -> None:
     box: dict[str, Any] = {}
 
@@ -249,6 +264,10 @@ def _recompute(
     for what, step in steps:
         if not found.attempt(what, step):
             return
+    listed = box["policy"].traits.long_list
+    found.unselected = "" if listed is None else UNSELECTED.format(total=listed.total)
+    if long_list is not None:
+        found.attempt("the selection", lambda: selected_again(listed, long_list))
     found.document = box["again"]
     _compare(document, box["again"], found, TOLERANCE if box["plans"].here else ELSEWHERE)
     found.lines.append(box["plans"].line())

@@ -1,8 +1,15 @@
-"""What a certificate cannot say of itself: whether its promise was fixed before the first result."""
+"""What a certificate cannot say of itself: whether its promise was fixed before the first result, and of whom it is."""
 
 from __future__ import annotations
 
+from surepick.blocks.rows import RowBlocks
+from surepick.policies.base import LongListed
+
 MEASURED = "What this cannot check: that the measurements were made as they were reported, and what is assumed of them."
+UNSELECTED = (
+    "It cannot tell whether these candidates are rightly selected from {total:,}: that takes the list itself (--arms "
+    "FOLDER), and some minutes."
+)
 UNTOLD = (
     "It cannot tell whether epsilon, delta, noise and policy were fixed before the first result: that takes the "
     "registration code that was written down then (--registered CODE)."
@@ -37,3 +44,19 @@ def unregistered_words(amounts: str | None) -> str:
     if amounts is None:
         return f"{UNTOLD} This file has no code: its policy has parts without a name."
     return f"{UNTOLD} This file amounts to {amounts}."
+
+
+def selected_again(listed: LongListed | None, rows: RowBlocks) -> str:
+    """What came of selecting the candidates again.
+
+    Args:
+        listed: the list that the certificate speaks of; None: it speaks of none.
+        rows: the list that was given.
+
+    Raises:
+        InvalidInput: it is another list, or others are selected from it.
+        ValueError: the certificate speaks of no list.
+    """
+    if listed is None:
+        raise ValueError("the certificate does not say that its candidates were selected from a longer list")
+    return listed.check(rows)

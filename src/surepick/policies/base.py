@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.comparisons import Deciding, Intervals, against
@@ -132,6 +133,23 @@ class Problem:
         return ("given" if gap is not None and gap <= self.epsilon else ""), gap
 
 
+class LongListed(Protocol):
+    """A list too long to be compared one by one, from which the arms of a study were selected."""
+
+    @property
+    def total(self) -> int:
+        """Its candidates."""
+        ...
+
+    def check(self, rows: RowBlocks) -> str:
+        """Select the arms again; what was found, in words.
+
+        Raises:
+            InvalidInput: it is another list, or other arms are selected from it.
+        """
+        ...
+
+
 class Rounds(Protocol):
     """Rounds whose accuracies are planned: what a forecast and a verification of them need."""
 
@@ -180,6 +198,7 @@ class Traits:
             them; None: arms cannot be withdrawn.
         add: step, arms -> the step when these of `later` have come; None: none can.
         later: arms that are not there when a study begins, and may come.
+        long_list: from which the arms were selected, by measurements before the study; None: they are all there are.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -204,6 +223,7 @@ class Traits:
     withdraw: Callable[[Step[Any], IntArray, BoolArray], Step[Any]] | None = field(default=None, compare=False)
     add: Callable[[Step[Any], IntArray], Step[Any]] | None = field(default=None, compare=False)
     later: tuple[int, ...] = ()
+    long_list: LongListed | None = None
 
     @property
     def narrows(self) -> bool:

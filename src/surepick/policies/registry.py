@@ -14,7 +14,7 @@ from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
-from surepick.policies.base import Policy, Problem, current_name, spec_of
+from surepick.policies.base import Policy, Problem, current_name
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
@@ -24,10 +24,10 @@ from surepick.policies.entry import (
     for_each_segment,
     refuse_beside_lists,
 )
+from surepick.policies.long_lists import best_of_subset, one_of_share
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.policies.question_baselines import QUESTION_BASELINES
-from surepick.policies.questions.one_of import OneOfShare, arms_of, sample_of
 from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
 from surepick.text import quoted
 
@@ -255,6 +255,10 @@ def make_policy(
         InvalidInput: unknown name or option, or a setting without meaning.
     """
     entry = _entry(name)
+    if "selected" in options:
+        if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
+            raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
+        return best_of_subset(make_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
     _need_torch(name)
     if not isinstance(arms, Arms):
@@ -265,7 +269,7 @@ def make_policy(
     given = {**entry.usual, **options}
     question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
     if isinstance(question, OneOf):
-        return _one_of(question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
+        return one_of_share(make_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
@@ -293,20 +297,6 @@ def make_policy(
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy
-
-
-def _one_of(
-    question: OneOf, name: str, arms: Arms, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
-) -> Policy[Any]:
-    """The policy of that name for a random sample of the arms, as the answer of the whole list."""
-    assumed = parse_noise(noise) if isinstance(noise, str) else noise
-    problem = Problem(arms.num_arms, epsilon, delta, assumed, options.get("gap_bound"), arms, question)
-    members = sample_of(question, arms.num_arms, delta)
-    sampled = arms_of(arms, members)
-    inner = make_policy(name, sampled, epsilon=epsilon, delta=delta / 2.0, noise=noise, **options)
-    spec = spec_of(inner)
-    asked = {"delta": delta, "question": question_spec(question)}
-    return OneOfShare(problem, inner, members, spec=None if spec is None else {**spec, **asked})
 
 
 def stored_policy(spec: Mapping[str, Any], arms: Arms) -> Policy[Any]:

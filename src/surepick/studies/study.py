@@ -115,6 +115,11 @@ class Study(Stated, Kept):
         return self.replay.policy
 
     @property
+    def state(self) -> Any:
+        """Where the policy stands after the closed rounds: what its `claim` and its other methods take."""
+        return self.replay.state_of(self.replay.settle().decision)
+
+    @property
     def registration(self) -> str | None:
         """The code of what is asked, of which candidates, by which policy: `verify --registered` refuses any other.
 

@@ -26,7 +26,12 @@ def verify(
     file: Annotated[Path, Argument(metavar="CERTIFICATE", help="A certificate in JSON.", show_default=False)],
     *,
     arms: Annotated[
-        str | None, Option(metavar="TABLE", help="The candidates, if the file has none (over 10,000).")
+        str | None,
+        Option(
+            metavar="TABLE",
+            help="The candidates, if the file has none (over 10,000); or the folder of the list from which they were "
+            "selected.",
+        ),
     ] = None,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
@@ -47,8 +52,10 @@ def verify(
     Exit code 3 unless all of it holds.
     """
     document = read_certificate(file)
-    candidates = None
-    if arms is not None:
+    candidates, long_list = None, None
+    if arms is not None and _was_selected(document):
+        long_list = read_arms(arms, id_column, features, blocks=True)
+    elif arms is not None:
         candidates = _prepared_arms(arms, id_column, features, cost, segments, reading, document)
     elif any(column is not None for column in (id_column, features, cost, segments)) or options.given(reading):
         raise InvalidInput(
@@ -61,6 +68,7 @@ def verify(
         most_plans=sys.maxsize if every_plan else None,
         registered=registered,
         public_key=public_key,
+        long_list=long_list,
     )
     if output is options.Format.json:
         code = None if registered is None else read_code(registered)
@@ -71,6 +79,12 @@ def verify(
         _print(document, result)
     if not result.holds:
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _was_selected(document: dict[str, Any]) -> bool:
+    """Whether the candidates are those left of a list too long for memory."""
+    described = document.get("policy")
+    return isinstance(described, dict) and "selected" in described
 
 
 def _prepared_arms(

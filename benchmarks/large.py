@@ -1,0 +1,152 @@
+"""A certified study of candidates in files, from a million to a hundred million on one machine.
+
+    python benchmarks/large.py [--arms 1000000,10000000,100000000] [--folder large-candidates] [--executor serial]
+
+Gaussian features in 20 dimensions, float32, written to files of at most 10,000,000 candidates (8 GB for a hundred
+million; made once and used again); rewards linear with a unit vector, noise sub-Gaussian with sigma .5; epsilon .1,
+delta .05, norm bound 1. Each study runs in a process of its own whose memory is limited to 4 GB (RLIMIT_DATA, and the
+largest resident size is checked), with BLAS on one thread. Printed: seconds of the whole study, passes over the files
+and bytes that these read, the largest resident memory, measurements for the short list and in all, candidates on it,
+and whether the answer is within epsilon of the best; then the seconds of reading all files once, in the same process
+before it, and how seconds grow (the slope of log seconds against log K). `--executor processes:2` or
+`dask:tcp://HOST:PORT` makes the passes elsewhere, with the same answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import surepick as sp
+from peak_memory import peak_memory
+from surepick.blocks.executors import executor_of
+from surepick.blocks.map_reduce import Meter, Passes
+from surepick.blocks.moments import Directions
+from surepick.blocks.search import largest
+from surepick.core.random_streams import stream
+from surepick.linalg.blas_threads import one_thread
+
+DIM, SIGMA, EPSILON, DELTA, NORM_BOUND = 20, 0.5, 0.1, 0.05, 1.0
+FILE_ROWS, PIECE = 10_000_000, 1_000_000
+MOST_MEMORY, MOST_PASSES = 4 * 2**30, 60
+
+
+def make(folder: Path, num_arms: int) -> None:
+    """Write the files, unless they are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, first in enumerate(range(0, num_arms, FILE_ROWS)):
+        rows, path = min(FILE_ROWS, num_arms - first), folder / f"{number:04}.npy"
+        if path.exists():
+            continue
+        part = path.with_suffix(".part")
+        written = np.lib.format.open_memmap(part, "w+", np.float32, (rows, DIM))
+        for top in range(0, rows, PIECE):
+            piece = stream(0, "large", first + top).standard_normal((min(PIECE, rows - top), DIM), dtype=np.float32)
+            written[top : top + len(piece)] = piece
+        written.flush()
+        del written
+        part.rename(path)
+
+
+def theta(seed: int) -> np.ndarray:
+    """The truth, a unit vector."""
+    drawn = stream(seed, "large", "theta").standard_normal(DIM)
+    return drawn / np.linalg.norm(drawn)
+
+
+def _nothing(rows: np.ndarray, _: int) -> float:
+    return float(rows[0, 0])
+
+
+def study(folder: Path, seed: int, executor: str) -> dict[str, object]:
+    """One certified study, and what it took."""
+    rows, meter, truth = sp.read_arms(folder, blocks=True), Meter(), theta(seed)
+    workers = executor_of(executor)
+    once = Passes(rows, workers)
+    once.map_reduce("reading", _nothing, max)
+    noise = stream(seed, "large", "noise")
+
+    def measure(ids: list[str]) -> list[float]:
+        wanted = np.array(ids, np.int64)
+        there, place = np.unique(wanted, return_inverse=True)
+        return list(rows.take(there)[place] @ truth + SIGMA * noise.standard_normal(len(ids)))
+
+    began = time.perf_counter()
+    result = sp.find_best(
+        rows,
+        measure,
+        epsilon=EPSILON,
+        delta=DELTA,
+        noise=sp.SubGaussian(SIGMA),
+        norm_bound=NORM_BOUND,
+        executor=workers,
+        meter=meter,
+        progress=False,
+    )
+    seconds = time.perf_counter() - began
+    everywhere = Directions(None, 0.0, np.eye(DIM), 0.0)
+    (best,) = largest(once, everywhere, slopes=truth[None], name="truth")
+    answer = rows.take(np.array([int(result.best_arm)]))[0] @ truth
+    return {
+        "arms": rows.num_rows,
+        "seconds": seconds,
+        "reading": once.meter.passes[0].seconds,
+        "passes": [(one.name, round(one.seconds, 1)) for one in meter.passes],
+        "bytes": meter.num_bytes,
+        "megabytes": peak_memory(),
+        "short": result.study.arms.num_arms,
+        "first": result.pulls - result.certificate.pulls,
+        "pulls": result.pulls,
+        "verdict": result.verdict,
+        "right": bool(best.values[0] - answer <= EPSILON),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", default="1000000,10000000,100000000")
+    parser.add_argument("--folder", default="large-candidates", type=Path)
+    parser.add_argument("--executor", default="serial")
+    parser.add_argument("--seed", default=0, type=int)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+        with one_thread():
+            print(json.dumps(study(given.folder / str(given.one), given.seed, given.executor)))
+        return
+    sizes = [int(size) for size in given.arms.split(",")]
+    print("      arms   reading s   study s   passes   GB read   peak MB   listed   pulls for it   pulls   answer")
+    found = []
+    for size in sizes:
+        make(given.folder / str(size), size)
+        again = [sys.executable, __file__, "--one", str(size), "--folder", given.folder, "--executor", given.executor]
+        done = subprocess.run([*again, "--seed", str(given.seed)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stderr)
+        one = json.loads(done.stdout.splitlines()[-1])
+        found.append(one)
+        right = f"{one['verdict']}, {'right' if one['right'] else 'WRONG'}"
+        print(
+            f"{one['arms']:>10,} {one['reading']:>11.1f} {one['seconds']:>9.1f} {len(one['passes']):>8} "
+            f"{one['bytes'] / 1e9:>9.2f} {one['megabytes']:>9,.0f} {one['short']:>8,} {one['first']:>14,} "
+            f"{one['pulls']:>7,}   {right}",
+            flush=True,
+        )
+        print("           " + ", ".join(f"{name} {seconds:g} s" for name, seconds in one["passes"]), flush=True)
+        if one["megabytes"] * 1e6 > MOST_MEMORY or len(one["passes"]) > MOST_PASSES:
+            sys.exit(f"more than {MOST_MEMORY / 2**30:g} GB of memory, or more than {MOST_PASSES} passes")
+    if len(found) > 1:
+        slope = np.polyfit(np.log([one["arms"] for one in found]), np.log([one["seconds"] for one in found]), 1)[0]
+        print(f"seconds grow as K to the power {slope:.2f}")
+
+
+if __name__ == "__main__":
+    main()

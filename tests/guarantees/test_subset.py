@@ -1,0 +1,57 @@
+"""The best candidate leaves a list too long for memory at most as often as was promised, however hostile the list.
+
+All rivals are as good as the best one, or worse by just over the slack. It is lost if it is beaten after any of nine
+batches, since a list may be short enough after each, unless it was a candidate itself: these stay.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+import pytest
+from bounds import failures_allowed
+from subset_studies import Hostile, biased, circle, simplex, tolerated
+
+from surepick.policies.subset.evidence import Rule
+
+CELLS: dict[str, Callable[[], Hostile]] = {
+    "two alike on a circle": lambda: circle(12, 0.3),
+    "five alike that share nothing": lambda: simplex(5),
+    "thirty alike": lambda: simplex(30),
+    "hidden by a bias": lambda: biased(12, 0.05),
+    "better by just over the slack": lambda: tolerated(0.2),
+}
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("runs", [300, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_best_one_stays_on_the_list(cell, runs, delta):
+    hostile = CELLS[cell]()
+    policy = hostile.policy(delta)
+    lost = sum(hostile.loses(policy, policy.rule, seed) for seed in range(runs))
+    print(f"\n{cell}, delta {delta:g}: {lost} of {runs} lost, {failures_allowed(runs, delta)} allowed")
+    assert lost <= failures_allowed(runs, delta)
+
+
+class LessNoise(Rule):
+    """A saboteur: it takes the variance of the noise for a tenth of what it is."""
+
+    def gains(self, bet, rows):
+        gains, granted = super().gains(bet, rows)
+        return 10.0 * gains, granted
+
+
+class PeekingBets(Rule):
+    """A saboteur: bets follow the batch that they are placed on."""
+
+    def gains(self, bet, rows):
+        return super().gains(replace(bet, guess=2.0 * bet.slope), rows)
+
+
+@pytest.mark.parametrize("saboteur", [LessNoise, PeekingBets])
+def test_the_bound_would_notice(saboteur):
+    hostile, runs = simplex(30), 300
+    policy = hostile.policy(0.05)
+    rule = saboteur(*(getattr(policy.rule, each.name) for each in fields(Rule)))
+    lost = sum(hostile.loses(policy, rule, seed) for seed in range(runs))
+    assert lost > failures_allowed(runs, 0.05)

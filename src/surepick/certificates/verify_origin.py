@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from surepick.blocks.long_list import LongListed
 from surepick.blocks.rows import RowBlocks
-from surepick.policies.base import LongListed
 
 MEASURED = "What this cannot check: that the measurements were made as they were reported, and what is assumed of them."
 UNSELECTED = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from surepick.blocks.rows import RowBlocks
+from surepick.blocks.long_list import LongListed
 from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.comparisons import Deciding, Intervals, against
@@ -131,23 +131,6 @@ class Problem:
             return "single", 0.0
         gap = self.largest_gap
         return ("given" if gap is not None and gap <= self.epsilon else ""), gap
-
-
-class LongListed(Protocol):
-    """A list too long to be compared one by one, from which the arms of a study were selected."""
-
-    @property
-    def total(self) -> int:
-        """Its candidates."""
-        ...
-
-    def check(self, rows: RowBlocks) -> str:
-        """Select the arms again; what was found, in words.
-
-        Raises:
-            InvalidInput: it is another list, or other arms are selected from it.
-        """
-        ...
 
 
 class Rounds(Protocol):

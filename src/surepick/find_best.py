@@ -8,6 +8,7 @@ from typing import Any
 
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.embeddings.kernel_functions import GaussianKernel
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.long_lists import SETTINGS, USUAL_SHARE, selection_from
@@ -15,6 +16,8 @@ from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import make_policy
 from surepick.studies.closed_loop import Measure, Result
 from surepick.studies.study import Study
+
+HEURISTIC_SLACK = 0.25  # of epsilon, with a kernel: many rows near the best one are nearly as good
 
 
 def find_best(
@@ -58,10 +61,9 @@ def find_best(
         InvalidInput: a setting or a reward is refused.
     """
     if isinstance(arms, RowBlocks):
-        if policy not in (None, "certified-linear"):
-            raise InvalidInput(f"candidates in blocks are compared by certified-linear, not by {policy}.")
+        chosen = fitting_policy(options) if policy is None else policy
         return _best_of_many(
-            arms, measure, epsilon, delta, noise, minimize, max_pulls=max_pulls, progress=progress, **options
+            chosen, arms, measure, epsilon, delta, noise, minimize, max_pulls=max_pulls, progress=progress, **options
         )
     known = arms if isinstance(arms, Arms) else Arms(ids=arms)
     chosen = fitting_policy(options) if policy is None else policy
@@ -70,6 +72,7 @@ def find_best(
 
 
 def _best_of_many(
+    name: str,
     rows: RowBlocks,
     measure: Measure,
     epsilon: float,
@@ -84,9 +87,19 @@ def _best_of_many(
     **options: Any,
 ) -> Result:
     """A short list that has the best of all, by few measurements; then the best of it."""
+    if name not in ("certified-linear", "certified-kernel"):
+        raise InvalidInput(
+            f"candidates in blocks are compared by certified-linear or certified-kernel, not by {name}: give "
+            "norm_bound, and a kernel or none."
+        )
     if not 0.0 < share < 1.0:
         raise InvalidInput(f"share is {share}; it is the part of delta for the short list, between 0 and 1.")
-    known = {name: options.pop(name) for name in SETTINGS if name in options}
+    known = {setting: options.pop(setting) for setting in SETTINGS if setting in options}
+    known |= {"max_rank": options["max_rank"]} if "max_rank" in options else {}
+    if name == "certified-kernel":
+        gamma = options.get("gamma")
+        known |= {"kernel": options.get("kernel") if gamma is None else GaussianKernel(gamma), "epsilon": epsilon}
+        known = {"slack": HEURISTIC_SLACK * epsilon, **known}
     selection = selection_from(rows, delta=share * delta, noise=noise, norm_bound=norm_bound, **known)
     study = Study(selection, minimize=minimize)
     first = study.run(measure, max_pulls=max_pulls, progress=progress)
@@ -95,7 +108,7 @@ def _best_of_many(
         return first
     arms, subset = selection.selected(state)
     policy = make_policy(
-        "certified-linear",
+        name,
         arms,
         epsilon=epsilon,
         delta=delta,

@@ -15,6 +15,7 @@ from surepick.core.observations import Observations
 from surepick.designs.d_optimal import SparseDesign
 from surepick.noise import SubGaussian
 from surepick.policies.base import Problem
+from surepick.policies.subset.chosen import SubsetRules
 from surepick.policies.subset.evidence import Bet, Rule
 from surepick.policies.subset.selection import SubsetSelection, SubsetState
 
@@ -52,8 +53,9 @@ class Hostile:
         weights = np.full(number, 1.0 / number)
         design = SparseDesign(everybody, self.features, weights, float(rank), everybody, self.features)
         arms = Arms(self.features)
+        rules = SubsetRules(delta, f"subgaussian:{self.sigma}", 1.0, 1, self.slack, None)
         problem = Problem(number, 1.0, delta, SubGaussian(self.sigma), arms=arms)
-        return SubsetSelection(problem, passes, Tree(passes.rows, b"\0" * 32), where, design, 1.0, 1, self.slack)
+        return SubsetSelection(problem, passes, Tree(passes.rows, b"\0" * 32), where, design, rules)
 
     def drawn(self, counts: np.ndarray, rng: np.random.Generator) -> Observations:
         """Normal rewards."""

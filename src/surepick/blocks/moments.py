@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -65,6 +66,37 @@ def first_look(passes: Passes) -> tuple[Moments, Tree]:
     """The moments and the tree of hashes of all rows, in one pass."""
     found, leaves = passes.map_reduce("first look", _first_look, _both)
     return found, Tree(passes.rows, leaves)
+
+
+class Coordinates(Protocol):
+    """Rows as few numbers of which a mean reward is nearly a linear function.
+
+    |h(x) - <u(x), theta>| <= C left,   ||theta|| <= C
+    """
+
+    @property
+    def rank(self) -> int:
+        """r, how many numbers."""
+        ...
+
+    @property
+    def left(self) -> float:
+        """What they leave of a row, at most."""
+        ...
+
+    @property
+    def information(self) -> FloatArray:
+        """sum_x u u' / K, shape (r, r)."""
+        ...
+
+    @property
+    def longest(self) -> float:
+        """At least the largest ||u||."""
+        ...
+
+    def of(self, rows: FloatArray) -> FloatArray:
+        """u of rows, shape (n, D), as float64 of shape (n, r)."""
+        ...
 
 
 @record

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import Directions
+from surepick.blocks.moments import Coordinates
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.linalg.factorisations import row_squares
 
@@ -48,7 +48,7 @@ class Largest:
 
 
 def _of_block(
-    where: Directions, factors: tuple[FloatArray, ...], slopes: FloatArray, most: int, rows: FloatArray, first: int
+    where: Coordinates, factors: tuple[FloatArray, ...], slopes: FloatArray, most: int, rows: FloatArray, first: int
 ) -> tuple[Largest, ...]:
     values = np.empty((len(factors) + len(slopes), len(rows)))
     for top in range(0, len(rows), PIECE):
@@ -66,7 +66,7 @@ def _both(left: tuple[Largest, ...], right: tuple[Largest, ...]) -> tuple[Larges
 
 def largest(
     passes: Passes,
-    where: Directions,
+    where: Coordinates,
     *,
     factors: tuple[FloatArray, ...] = (),
     slopes: FloatArray | None = None,

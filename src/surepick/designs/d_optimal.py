@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import Directions
+from surepick.blocks.moments import Coordinates
 from surepick.blocks.search import largest
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput, NotConverged
@@ -14,6 +14,7 @@ from surepick.linalg.factorisations import cholesky, row_squares, solve_lower, s
 HEURISTIC_POOL = 2048  # rows that a pass brings
 MOST_STEPS = 5000
 HEURISTIC_LEAST = 1e-4  # of the largest weight: what is less is dropped
+HEURISTIC_SHARES = (0.3, 0.1, 0.03, 0.01)  # of the largest weight: what is less is left out, if the value allows it
 MOST_PASSES = 12
 
 
@@ -48,7 +49,7 @@ class SparseDesign:
         return self.value / self.lower_bound - 1.0
 
 
-def d_optimal(passes: Passes, where: Directions, *, tolerance: float = 0.05) -> SparseDesign:
+def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) -> SparseDesign:
     """The weights that minimise max over all rows of u'A^-1 u, A = sum lambda_i u_i u_i', to a proven gap.
 
     The rows that are longest in A^-1 join a pool, and the design of the pool is solved anew, until a pass finds no row
@@ -76,7 +77,7 @@ def d_optimal(passes: Passes, where: Directions, *, tolerance: float = 0.05) -> 
                 return SparseDesign(pool[design.rows], features[design.rows], design.weights, value, pool, features)
         pool = np.union1d(pool, found.rows)
         features = where.of(passes.rows.take(pool))
-        design = _solved(features, 0.3 * tolerance, None if design is None else design)
+        design = _solved(features, 0.3 * tolerance)
         unit = _inverse_factor((features[design.rows].T * design.weights) @ features[design.rows])
     raise NotConverged(
         f"design gap {value / where.rank - 1.0:.2%} > tolerance {tolerance:.2%} after {MOST_PASSES} passes over "
@@ -104,9 +105,29 @@ def _inverse_factor(matrix: FloatArray) -> FloatArray:
     return solve_lower(factor, np.eye(len(matrix))).T
 
 
-def _solved(features: FloatArray, tolerance: float, _: _OfPool | None) -> _OfPool:
-    """The design of rows in memory by multiplicative steps, those that cannot have weight dropped on the way."""
-    rows, weights, rank = np.arange(len(features)), np.full(len(features), 1.0 / len(features)), features.shape[1]
+def _solved(features: FloatArray, tolerance: float) -> _OfPool:
+    """The design of rows in memory, on few of them: the lightest are left out where the value allows it."""
+    found = _stepped(features, np.arange(len(features)), None, tolerance)
+    for share in HEURISTIC_SHARES:
+        heavy = found.weights >= share * found.weights.max()
+        if np.count_nonzero(heavy) < features.shape[1] or heavy.all():
+            continue
+        fewer = _stepped(features, found.rows[heavy], found.weights[heavy], tolerance)
+        if _value(features, fewer) <= (1.0 + 2.0 * tolerance) * features.shape[1]:
+            return fewer
+    return found
+
+
+def _value(features: FloatArray, design: _OfPool) -> float:
+    used = features[design.rows]
+    factor = cholesky((used.T * design.weights) @ used)
+    return np.inf if factor is None else float(row_squares(solve_rows(factor, features)).max())
+
+
+def _stepped(features: FloatArray, rows: IntArray, weights: FloatArray | None, tolerance: float) -> _OfPool:
+    """The design of some rows by multiplicative steps, those that cannot have weight dropped on the way."""
+    rank = features.shape[1]
+    weights = np.full(len(rows), 1.0 / len(rows)) if weights is None else weights / weights.sum()
     for step in range(MOST_STEPS):
         used = features[rows]
         factor = cholesky((used.T * weights) @ used)

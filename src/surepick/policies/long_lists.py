@@ -18,7 +18,7 @@ from surepick.policies.subset.selection import SubsetSelection
 from surepick.questions import OneOf, question_spec
 
 USUAL_SHARE = 0.1  # of delta, for the short list
-SETTINGS = ("size", "slack", "max_rank", "executor", "meter")
+SETTINGS = ("size", "slack", "executor", "meter")
 
 
 def selection_from(

@@ -215,9 +215,9 @@ def test_other_policies_are_refused(result):
             noise="subgaussian:0.5",
             selected=result.study.policy.subset,
         )
-    with pytest.raises(InvalidInput, match="compared by certified-linear"):
+    with pytest.raises(InvalidInput, match="compared by certified-linear or certified-kernel, not by lucb"):
         sp.find_best(rows_of(FEATURES), measure(), policy="lucb", **ASKED)
-    with pytest.raises(InvalidInput, match="need norm_bound"):
+    with pytest.raises(InvalidInput, match="certified-independent: give norm_bound"):
         sp.find_best(rows_of(FEATURES), measure(), epsilon=0.2, noise="subgaussian:0.5")
 
 
@@ -225,3 +225,29 @@ def test_a_budget_ends_the_selection():
     found = sp.find_best(rows_of(FEATURES), measure(), max_pulls=5, size=50, progress=False, **ASKED)
     assert found.verdict == "budget-exhausted"
     assert found.pulls == 0
+
+
+def test_the_best_of_a_function_that_a_kernel_knows(tmp_path):
+    """Rewards that no linear function comes near: two bumps in the square."""
+    square = np.random.default_rng(21).random((3000, 2))
+    kernel = sp.GaussianKernel(4.0)
+    bumps = np.array([[0.2, 0.7], [0.8, 0.3]])
+    truth = kernel.gram(square, bumps) @ np.array([1.0, 0.7])
+    norm = float(np.sqrt(np.array([1.0, 0.7]) @ kernel.gram(bumps, bumps) @ np.array([1.0, 0.7])))
+    rng = np.random.default_rng(2)
+    found = sp.find_best(
+        rows_of(square),
+        lambda ids: truth[[int(one) for one in ids]] + 0.2 * rng.standard_normal(len(ids)),
+        epsilon=0.2,
+        noise="subgaussian:0.2",
+        norm_bound=norm,
+        gamma=4.0,
+        size=400,
+        progress=False,
+    )
+    assert found.verdict == "certified"
+    assert truth.max() - truth[int(found.best_arm)] <= 0.2
+    assert found.study.arms.num_arms < 1500
+    assert "the kernel gaussian:4.0" in found.certificate.assumptions[1]
+    sp.write_certificate(found.study, tmp_path / "c.json")
+    assert sp.verify_certificate(tmp_path / "c.json", long_list=rows_of(square)).holds

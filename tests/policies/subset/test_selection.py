@@ -126,6 +126,8 @@ def test_equal_candidates_are_all_kept_unless_slack_is_granted():
         ({"slack": -1.0}, "slack is -1"),
         ({"delta": 1.0}, "delta"),
         ({"max_rank": 9, "executor": "nobody"}, "executor"),
+        ({"kernel": "gaussian:1.0"}, "needs epsilon"),
+        ({"kernel": np.dot, "epsilon": 0.1}, "a kernel with a name"),
     ],
 )
 def test_settings_without_meaning_are_refused(more, said):

@@ -44,6 +44,8 @@ class LongList:
             size=rules.size,
             slack=rules.slack,
             max_rank=rules.max_rank,
+            kernel=rules.kernel,
+            epsilon=rules.epsilon,
         )
         if (policy.tree.root, policy.tree.sizes) != (stated.root, stated.sizes):
             raise InvalidInput(

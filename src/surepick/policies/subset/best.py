@@ -82,5 +82,8 @@ class BestOfSubset:
             pulls=own,
             gap=None if claim.gap is None else claim.gap + self.subset.rules.slack,
             spent=claim.spent + self.subset.rules.delta,
-            assumptions=(self.subset.sentence(self.problem.num_arms), *claim.assumptions),
+            assumptions=(
+                self.subset.sentence(self.problem.num_arms),
+                *dict.fromkeys((self.subset.rules.sentence(self.subset.columns), *claim.assumptions)),
+            ),
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,12 @@ from surepick.blocks.merkle import Path
 from surepick.core.arms import Arms
 from surepick.core.arrays import record
 from surepick.core.observations import Observations
+from surepick.core.validation import as_number, positive_number, whole_number
 from surepick.errors import InvalidInput
 
 SHORTENED = (
     "The {number:,} candidates that are compared were selected from {total:,} after {pulls:,} measurements; with "
-    "probability at least {sure:g} {best} is one of them, if the mean reward of all of these is a linear function of "
-    "the {columns} features with a coefficient vector of Euclidean norm at most {norm_bound:g}."
+    "probability at least {sure:g} {best} is one of them, if the next sentence holds of all of these."
 )
 BEST, NEARLY = "the best of all", "one that is worse than the best of all by at most {slack:g}"
 
@@ -31,7 +33,12 @@ class SubsetRules:
         norm_bound: C, in reward units per feature unit.
         size: the list was short enough with so many.
         slack: by how much the best on it may be worse than the best of all, in reward units.
-        max_rank: directions of the features that were kept; None: all.
+        max_rank: directions of the features, or landmarks, that were kept at most; None: as many as usual.
+        kernel: in whose space C is a norm, as text; None: rewards are linear in the features.
+        epsilon: by which landmarks were chosen; None without a kernel.
+
+    Raises:
+        InvalidInput: one has no meaning.
     """
 
     delta: float
@@ -40,6 +47,28 @@ class SubsetRules:
     size: int
     slack: float
     max_rank: int | None
+    kernel: str | None = None
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        positive_number("norm_bound", self.norm_bound, "the largest norm that the reward function can have.")
+        whole_number("size", self.size, least=1, meaning="the most candidates on the short list.")
+        if not 0.0 <= as_number("slack", self.slack) < math.inf:
+            raise InvalidInput(f"slack is {self.slack}; it is 0 or a positive shortfall in reward units.")
+        if self.epsilon is not None:
+            positive_number("epsilon", self.epsilon, "the shortfall that matters.")
+
+    def sentence(self, columns: int) -> str:
+        """What is assumed of the rewards, in words."""
+        if self.kernel is not None:
+            return (
+                f"The mean reward is a function of norm at most {self.norm_bound:g} in the reproducing kernel Hilbert "
+                f"space of the kernel {self.kernel}."
+            )
+        return (
+            f"The mean reward is a linear function of the {columns} features, with a coefficient vector of Euclidean "
+            f"norm at most {self.norm_bound:g}."
+        )
 
 
 @record
@@ -120,15 +149,11 @@ class Subset:
             pulls=self.pulls,
             sure=1.0 - self.rules.delta,
             best=best,
-            columns=self.columns,
-            norm_bound=self.rules.norm_bound,
         )
 
     def spec(self) -> dict[str, Any]:
         """As plain data."""
-        rules = {
-            name: getattr(self.rules, name) for name in ("delta", "noise", "norm_bound", "size", "slack", "max_rank")
-        }
+        rules = {each.name: getattr(self.rules, each.name) for each in fields(SubsetRules)}
         batches = [
             {
                 "ids": list(one.ids),

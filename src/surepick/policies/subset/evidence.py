@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from surepick.blocks.map_reduce import Passes
-from surepick.blocks.moments import Directions
+from surepick.blocks.moments import Coordinates
 from surepick.blocks.search import PIECE, Largest
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.linalg.factorisations import cholesky, row_norms, row_squares, solve_lower
@@ -145,7 +145,7 @@ class Left:
 
 
 def _left(
-    where: Directions, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray, most: int, rows: FloatArray, first: int
+    where: Coordinates, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray, most: int, rows: FloatArray, first: int
 ) -> Left:
     kept, scores = np.empty(len(rows), bool), np.empty(len(rows))
     for top in range(0, len(rows), PIECE):
@@ -158,7 +158,9 @@ def _left(
     return Left(len(found), first + found if len(found) <= most else None, most, named)
 
 
-def left(passes: Passes, where: Directions, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray, *, most: int) -> Left:
+def left(
+    passes: Passes, where: Coordinates, rule: Rule, bets: tuple[Bet, ...], guess: FloatArray, *, most: int
+) -> Left:
     """The rows that are not beaten, by one pass over all.
 
     Args:

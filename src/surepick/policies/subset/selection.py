@@ -12,7 +12,7 @@ import numpy as np
 from surepick.blocks.executors import executor_of
 from surepick.blocks.map_reduce import Meter, Passes
 from surepick.blocks.merkle import Tree
-from surepick.blocks.moments import Directions, directions, first_look
+from surepick.blocks.moments import Coordinates, directions, first_look
 from surepick.blocks.rows import RowBlocks
 from surepick.blocks.sources import rows_of
 from surepick.core.arms import Arms
@@ -20,8 +20,10 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.core.validation import positive_number, whole_number
 from surepick.designs.d_optimal import SparseDesign, d_optimal
+from surepick.embeddings.kernel_blocks import kernel_directions
+from surepick.embeddings.kernel_functions import Kernel
+from surepick.embeddings.kernel_names import make_kernel
 from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_blas_thread
 from surepick.linalg.factorisations import solve_positive_definite
@@ -32,6 +34,7 @@ from surepick.policies.subset.chosen import Subset, SubsetRules, Told
 from surepick.policies.subset.evidence import Bet, Left, Rule, left, left_of
 
 USUAL_SIZE = 50_000
+USUAL_LANDMARKS = 200
 HEURISTIC_FIRST = 4  # pulls for each direction in the first batch
 HELD = 2_000_000  # rows whose features are held once no more are left
 MOST_PATHS = 1000  # candidates of which a certificate shows that they are on the long list
@@ -125,15 +128,9 @@ class SubsetSelection:
             the best is not on the list.
         passes: over all K rows.
         tree: of their hashes.
-        where: the directions in which they are seen.
+        where: the coordinates in which they are seen.
         design: what is measured.
-        norm_bound: C, in reward units per feature unit.
-        size: the list is short enough when no more than so many are left.
-        slack: by how much the best on the list may be worse than the best of all, in reward units. Above 0, candidates
-            that are as good as the best by a hair leave too.
-
-    Raises:
-        InvalidInput: a setting has no meaning.
+        rules: when the list is short enough, and what is assumed.
 
     Source: ours; the promise is that of subset selection, Gupta (1965).
     Cost: O(K (D r + B r^2)) time for the pass of the B-th batch.
@@ -142,19 +139,11 @@ class SubsetSelection:
     problem: Problem
     passes: Passes
     tree: Tree
-    where: Directions
+    where: Coordinates
     design: SparseDesign
-    norm_bound: float
-    size: int = USUAL_SIZE
-    slack: float = 0.0
+    rules: SubsetRules
     _held: _Held = field(default_factory=_Held, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        positive_number("norm_bound", self.norm_bound, "the largest norm that the linear reward function can have.")
-        whole_number("size", self.size, least=1, meaning="the most candidates on the short list.")
-        if not 0.0 <= self.slack < math.inf:
-            raise InvalidInput(f"slack is {self.slack}; it is 0 or a positive shortfall in reward units.")
 
     @staticmethod
     def over(
@@ -166,6 +155,8 @@ class SubsetSelection:
         size: int = USUAL_SIZE,
         slack: float = 0.0,
         max_rank: int | None = None,
+        kernel: Kernel | str | None = None,
+        epsilon: float | None = None,
         executor: Any = None,
         meter: Meter | None = None,
     ) -> SubsetSelection:
@@ -177,7 +168,10 @@ class SubsetSelection:
             noise: what is assumed of a reward; only its sub-Gaussian scale is used.
             norm_bound: C.
             size, slack: as in the record.
-            max_rank: directions of the features that are kept at most; what the others hold counts as misspecification.
+            max_rank: directions of the features, or landmarks of the kernel, that are kept at most; what the others
+                hold counts as misspecification.
+            kernel: rewards have norm at most C in its space ("gaussian:0.1"); None: they are linear in the features.
+            epsilon: the shortfall that matters, in reward units, by which landmarks are chosen; only with a kernel.
             executor: who makes the passes: None (this process), "processes:N", "dask:tcp://HOST:PORT", or a client.
             meter: notes the passes, and is told how far each is.
 
@@ -192,32 +186,37 @@ class SubsetSelection:
                 f"noise is {noise!r}; a list is shortened with noise of a declared scale: bernoulli, "
                 "bounded:LOW:HIGH or subgaussian:S."
             )
+        known = None if kernel is None else make_kernel(kernel)
+        rules = SubsetRules(delta, assumed.spec, norm_bound, size, slack, max_rank, _named(known), epsilon)
         with one_blas_thread():
             found, tree = first_look(passes)
-            seen_in = directions(passes, found, most=max_rank)
+            seen_in: Coordinates = (
+                directions(passes, found, most=max_rank) if known is None else found_landmarks(passes, known, rules)
+            )
             design = d_optimal(passes, seen_in)
         arms = Arms(rows.take(design.rows), rows.ids(design.rows))
         problem = Problem(arms.num_arms, max(slack, 1.0), delta, assumed, arms=arms)
-        return SubsetSelection(problem, passes, tree, seen_in, design, norm_bound, size, slack)
+        return SubsetSelection(problem, passes, tree, seen_in, design, rules)
 
     @property
     def rule(self) -> Rule:
         """What decides whether a row is beaten."""
-        gamma = self.norm_bound * self.where.left
-        return Rule(math.log(1.0 / self.problem.delta), self.slack, self.norm_bound, gamma, self.where.longest)
+        rules, where = self.rules, self.where
+        gamma = rules.norm_bound * where.left
+        return Rule(math.log(1.0 / rules.delta), rules.slack, rules.norm_bound, gamma, where.longest)
 
     @property
     def traits(self) -> Traits:
         return Traits(
             uses_features=True,
             certifies="nothing",
-            assumptions=(linear_sentence(self.passes.rows.num_columns, self.norm_bound),),
+            assumptions=(self.rules.sentence(self.passes.rows.num_columns),),
         )
 
     def init(self) -> SubsetState:
         num_rows = self.passes.rows.num_rows
         finished, rows = "", None
-        if num_rows <= self.size:
+        if num_rows <= self.rules.size:
             finished, rows = "shortened", np.arange(num_rows)
         return SubsetState(1, (), (), (), num_rows, rows, -1, 0, finished)
 
@@ -230,7 +229,7 @@ class SubsetSelection:
             dim=self.where.rank,
             design_value=self.design.value,
             lower_bound=self.design.lower_bound,
-            misspecification=self.norm_bound * self.where.left,
+            misspecification=self.rule.misspecification,
         )
 
     def tell(self, state: SubsetState, plan: Plan, seen: Observations) -> Step[SubsetState]:
@@ -242,7 +241,7 @@ class SubsetSelection:
             candidates = candidates if state.leader in candidates else (*candidates, state.leader)
         guess = self._guess(before.plus(seen))
         found = self._left(bets, guess)
-        kept = found.rows if found.rows is not None and found.number <= max(STORED, self.size) else None
+        kept = found.rows if found.rows is not None and found.number <= max(STORED, self.rules.size) else None
         after = SubsetState(
             state.round + (seen.total > 0),
             (*state.batches, replace(seen, answers=None, blocks=None, quantities=None)),
@@ -252,12 +251,12 @@ class SubsetSelection:
             kept,
             int(found.best.rows[0]) if found.number else candidates[-1],
             int(np.argmax(self.design.features @ guess)),
-            "shortened" if found.number <= self.size else "",
+            "shortened" if found.number <= self.rules.size else "",
         )
         return Step(after, trace_row(plan, after, pulls=seen.total, gap=None))
 
     def claim(self, state: SubsetState) -> Claim:
-        best = BEST if self.slack == 0.0 else NEARLY.format(slack=self.slack)
+        best = BEST if self.rules.slack == 0.0 else NEARLY.format(slack=self.rules.slack)
         sure, total = 1.0 - self.problem.delta, self.passes.rows.num_rows
         number = len(self.subset(state)) if state.finished else state.left
         reason = OVER.format(sure=sure, best=best, left=number, total=total) if state.finished else ""
@@ -289,20 +288,12 @@ class SubsetSelection:
         rows = np.union1d(self.subset(state), self.design.rows)
         proved = rows if len(rows) <= MOST_PATHS else self.design.rows
         source = self.passes.rows
-        rules = SubsetRules(
-            self.problem.delta,
-            self.problem.noise.spec,
-            self.norm_bound,
-            self.size,
-            self.slack,
-            None if self.where.basis is None else self.where.rank,
-        )
         subset = Subset(
             total=source.num_rows,
             columns=source.num_columns,
             root=self.tree.root,
             sizes=self.tree.sizes,
-            rules=rules,
+            rules=self.rules,
             rows=tuple(rows.tolist()),
             batches=tuple(Told.of(one, self.arms.ids) for one in state.batches),
             paths=tuple(self.tree.path(row) for row in proved.tolist()),
@@ -349,9 +340,20 @@ class SubsetSelection:
         return found
 
 
-def linear_sentence(num_columns: int, norm_bound: float) -> str:
-    """What linear rewards mean, in words."""
-    return (
-        f"The mean reward is a linear function of the {num_columns} features, with a coefficient vector of Euclidean "
-        f"norm at most {norm_bound:g}."
-    )
+def _named(kernel: Kernel | None) -> str | None:
+    """The text of a kernel.
+
+    Raises:
+        InvalidInput: it has none, so that nobody could select again.
+    """
+    if kernel is not None and kernel.spec is None:
+        raise InvalidInput("a selection takes a kernel with a name: gaussian:GAMMA, matern:NU:LENGTH_SCALE, ...")
+    return None if kernel is None else kernel.spec
+
+
+def found_landmarks(passes: Passes, kernel: Kernel, rules: SubsetRules) -> Coordinates:
+    """The coordinates that a kernel gives rows."""
+    if rules.epsilon is None:
+        raise InvalidInput("with a kernel the selection needs epsilon, by which it chooses how many landmarks it uses.")
+    most = USUAL_LANDMARKS if rules.max_rank is None else rules.max_rank
+    return kernel_directions(passes, kernel, norm_bound=rules.norm_bound, epsilon=rules.epsilon, max_rank=most)

@@ -20,7 +20,7 @@ from surepick.serve.settings import Settings
 def serving(url: str, **settings) -> Iterator[httpx.Client]:
     """A client of a server on these studies; `client.app` is the application."""
     app = make_app(Settings(url, **settings))
-    config = uvicorn.Config(app, log_level="error", lifespan="off")
+    config = uvicorn.Config(app, log_level="error", lifespan="off", proxy_headers=False)
     server = uvicorn.Server(config)
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))

@@ -62,7 +62,7 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
     },
     "Team": {
         "serve": ("serve:serve", "Serve the studies of a database: pages for people, and an API for programs."),
-        "token": ("serve:token", "Tokens: who may use a server, and for what."),
+        "token": ("token:token", "Tokens: who may use a server, and for what."),
     },
     "Share and check": {
         "certificate": ("certificate:certificate", "State the answer and the assumptions that it rests on."),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Response
 from itsdangerous import URLSafeTimedSerializer
 
 from surepick import __version__
 from surepick.serve.access.audit import Trail
+from surepick.serve.access.ended import Ended
 from surepick.serve.access.roles import Role
 from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import Tokens
@@ -22,8 +24,12 @@ from surepick.serve.web.callers import Server
 from surepick.serve.web.limits import Guard
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import handle_errors
+from surepick.serve.web.proxies import Proxies
 from surepick.serve.web.watching import Watch
 from surepick.studies.database import Database
+
+if TYPE_CHECKING:
+    from surepick.serve.openid.provider import Provider
 
 SUMMARY = (
     "Studies over HTTP. Errors are problem documents (RFC 9457). Nothing shows a result of an open round to anybody "
@@ -50,6 +56,8 @@ def make_app(settings: Settings) -> FastAPI:
         Trail(database.engine),
         Webhooks(database.engine),
         URLSafeTimedSerializer(secret, salt="session"),
+        Ended(database.engine, max(settings.session_seconds, 3600.0) + 60.0),
+        _provider(settings),
     )
     app = FastAPI(
         title="surepick",
@@ -81,4 +89,13 @@ def make_app(settings: Settings) -> FastAPI:
     handle_errors(app, errors.answer)
     app.add_middleware(Guard, settings=settings, is_local=held.is_local, answer=errors.answer)
     app.add_middleware(Watch, metrics=held.metrics)
+    app.add_middleware(Proxies, settings=settings)
     return app
+
+
+def _provider(settings: Settings) -> Provider | None:
+    if settings.openid is None:
+        return None
+    from surepick.serve.openid.provider import Provider  # noqa: PLC0415 (an extra)
+
+    return Provider(settings.openid)

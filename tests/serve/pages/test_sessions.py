@@ -39,6 +39,45 @@ def test_a_session_ends_by_logout_and_by_revoking_its_token(server, visit):
     assert bob.get("/").status_code == 303
 
 
+def test_logging_out_ends_the_session_in_every_process_also_for_who_has_copied_its_cookie(database_url):
+    with serving(database_url) as one, serving(database_url) as another:
+        ann = Visitor(one).login("ann", "viewer")
+        bob = Visitor(one).login("bob", "viewer")
+        elsewhere = Visitor(one)  # ann's other browser
+        assert elsewhere.send("/login", token=ann.token).status_code == 303
+        kept = {"cookie": f"surepick-session={ann.http.cookies['surepick-session']}"}
+        for server in (one, another):
+            assert server.get("/", headers=kept).status_code == 200
+        assert ann.send("/logout").status_code == 303
+        for server in (one, another):
+            assert server.get("/", headers=kept).status_code == 303
+            assert server.get("/api/v1/studies", headers=kept).status_code == 401
+        assert (bob.get("/").status_code, elsewhere.get("/").status_code) == (200, 200)
+        assert one.app.state.server.trail.latest()[0].action == "log out"
+        header = {"authorization": f"Bearer {ann.token}"}
+        assert another.get("/api/v1/studies", headers=header).status_code == 200  # the token is another thing
+
+
+def test_what_is_over_is_forgotten_when_it_would_be_over_anyway(tmp_path, monkeypatch):
+    from surepick.serve.access import ended
+
+    with serving(f"sqlite:///{tmp_path}/studies.db") as server:
+        over = server.app.state.server.ended
+        assert over.add("first")
+        assert not over.add("first")
+        monkeypatch.setattr(ended, "system_clock", lambda: time.time() + 13 * 3600.0)
+        assert over.add("second")
+        with server.app.state.server.studies.database.engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT id FROM serve_ended").all() == [("second",)]
+
+
+@pytest.mark.parametrize("content", [1, [1], [1, "x", 2], "x", None, ["x", "y"], {}])
+def test_a_session_of_another_version_is_nobodys(server, visit, content):
+    visit("ann")
+    cookie = server.app.state.server.sessions.dumps(content)
+    assert server.get("/", headers={"cookie": f"surepick-session={cookie}"}).status_code == 303
+
+
 def test_a_session_ends_with_its_time(tmp_path):
     with serving(f"sqlite:///{tmp_path}/studies.db", session_seconds=1.0) as server:
         ann = Visitor(server).login("ann", "viewer")

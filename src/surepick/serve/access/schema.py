@@ -12,7 +12,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from surepick.errors import StorageError
 from surepick.studies.logs.sql.engine import in_words, shown
 
-VERSION = 1
+VERSION = 2
+UPGRADED = (1,)  # older ones, which lack whole tables and nothing else
 metadata = MetaData()
 
 about = Table(
@@ -30,6 +31,20 @@ token = Table(
     Column("made_at", Float(53), nullable=False),
     Column("expires_at", Float(53), nullable=False),
     Column("revoked_at", Float(53)),
+)
+identity = Table(
+    "serve_identity",
+    metadata,
+    Column("identity", Text, primary_key=True),  # what somebody is called where they log in
+    Column("token", Integer, nullable=False),  # number of the token whose name, role and end they have
+    Column("made_by", Text, nullable=False),
+    Column("made_at", Float(53), nullable=False),
+)
+ended = Table(
+    "serve_ended",
+    metadata,
+    Column("id", Text, primary_key=True),  # of a session that was logged out, or of a login that was used
+    Column("at", Float(53), nullable=False),
 )
 audit = Table(
     "serve_audit",
@@ -71,7 +86,7 @@ delivery = Table(
     Column("done_at", Float(53)),  # delivered, or given up
     UniqueConstraint("webhook", "occasion", name="noted_once"),
 )
-TABLES = (about, token, audit, webhook, delivery)
+TABLES = (about, token, identity, ended, audit, webhook, delivery)
 
 
 @contextmanager
@@ -90,7 +105,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def make_tables(engine: Engine, secret: str) -> str:
-    """Make the tables if they are not there.
+    """Make the tables if they are not there, and those that an older version had not.
 
     Args:
         engine: of the database.
@@ -100,7 +115,7 @@ def make_tables(engine: Engine, secret: str) -> str:
         The secret that is stored.
 
     Raises:
-        StorageError: they are of another version.
+        StorageError: they are of a version that is not known.
     """
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
@@ -110,6 +125,9 @@ def make_tables(engine: Engine, secret: str) -> str:
         if row is None:
             connection.execute(about.insert(), [{"version": VERSION, "secret": secret}])
             return secret
+        if row.version in UPGRADED:
+            connection.execute(about.update().values(version=VERSION))
+            return str(row.secret)
     if row.version != VERSION:
         raise StorageError(
             f"{shown(engine.url)} has tables of a server of version {row.version}; this one knows {VERSION}. Install "

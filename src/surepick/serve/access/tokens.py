@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine, Row
@@ -13,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.serve.access import schema
+from surepick.serve.access.identities import bind, read_identity
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.access.schema import writing
 from surepick.studies.logs.leases import system_clock
@@ -37,6 +39,7 @@ class Token:
         made_by, made_at: by whom, and when, in seconds since 1970 (UTC).
         expires_at: from when on it is worth nothing.
         revoked_at: when it was revoked; None: it was not.
+        identities: what its holder is called where they log in otherwise.
     """
 
     id: int
@@ -47,6 +50,7 @@ class Token:
     made_at: float
     expires_at: float
     revoked_at: float | None
+    identities: tuple[str, ...] = ()
 
 
 def hash_of(text: str) -> str:
@@ -72,6 +76,7 @@ class Tokens:
         *,
         study: str | None = None,
         seconds: float = USUAL_SECONDS,
+        identity: str | None = None,
         made_by: str = "command line",
     ) -> tuple[str, Token]:
         """(a new token, what is known of it). Nobody can be told the token again.
@@ -81,10 +86,11 @@ class Tokens:
             role: what they may do.
             study: the only study that it is for; None: all.
             seconds: how long it is worth something, at most a year.
+            identity: what its holder is called where they log in; None: they log in by the token alone.
             made_by: who makes it.
 
         Raises:
-            InvalidInput: a value has no meaning, or the name is taken.
+            InvalidInput: a value has no meaning, or the name is taken, or the identity.
         """
         if not isinstance(name, str) or not NAME.fullmatch(name) or name != name.strip() or name == "local":
             raise InvalidInput(
@@ -95,6 +101,7 @@ class Tokens:
             raise InvalidInput(f"a token is to last {seconds:g} seconds; give a positive time, at most a year.")
         if role is Role.admin and study is not None:
             raise InvalidInput("an admin is one of all studies; leave the study out, or choose the role owner.")
+        own = () if identity is None else (read_identity(identity),)
         text, now = PREFIX + secrets.token_urlsafe(BYTES), system_clock()
         row = {
             "name": name,
@@ -107,18 +114,47 @@ class Tokens:
         }
         try:
             with writing(self._engine) as connection:
+                if connection.execute(sa.select(schema.token.c.id).where(schema.token.c.name == name)).first():
+                    raise _taken(name)
                 number = connection.execute(sa.insert(schema.token).returning(schema.token.c.id), [row]).scalar_one()
+                for called in own:
+                    bind(connection, called, token=int(number), made_by=made_by, now=now)
+        except IntegrityError as error:
+            raise _taken(name) from error
+        return text, Token(int(number), name, role, study, made_by, now, now + seconds, None, own)
+
+    def bind(self, name: str, identity: str, *, made_by: str = "command line") -> Token:
+        """Let the holder of a token log in by an identity too.
+
+        Raises:
+            InvalidInput: there is no such token, it is worth nothing, or the identity is another's.
+        """
+        called, now = read_identity(identity), system_clock()
+        try:
+            with writing(self._engine) as connection:
+                row = connection.execute(sa.select(schema.token).where(schema.token.c.name == name)).first()
+                if row is None or row.revoked_at is not None or row.expires_at <= now:
+                    raise InvalidInput(f"there is no token of the name {quoted(name)} that is worth something.")
+                bind(connection, called, token=int(row.id), made_by=made_by, now=now)
         except IntegrityError as error:
             raise InvalidInput(
-                f"there is, or was, a token of the name {quoted(name)}. Names stand in the log of studies, so each is "
-                "used once; take another, e.g. with a number."
+                f"somebody else enters {quoted(called)} at this moment; see surepick token list."
             ) from error
-        return text, Token(int(number), name, role, study, made_by, now, now + seconds, None)
+        return _token(row, (called,))
 
     def list(self) -> list[Token]:
         """All that were ever made, in their order."""
+        wanted = (
+            sa.select(schema.token, schema.identity.c.identity)
+            .outerjoin(schema.identity, schema.identity.c.token == schema.token.c.id)
+            .order_by(schema.token.c.id, schema.identity.c.identity)
+        )
+        found: dict[int, Token] = {}
         with in_words(self._engine.url), self._engine.connect() as connection:
-            return [_token(row) for row in connection.execute(sa.select(schema.token).order_by(schema.token.c.id))]
+            for row in connection.execute(wanted):
+                before = found[row.id].identities if row.id in found else ()
+                found[row.id] = _token(row, before if row.identity is None else (*before, str(row.identity)))
+        return list(found.values())
 
     def revoke(self, name: str) -> Token:
         """From now on it is worth nothing, also in sessions that it opened.
@@ -134,7 +170,7 @@ class Tokens:
         self._known.clear()
         if row is None:
             raise InvalidInput(f"there is no token of the name {quoted(name)}; surepick token list has those that are.")
-        return _token(row)
+        return _token(row, ())
 
     def principal(self, text: str) -> Principal | None:
         """Whose token it is; None: nobody's, or it is worth nothing any more.
@@ -154,10 +190,29 @@ class Tokens:
         self._known[hashed] = (now, found[0], found[1])
         return found[0]
 
-    def holder(self, number: int) -> Principal | None:
-        """Whose token has that number, if it is still worth something."""
-        found = self._found(schema.token.c.id == number)
+    def holder(self, number: int, session: str) -> Principal | None:
+        """Whose token opened a session, if it is still worth something and the session was not logged out.
+
+        Args:
+            number: of the token.
+            session: id of the session.
+        """
+        over = sa.exists().where(schema.ended.c.id == session)
+        found = self._found((schema.token.c.id == number) & ~over)
         return None if found is None else found[0]
+
+    def known_as(self, identities: Sequence[str]) -> Principal | None:
+        """Who has one of these identities; None: no admin has entered one, or what it had is worth nothing any more.
+
+        Args:
+            identities: of one person, as `read_identity` gives them; the first that is known counts.
+        """
+        for identity in identities:
+            number = sa.select(schema.identity.c.token).where(schema.identity.c.identity == identity).scalar_subquery()
+            found = self._found(schema.token.c.id == number)
+            if found is not None:
+                return found[0]
+        return None
 
     def any(self) -> bool:
         """Whether one was ever made."""
@@ -173,7 +228,22 @@ class Tokens:
         return Principal(str(row.name), Role[row.role], row.study, int(row.id)), float(row.expires_at)
 
 
-def _token(row: Row[tuple[object, ...]]) -> Token:
+def _token(row: Row[tuple[object, ...]], identities: tuple[str, ...]) -> Token:
     return Token(
-        int(row.id), row.name, Role[row.role], row.study, row.made_by, row.made_at, row.expires_at, row.revoked_at
+        int(row.id),
+        row.name,
+        Role[row.role],
+        row.study,
+        row.made_by,
+        row.made_at,
+        row.expires_at,
+        row.revoked_at,
+        identities,
+    )
+
+
+def _taken(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"there is, or was, a token of the name {quoted(name)}. Names stand in the log of studies, so each is used "
+        "once; take another, e.g. with a number."
     )

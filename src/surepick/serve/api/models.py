@@ -221,6 +221,7 @@ class NewToken(Strict):
     role: Literal["viewer", "measurer", "owner", "admin"]
     study: Annotated[str, Field(max_length=200)] | None = None
     days: Annotated[float, Field(gt=0, le=366, allow_inf_nan=False)] = 90.0
+    identity: Annotated[str, Field(min_length=1, max_length=600)] | None = None
 
 
 class NewWebhook(Strict):

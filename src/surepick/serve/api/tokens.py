@@ -26,6 +26,7 @@ def _said(token: Token) -> dict[str, Any]:
         "made_at": token.made_at,
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
+        "identities": list(token.identities),
     }
 
 
@@ -39,8 +40,11 @@ def tokens(server: Shared, caller: Admin) -> dict[str, Any]:  # noqa: ARG001 (th
 def make(new: NewToken, request: Request, server: Shared, caller: Admin) -> dict[str, Any]:
     """A new token; it is shown this once."""
     role = Role[new.role]
-    text, token = server.tokens.make(new.name, role, study=new.study, seconds=new.days * 86400.0, made_by=caller.name)
-    server.trail.add(caller.name, address_of(request), "make token", new.study, f"{new.name}, {role.name}")
+    text, token = server.tokens.make(
+        new.name, role, study=new.study, seconds=new.days * 86400.0, identity=new.identity, made_by=caller.name
+    )
+    words = ", ".join((new.name, role.name, *token.identities))
+    server.trail.add(caller.name, address_of(request), "make token", new.study, words)
     return {**_said(token), "token": text}
 
 

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from surepick.reports.templates import environment_of
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.web.callers import COOKIE, Server, server_of
+from surepick.serve.web.proxies import identity_of
 from surepick.studies.logs.leases import BEYOND, NO_TIME, to_the_minute
 from surepick.studies.progress import rounded_up
 
@@ -49,16 +50,22 @@ def form_token(server: Server, visitor: str, session: str) -> str:
 
     Args:
         server: whose secret signs it.
-        visitor, session: the browser's cookies.
+        visitor: the browser's cookie.
+        session: as `session_text` gives it.
     """
     signed = server.sessions.make_signer("form").get_signature(f"{visitor} {session}".encode())
     return signed.decode()
 
 
+def session_text(request: Request) -> str:
+    """What the tokens of forms belong to beside the browser: the session, or whom a proxy vouches for."""
+    return f"{request.cookies.get(COOKIE, '')} {identity_of(request) or ''}".rstrip()
+
+
 def is_form_token(request: Request, given: str) -> bool:
     """Whether a form was made for the browser that sends it."""
     visitor = request.cookies.get(VISITOR, "")
-    wanted = form_token(server_of(request), visitor, request.cookies.get(COOKIE, ""))
+    wanted = form_token(server_of(request), visitor, session_text(request))
     return bool(visitor) and hmac.compare_digest(wanted.encode(), given.encode())
 
 
@@ -78,9 +85,10 @@ def page(
     known = request.cookies.get(VISITOR, "")
     visitor = known or secrets.token_urlsafe(24)
     shared = {
+        "by_proxy": identity_of(request) is not None,
         "caller": caller,
         "can": {role.name: caller is not None and caller.role >= role for role in Role},
-        "form_token": form_token(server, visitor, request.cookies.get(COOKIE, "")),
+        "form_token": form_token(server, visitor, session_text(request)),
         "here": path_of(request),
         "is_local": server.is_local(),
         "mark": _mark(),

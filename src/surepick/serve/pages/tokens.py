@@ -32,12 +32,13 @@ def tokens_page(request: Request, server: Shared, caller: Admin) -> Response:
 @routes.add("POST", "/tokens", Shows.nothing, who=Role.admin)
 def make(request: Request, server: Shared, caller: Admin, form: Posted) -> Response:
     """A new token, which is shown this once."""
-    typed = {name: form.text(name) for name in ("name", "role", "study", "days")}
+    typed = {name: form.text(name) for name in ("name", "role", "study", "days", "identity")}
     try:
         if server.is_local() and typed["role"] != Role.admin.name:
             raise InvalidInput("Make the first token for yourself, with the role admin: from then on all need one.")
         days = form.number("days", "how many days")
-        fields: dict[str, Any] = {**typed, "study": typed["study"] or None, "days": 90.0 if days is None else days}
+        fields: dict[str, Any] = {**typed, "days": 90.0 if days is None else days}
+        fields |= {name: typed[name] or None for name in ("study", "identity")}
         made = tokens.make(brought(NewToken, fields, "The token is"), request, server, caller)
     except SurepickError as error:
         return _show(request, server, caller, status=status_of(error), error=str(error), typed=typed)
@@ -76,4 +77,5 @@ def _show(
         tokens=tokens.tokens(server, caller)["tokens"],
         roles=list(Role.__members__),
         first=server.is_local(),
+        others=server.provider is not None or bool(server.settings.trusted_header),
     )

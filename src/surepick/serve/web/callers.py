@@ -1,28 +1,47 @@
-"""Who is asking: by a token in the header, by a session of a page, or the person at this machine."""
+"""Who is asking: by a token, by what a proxy says, by a session of a page, or the person at this machine."""
 
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from surepick.serve.access.audit import Trail
+from surepick.serve.access.ended import Ended
 from surepick.serve.access.roles import LOCAL, Principal, Role
-from surepick.serve.access.tokens import Tokens
+from surepick.serve.access.tokens import PREFIX, Tokens
 from surepick.serve.access.webhooks import Webhooks
 from surepick.serve.settings import Settings
 from surepick.serve.web.limits import Pace
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import Refused
+from surepick.serve.web.proxies import identity_of
 from surepick.serve.web.watching import Metrics
+from surepick.studies.logs.leases import system_clock
+
+if TYPE_CHECKING:
+    from surepick.serve.openid.provider import Provider
 
 COOKIE = "surepick-session"
 BEARER = "bearer "
 SAFE = ("GET", "HEAD", "OPTIONS")
+MOST_SEEN = 10_000  # people of whom it is remembered that the trail has their login
+
+
+class Way(StrEnum):
+    """By what somebody is known."""
+
+    token = "token"
+    proxy = "proxy"
+    session = "session"
+    machine = "machine"
 
 
 @dataclass
@@ -36,6 +55,8 @@ class Server:
         trail: what was done.
         webhooks: who is told what happens.
         sessions: signs the cookies of pages.
+        ended: sessions that were logged out.
+        provider: by whom people may log in; None: by tokens alone.
         metrics: counts for the operator.
     """
 
@@ -45,11 +66,14 @@ class Server:
     trail: Trail
     webhooks: Webhooks
     sessions: URLSafeTimedSerializer
+    ended: Ended
+    provider: Provider | None = None
     metrics: Metrics = field(default_factory=Metrics)
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
     streams: int = field(init=False, default=0)
     _guarded: bool = field(init=False, default=False)
+    _seen: dict[int, float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pace = Pace(self.settings.requests_a_minute)
@@ -57,14 +81,20 @@ class Server:
 
     def is_local(self) -> bool:
         """Whether whoever reaches it is its admin: it listens to this machine alone, and there is no token."""
-        if not self._guarded and self.settings.local:
+        if not self._guarded and self.settings.alone:
             self._guarded = self.tokens.any()
-        return self.settings.local and not self._guarded
+        return self.settings.alone and not self._guarded
 
     def session_of(self, principal: Principal) -> str:
-        """A signed cookie that stands for a token, without it."""
-        signed = self.sessions.dumps(principal.token)
+        """A signed cookie that stands for a token, without it, until it is logged out."""
+        signed = self.sessions.dumps([principal.token, secrets.token_urlsafe(16)])
         return signed if isinstance(signed, str) else signed.decode()
+
+    def end_session(self, request: Request) -> None:
+        """From now on the session of this browser is worth nothing, also to somebody who has copied its cookie."""
+        opened = self._opened(request)
+        if opened is not None:
+            self.ended.add(opened[1])
 
     def caller(self, request: Request) -> Principal:
         """Who is asking.
@@ -72,11 +102,15 @@ class Server:
         Raises:
             Refused: nobody that is known, or too often.
         """
-        key, found = address_of(request), self.known(request)
-        bearer = "authorization" in request.headers
-        if found is None and bearer:
+        key, (way, found) = address_of(request), self.asker(request)
+        if found is None and way is Way.token:
             self.slowed(self.logins, key)
-        if found is not None and not bearer and request.method not in SAFE:
+        if found is None and way is Way.proxy:
+            self.slowed(self.logins, key)
+            raise self.unknown(
+                request, (identity_of(request) or "",), f"header {self.settings.trusted_header}", "The proxy"
+            )
+        if found is not None and way is not Way.token and request.method not in SAFE:
             _check_origin(request)
         if found is None:
             raise Refused(
@@ -85,17 +119,60 @@ class Server:
                 {"www-authenticate": "Bearer"},
             )
         self.slowed(self.pace, f"{found.token}" if found.token else key)
+        if way is Way.proxy:
+            self._note_login(request, found)
         request.scope.setdefault("state", {})["token"] = found.token
         return found
 
     def known(self, request: Request) -> Principal | None:
-        """Who is asking, now: by a token, by a session, or the person at this machine; None: nobody that is known."""
-        given = request.headers.get("authorization", "")
-        if given:
-            return self.tokens.principal(given[len(BEARER) :].strip()) if given.lower().startswith(BEARER) else None
+        """Who is asking, now; None: nobody that is known."""
+        return self.asker(request)[1]
+
+    def asker(self, request: Request) -> tuple[Way, Principal | None]:
+        """By what somebody says who they are, and who they are, now; None: nobody that is known.
+
+        One of our tokens goes before all else. What a proxy says goes before a session, so that who logs out there and
+        in as another is not taken for the first.
+        """
+        given, identity = request.headers.get("authorization", ""), identity_of(request)
+        ours = given.lower().startswith(BEARER)
+        token = given[len(BEARER) :].strip() if ours else ""
+        if given and (identity is None or token.startswith(PREFIX)):
+            return Way.token, self.tokens.principal(token) if ours else None
+        if identity is not None:
+            return Way.proxy, self.tokens.known_as((identity,))
         if self.is_local():  # a cookie that another server of this machine has left stands for nobody here
-            return LOCAL
-        return self._of_session(request.cookies[COOKIE]) if COOKIE in request.cookies else None
+            return Way.machine, LOCAL
+        opened = self._opened(request)
+        return Way.session, None if opened is None else self.tokens.holder(*opened)
+
+    def unknown(self, request: Request, identities: tuple[str, ...], way: str, whom: str) -> Refused:
+        """The refusal of somebody whom no admin has entered. Nothing is stored of them but an entry of the trail.
+
+        Args:
+            request: theirs.
+            identities: what they are called where they logged in; what people know best comes last.
+            way: how they came.
+            whom: who says what they are called.
+        """
+        called = " or ".join(reversed(identities))
+        self.trail.add("", address_of(request), "log in refused", None, f"by {way}: {called}")
+        return Refused(
+            HTTPStatus.FORBIDDEN,
+            f"{whom} knows you as {called}, and nobody of that name may use this server; ask one of its admins to "
+            "enter you.",
+        )
+
+    def _note_login(self, request: Request, caller: Principal) -> None:
+        """Somebody whom a proxy vouches for is in the trail once a session's time, in each process."""
+        now = system_clock()
+        if now - self._seen.get(caller.token, -math.inf) < self.settings.session_seconds:
+            return
+        if len(self._seen) > MOST_SEEN:
+            self._seen.clear()
+        self._seen[caller.token] = now
+        way = f"by header {self.settings.trusted_header}: {identity_of(request)}"
+        self.trail.soon(caller.name, address_of(request), "log in", None, way)
 
     def slowed(self, pace: Pace, key: str) -> None:
         """Count a request.
@@ -111,12 +188,15 @@ class Server:
                 {"retry-after": str(math.ceil(wait))},
             )
 
-    def _of_session(self, cookie: str) -> Principal | None:
+    def _opened(self, request: Request) -> tuple[int, str] | None:
+        """(number of the token, id) of the session that the cookie says; None: it says none that we opened."""
         try:
-            number = self.sessions.loads(cookie, max_age=int(self.settings.session_seconds))
-        except BadSignature:
+            number, session = self.sessions.loads(
+                request.cookies.get(COOKIE, ""), max_age=int(self.settings.session_seconds)
+            )
+            return int(number), str(session)
+        except (BadSignature, TypeError, ValueError):  # of another server; or of an older version
             return None
-        return self.tokens.holder(number) if isinstance(number, int) else None
 
 
 def address_of(request: Request) -> str:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surepick.serve.settings import Settings
 from surepick.serve.web.problems import Answer, as_document
+from surepick.serve.web.proxies import named_in
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -34,7 +35,8 @@ FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"
 
 
 class Guard:
-    """Refuses bodies that are too large or too slow, and foreign hosts of a local server; adds headers to all answers.
+    """Refuses bodies that are too large or too slow, foreign hosts of a local server, and whoever plays a proxy; adds
+    headers to all answers.
 
     Args:
         app: what is guarded.
@@ -79,6 +81,9 @@ class Guard:
             return self.answer(request, HTTPStatus.BAD_REQUEST, "The length of the body is no number.", None, None)
         if int(length) > self.settings.largest_body:
             return self.answer(request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large, CLOSE, None)
+        named = named_in(scope)
+        if named.why:
+            return self.answer(request, named.status, named.why, None, None)
         host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
         passed_on = any(one in headers for one in FORWARDED)

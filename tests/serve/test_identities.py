@@ -1,0 +1,155 @@
+"""Identities: entered by an admin, of one person at a time; and databases that an older version has made."""
+
+import sqlite3
+import threading
+
+import pytest
+import sqlalchemy as sa
+from servers import serving, token_for
+
+from surepick.errors import InvalidInput, StorageError
+from surepick.serve.access import schema
+from surepick.serve.access.identities import read_identity
+from surepick.serve.access.roles import Role
+from surepick.serve.access.schema import make_tables
+from surepick.serve.access.tokens import Tokens, hash_of
+from surepick.studies.database import Database
+
+API = "/api/v1/tokens"
+OLD = (  # what the first version made
+    "CREATE TABLE serve_schema (version INTEGER NOT NULL, secret TEXT NOT NULL)",
+    "CREATE TABLE serve_token (id {key}, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, study TEXT, hash TEXT NOT NULL "
+    "UNIQUE, made_by TEXT NOT NULL, made_at FLOAT NOT NULL, expires_at FLOAT NOT NULL, revoked_at FLOAT)",
+    "CREATE TABLE serve_audit (id {key}, at FLOAT NOT NULL, who TEXT NOT NULL, address TEXT NOT NULL, action TEXT NOT "
+    "NULL, study TEXT, words TEXT NOT NULL)",
+    "CREATE TABLE serve_webhook (id {key}, study TEXT NOT NULL, url TEXT NOT NULL, events TEXT NOT NULL, secret TEXT "
+    "NOT NULL, set_by TEXT NOT NULL, allowed_by TEXT, private BOOLEAN NOT NULL, made_at FLOAT NOT NULL, CONSTRAINT "
+    "one_webhook_an_address UNIQUE (study, url))",
+    "CREATE TABLE serve_delivery (id {key}, webhook INTEGER NOT NULL, event TEXT NOT NULL, occasion TEXT NOT NULL, "
+    "body TEXT NOT NULL, made_at FLOAT NOT NULL, due_at FLOAT NOT NULL, tries INTEGER NOT NULL, outcome TEXT, done_at "
+    "FLOAT, CONSTRAINT noted_once UNIQUE (webhook, occasion))",
+    "INSERT INTO serve_schema VALUES (1, 'the secret')",
+)
+LATER = 4e9
+
+
+@pytest.fixture
+def database(database_url):
+    found = Database(database_url, create=True)
+    found.prepare()
+    yield found
+    found.engine.dispose()
+
+
+def test_a_database_of_the_first_version_is_upgraded_in_its_place(database, database_url):
+    key = "INTEGER PRIMARY KEY" if database.engine.dialect.name == "sqlite" else "SERIAL PRIMARY KEY"
+    with database.engine.connect() as plain, plain.begin():
+        for line in OLD:
+            plain.exec_driver_sql(line.format(key=key))
+        row = {"name": "ann", "role": "measurer", "hash": hash_of("spk_old"), "made_by": "boss", "made_at": 1.0}
+        plain.execute(sa.insert(schema.token), [{**row, "expires_at": LATER}])
+    for _ in range(2):
+        assert make_tables(database.engine, "another secret") == "the secret"
+    known = Tokens(database.engine)
+    assert known.principal("spk_old").name == "ann"
+    assert known.bind("ann", "ann@example.org").identities == ("ann@example.org",)
+    assert known.known_as(("ann@example.org",)).name == "ann"
+    with serving(database_url) as server:
+        assert server.get("/api/v1/me", headers={"authorization": "Bearer spk_old"}).json()["name"] == "ann"
+    with database.engine.connect() as plain:
+        assert plain.exec_driver_sql("SELECT version FROM serve_schema").all() == [(2,)]
+
+
+def test_processes_that_upgrade_at_once_do_it_once(database):
+    make_tables(database.engine, "the secret")
+    with schema.writing(database.engine) as connection:
+        connection.exec_driver_sql("DROP TABLE serve_identity")
+        connection.exec_driver_sql("DROP TABLE serve_ended")
+        connection.exec_driver_sql("UPDATE serve_schema SET version = 1")
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(make_tables(database.engine, "x"))) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60.0)
+    assert found == ["the secret"] * 4
+
+
+def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
+    path = tmp_path / "studies.db"
+    database = Database(f"sqlite:///{path}", create=True)
+    database.prepare()
+    make_tables(database.engine, "the secret")
+    with sqlite3.connect(path) as plain:
+        plain.execute("UPDATE serve_schema SET version = 3")
+    plain.close()
+    with pytest.raises(StorageError, match="version 3; this one knows 2"):
+        make_tables(database.engine, "x")
+    database.engine.dispose()
+
+
+def test_an_identity_is_of_one_person_at_a_time(database):
+    make_tables(database.engine, "secret")
+    known = Tokens(database.engine)
+    assert known.known_as(("ann@example.org",)) is None
+    known.make("ann", Role.measurer, study="paint", identity="Ann@Example.org")
+    assert known.known_as(("nobody", "ann@example.org")) == known.known_as(("ann@example.org",))
+    assert (known.known_as(("ann@example.org",)).study, known.known_as(("Ann@Example.org",))) == ("paint", None)
+    for name in ("bob", "ann"):
+        with pytest.raises(InvalidInput, match="logs in as 'ann' already" if name == "bob" else "is used once"):
+            known.make(name, Role.viewer, identity="ann@EXAMPLE.org")
+    assert [one.name for one in known.list()] == ["ann"]  # who was refused is not there without it
+    known.bind("ann", "https://login.example.org#Ann")
+    known.bind("ann", "ann@example.org")
+    (ann,) = known.list()
+    assert ann.identities == ("ann@example.org", "https://login.example.org#Ann")
+    known.revoke("ann")
+    assert known.known_as(("ann@example.org",)) is None
+    for identity in ("ann@example.org", "x"):
+        with pytest.raises(InvalidInput, match="no token of the name 'ann'"):
+            known.bind("ann", identity)
+    with pytest.raises(InvalidInput, match="no token of the name 'eve'"):
+        known.bind("eve", "x")
+    known.make("ann 2", Role.viewer, identity="ann@example.org")
+    assert known.known_as(("ann@example.org",)).name == "ann 2"
+
+
+@pytest.mark.parametrize("text", ["", " ann", "ann ", "a\nb", "é", "x" * 601, None, 5, "ann\x00", "ann\u2028"])
+def test_an_identity_that_is_none(text):
+    with pytest.raises(InvalidInput, match="an identity is"):
+        read_identity(text)
+
+
+def test_admins_enter_identities_over_http(client, people):
+    new = {"name": "ann", "role": "viewer", "identity": "Ann@example.org"}
+    for role in ("viewer", "measurer", "owner"):
+        assert client.post(API, json=new, headers=people[role]).status_code == 403
+    made = client.post(API, json=new, headers=people["admin"])
+    assert made.status_code == 201
+    assert made.json()["identities"] == ["ann@example.org"]
+    again = client.post(API, json={**new, "name": "bob"}, headers=people["admin"])
+    assert (again.status_code, "logs in as 'ann' already" in again.json()["detail"]) == (422, True)
+    listed = {one["name"]: one["identities"] for one in client.get(API, headers=people["admin"]).json()["tokens"]}
+    assert listed["ann"] == ["ann@example.org"]
+    assert listed["a viewer"] == []
+    entry = client.app.state.server.trail.latest()[0]
+    assert (entry.who, entry.action, entry.words) == ("a admin", "make token", "ann, viewer, ann@example.org")
+
+
+def test_admins_enter_identities_on_their_page(tmp_path):
+    from page_forms import Visitor
+
+    with serving(f"sqlite:///{tmp_path}/s.db", trusted_proxies=("127.0.0.1",), trusted_header="X-User") as server:
+        boss = Visitor(server).login("boss", "admin")
+        assert "Logs in as" in boss.get("/tokens").text
+        form = {"name": "ann", "role": "viewer", "days": "9", "identity": "ann@example.org"}
+        made = boss.send("/tokens", page="/tokens", **form)
+        assert made.status_code == 200
+        assert '<td class="identity">ann@example.org</td>' in made.text
+        assert server.get("/api/v1/me", headers={"x-user": "ann@example.org"}).json()["name"] == "ann"
+        refused = boss.send("/tokens", page="/tokens", **{**form, "name": "bob"})
+        assert refused.status_code == 422
+        assert 'id="identity" name="identity" maxlength="600" value="ann@example.org"' in refused.text
+    with serving(f"sqlite:///{tmp_path}/other.db") as server:
+        token_for(server, "boss", "admin")
+        assert "Logs in as" not in Visitor(server).login("ann", "admin").get("/tokens").text

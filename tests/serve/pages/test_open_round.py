@@ -9,6 +9,7 @@ from server_studies import copied
 from servers import serving
 
 PATHS = ("/", "/studies/coffee", "/studies/coffee/standing", "/studies/coffee/answer", "/studies/coffee/history")
+LOGINS = ("/login", "/login/openid", "/login/openid/back")
 DOCUMENTS = ("/studies/coffee/results.csv", "/studies/coffee/report", "/studies/coffee/certificate.json")
 MOMENT = re.compile(r"\b1\d{9}\.\d+")  # seconds since 1970
 NEW = {"name": "coffee", "candidates": {"ids": list("abcd")}, "epsilon": 0.3, "noise": "subgaussian:1"}
@@ -34,7 +35,7 @@ def told(url, rewards) -> dict[str, str]:
         seen = {"ann": shown(ann.get("/studies/coffee").text), "said": ann.get(done.headers["location"]).status_code}
         for name, role in (("vic", "viewer"), ("bob", "measurer"), ("own", "owner"), ("adm", "admin")):
             other = Visitor(server).login(name, role)
-            for path in PATHS + DOCUMENTS:
+            for path in PATHS + LOGINS + DOCUMENTS:
                 answer = other.get(path)
                 seen[f"{name} {path}"] = f"{answer.status_code} {shown(answer.text)}"
             with other.http.stream("GET", "/api/v1/studies/coffee/events") as stream:

@@ -40,7 +40,7 @@ ROLES = ["viewer", "measurer", "owner", "admin"]
 
 def test_every_page_is_listed(server):
     pages = [route for route in routes_of(server.app) if not route.include_in_schema]
-    open_to_all = {"/login", "/logout", "/static/{file}"}
+    open_to_all = {"/login", "/login/openid", "/login/openid/back", "/logout", "/static/{file}"}
     for method, listed in (("GET", PAGES), ("POST", FORMS)):
         paths = {route.path for route in pages if method in route.methods} - open_to_all
         assert paths == {

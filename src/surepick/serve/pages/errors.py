@@ -17,6 +17,8 @@ TITLES = {
     HTTPStatus.CONFLICT: "This cannot be done now",
     HTTPStatus.UNPROCESSABLE_ENTITY: "This cannot be done so",
     HTTPStatus.TOO_MANY_REQUESTS: "Too many requests",
+    HTTPStatus.BAD_GATEWAY: "Another server does not do its part",
+    HTTPStatus.SERVICE_UNAVAILABLE: "This does not work now",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "This is too large",
 }
 

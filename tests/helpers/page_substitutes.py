@@ -68,6 +68,11 @@ INSTEAD = {
         "the results are filled in first", ("python fill_plates.py", "surepick tell sqlite:///lab.db growth plates.csv")
     ),
     "surepick serve sqlite:///lab.db": Instead("it serves until somebody ends it; page_reader.py serves the same"),
+    "surepick serve sqlite:///lab.db --oidc-issuer https://login.example.org/realms/lab --oidc-client-id surepick "
+    '--oidc-name "Example House"': Instead("it serves: tests/cli/commands/test_serve.py starts the same"),
+    "surepick serve sqlite:///lab.db --trusted-proxy 127.0.0.1 --trusted-header X-Forwarded-User": Instead(
+        "it serves: tests/cli/commands/test_serve.py starts the same"
+    ),
     "createdb studies": Instead("needs a server: test_the_lines_for_a_server"),
     ON_A_SERVER: Instead("needs a server: test_the_lines_for_a_server"),
     "pg_dump --format=custom studies > studies.dump": Instead("needs a server: test_the_lines_for_a_server"),

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import inspect
 import json
+import re
 import secrets
 import socket
 import threading
@@ -26,6 +27,8 @@ from page_forms import Visitor
 
 from surepick.serve.settings import OpenId
 
+SESSION, LOGIN = "surepick-session", "surepick-login"
+AWAY, PATIENT = 1.0, 30.0  # seconds that tests wait for a provider: for one that is slow, for one that is well
 CLIENT, SECRET = "surepick", "a secret/with:signs"
 ANN = {"sub": "248289761001", "email": "ann@example.org", "email_verified": True}
 
@@ -189,3 +192,26 @@ def changed(address: str, **parts: str) -> str:
     split = urlsplit(address)
     query = {name: values[0] for name, values in parse_qs(split.query).items()} | parts
     return split._replace(query=urlencode(query)).geturl()
+
+
+def stored(server) -> list:
+    """All that the server's tables have, but for the trail."""
+    engine = server.app.state.server.studies.database.engine
+    with engine.connect() as connection:
+        names = ("serve_token", "serve_identity", "serve_ended", "serve_webhook")
+        return [connection.exec_driver_sql(f"SELECT * FROM {name}").all() for name in names]
+
+
+def refused(answer, visitor, *words, status=403):
+    """Nobody was logged in, and a sentence says why."""
+    assert answer.status_code == status, answer.text
+    said = " ".join(re.sub("<[^>]*>", " ", answer.text.partition("<main")[2]).split())
+    for word in words:
+        assert word in said, said
+    assert SESSION not in visitor.http.cookies
+    assert visitor.get("/").status_code == 303
+    return said
+
+
+def trail(server) -> list:
+    return [(one.who, one.action, one.words) for one in server.app.state.server.trail.latest()]

@@ -48,7 +48,8 @@ def test_a_provider_that_does_not_do_its_part(server, provider, visit, path, cas
         back = sent_back(ann)
         provider.instead[path] = other
         answer = ann.http.get(back)
-    refused(answer, ann, "Example House cannot be asked who you are", status=status)
+    why = {"huge": "its answer is larger than", "slow": "it did not answer within 1 s"}.get(case, "")
+    refused(answer, ann, "Example House cannot be asked who you are", why, status=status)
     assert stored(server) == before
 
 

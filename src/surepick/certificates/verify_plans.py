@@ -116,7 +116,8 @@ def _impossible(plan: Plan, policy: Policy[Any], state: Any, seen: Observations)
         expected, policy.problem.epsilon
     ):
         yield f"its misspecification is {plan.misspecification!r}, and that of {plan.dim} dimensions is {expected!r}"
-    yield _unlikely_value(plan, embedding, seen)
+    if policy.traits.long_list is None:  # else the study goes on from a selection, and its first design is no opening
+        yield _unlikely_value(plan, embedding, seen)
 
 
 def _unlike_an_opening(plan: Plan, policy: Policy[Any]) -> str:

@@ -107,13 +107,16 @@ def test_another_long_list_is_refused(tmp_path, result, what):
 
 def test_other_candidates_than_those_selected_are_refused(tmp_path, result):
     """A good candidate that somebody left out of the study: every path holds, and the selection does not."""
-    policy, ids = result.study.policy, result.study.arms.ids
-    out = max((one for one in ids if all(one not in told.ids for told in policy.subset.batches)), key=mean_of)
+    first = SubsetSelection.over(FEATURES, delta=0.005, noise="subgaussian:4", norm_bound=1.0, size=2000)
+    begun = sp.Study(first)
+    begun.run(measure(), progress=False)
+    selected, subset = first.selected(begun.state)
+    ids, spec = selected.ids, subset.spec()
+    out = max((one for one in ids if all(one not in told.ids for told in subset.batches)), key=mean_of)
     kept = [place for place in range(len(ids)) if ids[place] != out]
-    spec = policy.subset.spec()
     spec["rows"] = [spec["rows"][place] for place in kept]
     spec["paths"] = [one for one in spec["paths"] if str(one["row"]) != out]
-    arms = sp.Arms(result.study.arms.features[kept], [result.study.arms.ids[place] for place in kept])
+    arms = sp.Arms(selected.features[kept], [ids[place] for place in kept])
     forged = sp.make_policy("certified-linear", arms, selected=spec, **ASKED)
     study = sp.Study(forged)
     study.run(measure(4), progress=False)

@@ -1,0 +1,62 @@
+"""A list on a cluster: workers are killed in three of five passes, and the certificate is that of one process."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from block_functions import written
+from dask_cluster import dask_cluster
+
+import surepick as sp
+from surepick.blocks.executors import executor_of
+from surepick.blocks.map_reduce import Meter
+from surepick.blocks.rows import RowBlocks
+
+FEATURES = np.random.default_rng(16).standard_normal((60_000, 6)).astype(np.float32)
+THETA = np.array([0.5, -0.4, 0.4, 0.3, 0.2, -0.5])
+MEANS = FEATURES.astype(np.float64) @ THETA
+KILLED = (1, 3, 4)  # passes
+
+
+def found(rows, **more):
+    rng = np.random.default_rng(4)
+    return sp.find_best(
+        rows,
+        lambda ids: MEANS[[int(one) for one in ids]] + 0.5 * rng.standard_normal(len(ids)),
+        epsilon=0.1,
+        noise="subgaussian:0.5",
+        norm_bound=1.0,
+        size=100,
+        progress=False,
+        **more,
+    )
+
+
+class Killer:
+    """Kills a worker in the middle of some passes."""
+
+    def __init__(self, client):
+        self.client, self.meter, self.killed = client, Meter(watch=self), []
+
+    def __call__(self, name, seen, total, seconds):
+        number = len(self.meter.passes) + 1
+        if number in KILLED and number not in self.killed and seen > total // 2:
+            self.killed.append(number)
+            processes = self.client.run(os.getpid)
+            os.kill(next(iter(processes.values())), signal.SIGKILL)
+
+
+@pytest.mark.filterwarnings("ignore")  # of distributed, about its own clean-up
+def test_killed_workers_change_nothing(tmp_path, tmp_path_factory):
+    rows = RowBlocks(written(tmp_path, FEATURES, [25_000, 35_000]).sources, block_entries=2048 * 6)
+    alone = found(rows)
+    with dask_cluster(tmp_path_factory.mktemp("cluster"), restarted=True) as address:
+        executor = executor_of(f"dask:{address}")
+        killer = Killer(executor.client)
+        spread = found(rows, executor=executor, meter=killer.meter)
+        executor.client.close()
+    assert killer.killed == [number for number in KILLED if number <= len(killer.meter.passes)]
+    assert len(killer.killed) >= 2
+    assert spread.certificate == alone.certificate
+    assert spread.study.policy.subset == alone.study.policy.subset

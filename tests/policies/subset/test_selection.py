@@ -121,6 +121,7 @@ def test_equal_candidates_are_all_kept_unless_slack_is_granted():
     ("more", "said"),
     [
         ({"noise": "normal"}, "noise of a declared scale"),
+        ({"noise": sp.PilotGaussian(0.5, 0.001, 20)}, "noise of a declared scale"),
         ({"norm_bound": 0.0}, "norm_bound"),
         ({"size": 0}, "size"),
         ({"slack": -1.0}, "slack is -1"),

@@ -27,7 +27,7 @@ from surepick.embeddings.kernel_names import make_kernel
 from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_blas_thread
 from surepick.linalg.factorisations import solve_positive_definite
-from surepick.noise import Noise, failure_probability, known_scale, parse_noise
+from surepick.noise import Noise, Normal, failure_probability, parse_noise
 from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.carried.batch_sizes import rounded
 from surepick.policies.subset.chosen import Subset, SubsetRules, Told
@@ -181,7 +181,8 @@ class SubsetSelection:
         rows: RowBlocks = rows_of(where)
         passes = Passes(rows, executor_of(executor), Meter() if meter is None else meter)
         assumed = parse_noise(noise) if isinstance(noise, str) else noise
-        if not isinstance(assumed, Noise) or not known_scale(assumed) or failure_probability(assumed, delta) > 0.0:
+        unknown = isinstance(assumed, Normal) or not isinstance(assumed, Noise)
+        if unknown or failure_probability(assumed, delta) > 0.0:
             raise InvalidInput(
                 f"noise is {noise!r}; a list is shortened with noise of a declared scale: bernoulli, "
                 "bounded:LOW:HIGH or subgaussian:S."

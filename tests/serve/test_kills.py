@@ -21,8 +21,9 @@ from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import Tokens
 from surepick.studies.database import Database
 
-NAME = "paint"
-PATH = f"/api/v1/studies/{NAME}"
+
+def path_of(name: str) -> str:
+    return f"/api/v1/studies/{name}"
 
 
 def reward_of(key: str) -> float:
@@ -51,15 +52,19 @@ class Server:
         self.process.wait()
 
 
-@pytest.fixture
-def world(database_url, kills):
-    """(server, header of a measurer, address of the database); the study lasts longer than the kills."""
+def created(url: str, number: int) -> str:
+    """The name of a new study."""
     arms = sp.Arms(ids=[*"abcdef"])
-    policy = sp.make_policy(
-        "certified-independent", arms, epsilon=0.12 if kills < 10 else 0.02, delta=0.1, noise="bernoulli"
-    )
-    sp.create_study(database_url, NAME, policy)
-    database = Database(database_url)
+    policy = sp.make_policy("certified-independent", arms, epsilon=0.05, delta=0.1, noise="bernoulli")
+    sp.create_study(url, f"paint-{number}", policy)
+    return f"paint-{number}"
+
+
+@pytest.fixture
+def world(database_url):
+    """(server, header of a measurer, address of the database)."""
+    database = Database(database_url, create=True)
+    database.prepare()
     make_tables(database.engine, "secret")
     text, _ = Tokens(database.engine).make("lab", Role.measurer)
     database.engine.dispose()
@@ -68,20 +73,20 @@ def world(database_url, kills):
     server.kill()
 
 
-def measured(client: httpx.Client, most: int = 7) -> tuple[list[str], bool]:
+def measured(client: httpx.Client, name: str, most: int = 7) -> tuple[list[str], bool]:
     """(keys that were acknowledged, whether the study has stopped), of a lease and its results."""
-    lease = client.post(f"{PATH}/leases", json={"max_pulls": most}).json()
+    lease = client.post(f"{path_of(name)}/leases", json={"max_pulls": most}).json()
     rows = [{**one, "reward": reward_of(one["key"])} for one in lease["measurements"]]
     if rows:
-        answer = client.post(f"{PATH}/results", json={"results": rows})
+        answer = client.post(f"{path_of(name)}/results", json={"results": rows})
         assert answer.status_code == 200, answer.text
         assert answer.json()["stored"] == len(rows)
     return [row["key"] for row in rows], lease["stopped"]
 
 
-def check(url: str, acknowledged: set[str]) -> None:
+def check(url: str, name: str, acknowledged: set[str]) -> None:
     """Every acknowledged result is there, once; the certificate is that of the same results told without a server."""
-    study = sp.open_study(url, NAME)  # computes everything again
+    study = sp.open_study(url, name)  # computes everything again
     assert study.stopped
     stored = list(study.log.history(study.progress().judged))
     keys = [key for one in stored for key in one.results.keys or ()]
@@ -95,7 +100,7 @@ def check(url: str, acknowledged: set[str]) -> None:
         again.ask()
         again.tell(ids, [value for one in rows for value in one.sums.tolist()])
     assert again.stopped
-    mine, theirs = (certificate_document(one, NAME) for one in (study, again))
+    mine, theirs = (certificate_document(one, name) for one in (study, again))
     for field in ("best_arm", "verdict", "pulls", "promise", "reason", "registration"):
         assert mine[field] == theirs[field], field
     assert [one["pulls"] for one in mine["rounds"]] == [one["pulls"] for one in theirs["rounds"]]
@@ -103,35 +108,37 @@ def check(url: str, acknowledged: set[str]) -> None:
 
 @pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_at_random_instants_lose_nothing_and_double_nothing(world, kills):
+    """One study after the other, as many as it takes."""
     server, header, url = world
-    chance, acknowledged, stopped = random.Random(23), set(), False
-    done = 0
+    chance, done, number, told = random.Random(23), 0, 0, 0
     while done < kills:
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", headers=header, timeout=20.0) as client:
-            until = time.monotonic() + chance.uniform(0.0, 0.15)
-            while time.monotonic() < until and not stopped:
-                keys, stopped = measured(client)
-                acknowledged |= set(keys)
-            cut_off(client, server, chance, stopped=stopped)
-        assert not stopped
-        done += 1
-        server.start()
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", headers=header, timeout=20.0) as client:
+        name, acknowledged, stopped = created(url, number), set[str](), False
         while not stopped:
-            keys, stopped = measured(client, most=500)
-            acknowledged |= set(keys)
-    print(f"\n{kills} kills, {len(acknowledged)} results acknowledged")
-    check(url, acknowledged)
+            with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", headers=header, timeout=20.0) as client:
+                until = time.monotonic() + chance.uniform(0.0, 0.15)
+                while not stopped and (done >= kills or time.monotonic() < until):
+                    keys, stopped = measured(client, name, most=7 if done < kills else 500)
+                    acknowledged |= set(keys)
+                if done < kills:
+                    cut_off(client, name, server, chance, stopped=stopped)
+                    done += 1
+                    server.start()
+        number, told = number + 1, told + len(acknowledged)
+        check(url, name, acknowledged)
+    print(f"\n{kills} kills in {number} studies, {told} results acknowledged")
 
 
-def cut_off(client: httpx.Client, server: Server, chance: random.Random, *, stopped: bool) -> None:
+def cut_off(client: httpx.Client, name: str, server: Server, chance: random.Random, *, stopped: bool) -> None:
     """Kill the server while it works on results, whose answer nobody sees."""
-    lease = {"measurements": []} if stopped else client.post(f"{PATH}/leases", json={"max_pulls": 7}).json()
+    lease = {"measurements": []} if stopped else client.post(f"{path_of(name)}/leases", json={"max_pulls": 7}).json()
     rows = [{**one, "reward": reward_of(one["key"])} for one in lease["measurements"]]
-    request = client.build_request("POST", f"{PATH}/results", json={"results": rows})
+    request = client.build_request("POST", f"{path_of(name)}/results", json={"results": rows})
     body = request.read()
     with socket.create_connection(("127.0.0.1", server.port), 10.0) as plain:
-        lines = [f"POST {PATH}/results HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
+        lines = [
+            f"POST {path_of(name)}/results HTTP/1.1",
+            *(f"{name}: {value}" for name, value in request.headers.items()),
+        ]
         head = ("\r\n".join(lines) + "\r\n\r\n").encode()
         sent = head + body
         plain.sendall(sent[: chance.randrange(len(sent))] if chance.random() < 0.2 else sent)

@@ -10,6 +10,10 @@ and bytes that these read, the largest resident memory, measurements for the sho
 and whether the answer is within epsilon of the best; then the seconds of reading all files once, in the same process
 before it, and how seconds grow (the slope of log seconds against log K). `--executor processes:2` or
 `dask:tcp://HOST:PORT` makes the passes elsewhere, with the same answer.
+
+    python benchmarks/large.py --workers 1,2 [--arms 10000000]
+
+starts a Dask scheduler and so many workers on this machine instead, and prints how many times as fast the passes are.
 """
 
 from __future__ import annotations
@@ -19,8 +23,12 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -109,9 +117,62 @@ def study(folder: Path, seed: int, executor: str) -> dict[str, object]:
     }
 
 
+@contextmanager
+def cluster(workers: int) -> Iterator[str]:
+    """The executor of a Dask scheduler with so many workers of one thread, each a process of its own."""
+    from distributed import Client  # noqa: PLC0415 (an extra)
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scheduler.json"
+        shared = ["--scheduler-file", str(file), "--no-dashboard"]
+        start = "from distributed.cli import dask_{0}; dask_{0}.main()"
+        commands = [("scheduler", ["--port", "0", "--host", "127.0.0.1"])]
+        commands += [("worker", ["--nthreads", "1", "--no-nanny", "--local-directory", folder])] * workers
+        running = []
+        try:
+            for part, options in commands:
+                command = [sys.executable, "-c", start.format(part), *shared, *options]
+                running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                while not file.exists():
+                    time.sleep(0.05)
+            with Client(scheduler_file=str(file)) as client:
+                client.wait_for_workers(workers, timeout=60)
+                address = client.scheduler.address
+            yield f"dask:{address}"
+        finally:
+            for process in reversed(running):
+                process.kill()
+                process.wait(timeout=30)
+
+
+def compared(folder: Path, size: int, numbers: list[int], seed: int) -> None:
+    """How many times as fast more workers are."""
+    make(folder / str(size), size)
+    print("   workers   passes s   times as fast   answer")
+    first = 0.0
+    for workers in numbers:
+        with cluster(workers) as executor:
+            one = in_a_process(folder, size, executor, seed)
+        seconds = sum(spent for _, spent in one["passes"])
+        first = first or seconds
+        right = f"{one['verdict']}, {'right' if one['right'] else 'WRONG'}, {one['pulls']:,} measurements"
+        print(f"{workers:>10} {seconds:>10.1f} {first / seconds:>15.2f}   {right}", flush=True)
+
+
+def in_a_process(folder: Path, size: int, executor: str, seed: int) -> dict[str, Any]:
+    """The outcome of a study in a process of its own."""
+    again = [sys.executable, __file__, "--one", str(size), "--folder", str(folder), "--executor", executor]
+    done = subprocess.run([*again, "--seed", str(seed)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", default="1000000,10000000,100000000")
+    parser.add_argument("--arms", help="1000000,10000000,100000000 unless said otherwise; 10000000 with --workers")
+    parser.add_argument("--workers", help="of a Dask cluster that is started, e.g. 1,2")
     parser.add_argument("--folder", default="large-candidates", type=Path)
     parser.add_argument("--executor", default="serial")
     parser.add_argument("--seed", default=0, type=int)
@@ -122,16 +183,16 @@ def main() -> None:
         with one_thread():
             print(json.dumps(study(given.folder / str(given.one), given.seed, given.executor)))
         return
-    sizes = [int(size) for size in given.arms.split(",")]
+    if given.workers:
+        size = int(given.arms or 10_000_000)
+        compared(given.folder, size, [int(number) for number in given.workers.split(",")], given.seed)
+        return
+    sizes = [int(size) for size in (given.arms or "1000000,10000000,100000000").split(",")]
     print("      arms   reading s   study s   passes   GB read   peak MB   listed   pulls for it   pulls   answer")
     found = []
     for size in sizes:
         make(given.folder / str(size), size)
-        again = [sys.executable, __file__, "--one", str(size), "--folder", given.folder, "--executor", given.executor]
-        done = subprocess.run([*again, "--seed", str(given.seed)], capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(done.stderr)
-        one = json.loads(done.stdout.splitlines()[-1])
+        one = in_a_process(given.folder, size, given.executor, given.seed)
         found.append(one)
         right = f"{one['verdict']}, {'right' if one['right'] else 'WRONG'}"
         print(

@@ -68,6 +68,7 @@ INSTEAD = {
         "the results are filled in first", ("python fill_plates.py", "surepick tell sqlite:///lab.db growth plates.csv")
     ),
     "surepick serve sqlite:///lab.db": Instead("it serves until somebody ends it; page_reader.py serves the same"),
+    "surepick serve sqlite:///team.db": Instead("it serves: tests/cli/commands/test_serve.py starts the same"),
     "surepick serve sqlite:///lab.db --oidc-issuer https://login.example.org/realms/lab --oidc-client-id surepick "
     '--oidc-name "Example House"': Instead("it serves: tests/cli/commands/test_serve.py starts the same"),
     "surepick serve sqlite:///lab.db --trusted-proxy 127.0.0.1 --trusted-header X-Forwarded-User": Instead(

@@ -52,7 +52,7 @@ def revoke(request: Request, server: Shared, caller: Admin, form: Posted) -> Res
         gone = tokens.revoke(form.raw("name"), request, server, caller)
     except SurepickError as error:
         return _show(request, server, caller, status=status_of(error), error=str(error))
-    return to(request, "/tokens", f"The token of {gone['name']} is worth nothing any more.")
+    return to(request, "/tokens", f"The token of {gone['name']} is not valid any more.")
 
 
 def _show(

@@ -60,6 +60,17 @@ def test_pages_and_forms_take_their_role(study, visit, role):
             assert (refused.status_code, f"takes the role {least}" in refused.text) == (403, True), path
 
 
+def test_a_page_of_an_error_has_the_links_of_who_sees_it(server, study, visit):
+    ann = visit("ann", "measurer")
+    for path, status in (("/tokens", 403), ("/studies/tea", 404), ("/nowhere", 404)):
+        page = ann.get(path)
+        assert (page.status_code, "ann, measurer" in page.text) == (status, True), path
+        assert 'href="/verify"' in page.text, path
+    token = {"authorization": f"Bearer {ann.token}"}
+    for page in (visit().get("/nowhere"), visit().get("/nowhere", headers=token)):  # it is no place to try tokens
+        assert (page.status_code, "ann" in page.text) == (404, False)
+
+
 def test_nobody_else_gets_a_page(server, study, visit):
     visit("ann").close()
     nobody = visit()

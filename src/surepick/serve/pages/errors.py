@@ -7,7 +7,10 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 
+from surepick.errors import SurepickError
+from surepick.serve.access.roles import Principal
 from surepick.serve.pages.shell import page, path_of, root_of, to
+from surepick.serve.web.callers import server_of
 from surepick.serve.web.problems import as_document
 
 PROGRAMS = ("/api/", "/healthz", "/metrics")
@@ -35,10 +38,21 @@ def answer(
     if sentence == HTTPStatus(status).phrase:  # nobody said more
         sentence = "The address is wrong, or what was here is gone." if status == HTTPStatus.NOT_FOUND else ""
     title = TITLES.get(HTTPStatus(status), HTTPStatus(status).phrase)
-    found = page(request, "error.html", None, status=status, title=title, sentence=sentence)
+    found = page(request, "error.html", _caller(request, status), status=status, title=title, sentence=sentence)
     for name, value in (headers or {}).items():
         found.headers[name] = value
     return found
+
+
+def _caller(request: Request, status: int) -> Principal | None:
+    """Who sees the page, with links to all others; None: somebody who was not let in, or cannot be looked up now."""
+    let_in = "token" in request.scope.get("state", {})
+    if not let_in and (status != HTTPStatus.NOT_FOUND or "authorization" in request.headers):  # no place to try tokens
+        return None
+    try:
+        return server_of(request).known(request)
+    except SurepickError:
+        return None
 
 
 def _to_login(request: Request, path: str) -> Response:

@@ -24,6 +24,7 @@ from surepick.studies.study import Study
 
 router = APIRouter(include_in_schema=False)
 routes = Routes(router)
+NOTHING = "Nothing was stored."
 
 
 @routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
@@ -39,7 +40,7 @@ def take(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     if answer["stopped"]:
         said = "The study needs no more measurements."
     elif not answer["pulls"]:
-        said = "All that is missing is out with others; look again later."
+        said = "Others have taken all measurements of this round that are missing. Look again later."
     else:
         said = f"You hold {times(answer['pulls'], 'measurement')}. Enter each result below once you have it."
     return to(request, study_path(name), said)
@@ -65,6 +66,8 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
         status = error.status if isinstance(error, Refused) else status_of(error)
         typed = {field: texts[0] for field, texts in form.fields.items()}
         said = error.sentence if isinstance(error, Refused) else str(error)
+        if isinstance(error, InvalidInput) and NOTHING not in said:
+            said = f"{said} {NOTHING} Look at what you typed, and store it again."
         if refused and status == HTTPStatus.NOT_FOUND:
             raise
         return show(request, server, caller, name, status=status, error=said, typed=typed)
@@ -123,7 +126,7 @@ def with_keys(rows: list[Result], study: Study, tasks: list[dict[str, Any]]) -> 
                 f"{name!r}{where} has {times(number, 'row')} without a key, and you hold "
                 f"{times(len(keys), 'measurement')} of it. A key says which measurement a result is of, so that it "
                 "counts once: take the keys from the table that you can download, or give a row for each that you "
-                "hold. Nothing was stored."
+                f"hold. {NOTHING}"
             )
         held[name, block] = keys
     found = []
@@ -144,7 +147,7 @@ def rows_in(form: Form, study: Study) -> list[Result]:
         name, key = form.raw(f"id.{place}"), form.raw(f"key.{place}")
         reward, failed = number_in(form.text(f"reward.{place}"), name), bool(form.text(f"failed.{place}"))
         if reward is not None and failed:
-            raise InvalidInput(f"{name!r} has a result and is marked as failed; choose one. Nothing was stored.")
+            raise InvalidInput(f"{name!r} has a result and is marked as failed; choose one. {NOTHING}")
         if reward is None and not failed:
             continue
         beside = {

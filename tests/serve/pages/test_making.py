@@ -198,7 +198,7 @@ def test_the_forecast_stands_beside_two_alternatives(visit):
     ]
     asked, half, twice = (int(total.replace(",", "")) for *_, total in rows)
     assert half > asked >= twice
-    assert "To measure all equally often" in page
+    assert "Measuring all candidates equally often" in page
     assert own.get("/api/v1/studies").json()["studies"] == []
 
 

@@ -87,7 +87,8 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
             goal = brought(NewStudy, {"name": form.text("name"), **goal_of(form, given)}, "The study is")
             studies.create_study(goal, request, server, caller)
             name = goal.name.strip()
-            return to(request, study_path(name), f"The study {name} is there. It waits for its first measurements.")
+            said = f"The study {name} is made. Write down its registration code before the first result."
+            return to(request, study_path(name), said)
         if step == "forecast":
             options, uniform = forecast_beside(form, given)
     except (SurepickError, Refused) as error:
@@ -108,7 +109,7 @@ def goal_of(form: Form, given: Given) -> dict[str, Any]:
     """
     epsilon = form.number("epsilon", "how much worse the answer may be")
     if epsilon is None:
-        raise InvalidInput("Say how much worse than the best the answer may be: a positive number.")
+        raise InvalidInput("Give the tolerance, a positive number: how much worse than the best the answer may be.")
     delta = form.number("delta", "how often it may be wrong")
     bound = form.number("norm_bound", "the bound on the coefficients")
     features = form.many("features")
@@ -213,6 +214,6 @@ def _option(words: str, epsilon: float, row: dict[str, Any]) -> Option:
     worst, notes = row["worst"], tuple(row["warnings"])
     if worst is None:
         return Option(words, epsilon, None, "", "", row["refusal"], notes)
-    batches = f"{worst['batches']:,} round{'s' * (worst['batches'] != 1)}"
+    batches = f"{worst['batches']:,}"
     cost = "" if worst.get("cost") is None else f"{worst['cost']:,.2f}"
     return Option(words, epsilon, worst["total"], batches, cost, "", notes)

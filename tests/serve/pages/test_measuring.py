@@ -143,4 +143,4 @@ def test_a_study_by_pages_alone_until_its_certificate_holds(study, visit):
     for wrong in ("", "x", "[]", "[" * 100_000, "{}"):
         assert ann.send("/verify", pasted=wrong).status_code == 422
     assert ann.get("/studies/coffee/report").headers["content-type"].startswith("text/html")
-    assert "It waits for" in ann.get("/studies/coffee/standing").text
+    assert "It is done." in ann.get("/studies/coffee/standing").text

@@ -25,12 +25,14 @@ class Line:
         study: at a glance.
         waits: for what it waits.
         mine: it waits for the caller.
+        running: it still waits for something.
         best: what the closed rounds say.
     """
 
     study: Listed
     waits: str
     mine: bool
+    running: bool
     best: str
 
 
@@ -50,17 +52,18 @@ def _line(server: Server, one: Listed, caller: Principal) -> Line:
         with server.studies.open(one.name) as study:
             progress = study.progress()
     except StorageError as error:
-        return Line(one, str(error), False, "")
+        return Line(one, str(error), False, False, "")
     waits, mine = waits_for(progress, caller)
-    return Line(one, waits, mine, sentence(progress.best, progress.leader))
+    running = not progress.stopped and progress.ended is None
+    return Line(one, waits, mine, running, sentence(progress.best, progress.leader))
 
 
 def waits_for(progress: Progress, caller: Principal) -> tuple[str, bool]:
-    """(what a study waits for, whether it is something of the caller)."""
+    """(what a study waits for, or how it ended; whether it waits for something of the caller)."""
     if progress.stopped:
-        return "nothing: it is done", False
+        return "done", False
     if progress.ended is not None:
-        return "nothing: it was closed early", False
+        return "closed early", False
     held = sum(one.pulls for one in progress.out if caller.is_worker(one.worker))
     if held:
         return f"you: {times(held, 'measurement')}", True

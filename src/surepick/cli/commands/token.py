@@ -52,7 +52,8 @@ def create_token(
         print_json({**known, "token": text, "until": made.expires_at})
         return
     where = "" if study is None else f" of study {study}"
-    say(f"{made.name} is a {made.role.name}{where} until {format_time(made.expires_at)}, with this token:")
+    article = "an" if made.role.name[0] in "ao" else "a"
+    say(f"{made.name} is {article} {made.role.name}{where} until {format_time(made.expires_at)}, with this token:")
     say((text, "bold"))
     say("It is not shown again. Give it to them over a channel that you trust.")
     if made.identities:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
@@ -11,14 +10,13 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.notes import announce
 from surepick.designs.objective import FEW, Objective, ends_of, information
+from surepick.designs.pricing import Priced
 from surepick.designs.problem import Problem, normalised
 from surepick.designs.restricted_master import Master, solve_master
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import cholesky, row_norms, solve_lower, solve_rows, symmetric_spectrum
+from surepick.linalg.factorisations import cholesky, row_norms, solve_lower, solve_rows
 from surepick.linalg.whitening import spanning_rows
 
-BOUND_SAFETY = 1e-12
-PRICE_SAFETY = 1e-9
 ROWS = 65_536
 INNER_SHARE = 0.3
 HEURISTIC_WARM_UP = 24
@@ -136,17 +134,17 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
     problem, factor = objective.problem, factor_of(objective.problem, working)
     pool = HEURISTIC_POOL * problem.rank
     if working.multipliers.any():
-        priced = bounded(problem, working, factor)
+        priced = bounded(objective, working, factor)
         lower = max(bound, priced.lower)
         found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
     else:
         found, own = objective.far(factor, most=pool), solve_rows(factor, problem.basis[working.arms])
         ends = solve_rows(factor, problem.differences(ends_of(found)))
-        priced = _priced(problem, factor, own, ends.T @ ends / len(ends))
+        priced = objective.prices.priced(factor, own, ends.T @ ends / len(ends))
         lower = priced.lower
         pairs = ends_of(found)
         if not problem.opposite:
-            equally = _priced(problem, factor, own, _spread_of_all(problem, factor))
+            equally = objective.prices.priced(factor, own, _spread_of_all(problem, factor))
             pairs = pairs if equally.lower <= lower else _all_pairs(problem)
             lower = max(lower, equally.lower)
         working = replace(working, pairs=pairs, multipliers=np.full(len(pairs), 1.0 / max(len(pairs), 1)))
@@ -167,50 +165,12 @@ def factor_of(problem: Problem, working: Working) -> FloatArray:
     return factor
 
 
-def bounded(problem: Problem, working: Working, factor: FloatArray) -> Priced:
+def bounded(objective: Objective, working: Working, factor: FloatArray) -> Priced:
     """The bound that the multipliers of a working set give, over all arms; `factor` is L of its weights, (r, r)."""
+    problem = objective.problem
     own = solve_rows(factor, problem.basis[working.arms])
     ends = solve_rows(factor, problem.differences(working.pairs)) * np.sqrt(working.multipliers)[:, None]
-    return _priced(problem, factor, own, ends.T @ ends)
-
-
-@record
-class Priced:
-    """A bound, and the gains behind it.
-
-    Args:
-        lower: certified bound below every value; 0 where the compared points differ by less than rounding.
-        own: sum_j pi_j (z_i'A^-1 y_j)^2 of the arms in use, relative to the largest of them, shape (m,).
-        gains: the same of the first rows of the basis, shape (n,); all others are at most 1.
-    """
-
-    lower: float
-    own: FloatArray
-    gains: FloatArray
-
-
-def _priced(problem: Problem, factor: FloatArray, own: FloatArray, spread: FloatArray) -> Priced:
-    """The bound of `sweep` for one W; u_i'W u_i <= s ||z_i||^2 tells which arms need not be looked at.
-
-    Args:
-        own: L^-1 z of the arms in use, shape (m, r).
-        spread: W, shape (r, r), for multipliers of sum 1.
-    """
-    used = np.einsum("ij,ij->i", own @ spread, own)
-    largest = float(used.max())
-    if largest == 0.0:  # the compared points differ by less than rounding
-        return Priced(0.0, np.ones(len(used)), np.empty(0))
-    half = solve_lower(factor, spread, transposed=True)
-    prices = symmetric_spectrum(solve_lower(factor, half.T, transposed=True)).values  # of L'^-1 W L^-1
-    least = math.sqrt(largest / float(prices[0])) * (1.0 - PRICE_SAFETY)
-    count = len(problem.lengths) - int(np.searchsorted(problem.lengths[::-1], least))  # those at least as long
-    gains = np.empty(count)
-    for top in range(0, count, FEW):
-        rows = solve_rows(factor, problem.basis[top : min(top + FEW, count)])
-        np.einsum("ij,ij->i", rows @ spread, rows, out=gains[top : top + FEW])
-    trace = float(np.trace(spread))
-    lower = trace * (trace / max(largest, float(gains.max(initial=0.0)))) * (1.0 - BOUND_SAFETY)  # no square underflows
-    return Priced(lower, used / largest, gains / largest)
+    return objective.prices.priced(factor, own, ends.T @ ends)
 
 
 def _all_pairs(problem: Problem) -> IntArray:

@@ -17,6 +17,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.convex_hull_2d import FEW as PLANE_FEW
 from surepick.designs.convex_hull_2d import farthest_in_the_plane, farthest_of_few
 from surepick.designs.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
+from surepick.designs.pricing import Prices
 from surepick.designs.problem import Problem, checked_weights, pose
 from surepick.linalg.blas_threads import one_blas_thread
 from surepick.linalg.factorisations import (
@@ -93,6 +94,7 @@ class Objective:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.prices = Prices(problem)
         self._noted: _Noted | None = None
         self._recent = np.empty((0, 2), np.int64)
         self._rows = np.empty(0, np.int64)

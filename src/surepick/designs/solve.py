@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design
 from surepick.designs.column_generation import (
-    BOUND_SAFETY,
     Iterated,
     bounded,
     factor_of,
@@ -22,6 +21,7 @@ from surepick.designs.column_generation import (
 )
 from surepick.designs.convex_hull_2d import outline
 from surepick.designs.objective import Objective, ends_of
+from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, normalised, pose, restricted
 from surepick.designs.sparsify import SAFE_RANGE_CUT, sparse
 from surepick.errors import ContractError, InvalidInput, NotConverged
@@ -217,7 +217,7 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         bounding = found.bounding.renamed(rows)
         factor = factor_of(problem, bounding)
         priced = bounding.multipliers.any()
-        seen = bounded(problem, bounding, factor) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
+        seen = bounded(objective, bounding, factor) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
         bound = max(bound, less_rounding(problem, seen.lower))
         weights = np.zeros(len(problem.basis))
         weights[rows] = _sparse(small, found, tolerance=OUTLINE_CEILING * tolerance)

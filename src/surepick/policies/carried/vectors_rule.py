@@ -180,6 +180,7 @@ def planned(
             design = _star(vectors, goal, slack, goal.aimed(needs), tolerance, posed)
     else:
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
+        targets: FloatArray | None = None
         for _ in range(STEPS):
             account = _account(vectors, processes, goal, _bought(vectors, goal, start))
             if not account.visible.all():
@@ -187,7 +188,9 @@ def planned(
                 account = _account(vectors, processes, goal, _bought(vectors, goal, start))
             bias = account.bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-            fresh, targets = _targets(processes, goal, account, slack)
+            before, (fresh, targets) = targets, _targets(processes, goal, account, slack)
+            if before is not None and np.array_equal(targets, before):
+                break  # what the design before says of A changes no aim: its design is this one
             design = best_found(
                 solve_target_design,
                 vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0])),

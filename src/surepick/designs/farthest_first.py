@@ -10,6 +10,7 @@ from surepick.linalg.factorisations import row_norms, row_squares
 POOL = 1024
 GROWTH = 4
 ROWS = 2048
+SOME = 16  # of the chosen arms: distances to these show that most others are near
 
 SAME_DISTANCE = 1e-9  # relative
 
@@ -20,7 +21,8 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
     Distances are those computed from differences, and the first of equally far arms is taken: what is skipped is only
     the work for arms that cannot be next. |x|^2 - 2 x's + |s|^2 with a bound on its rounding is at least any of them;
     the arms of the largest bounds are a pool whose distances are computed, and the pool grows when the farthest of it
-    might be beaten from outside.
+    might be beaten from outside. At first the bounds are those of a few of the chosen arms; the others count for the
+    arms that would then be as far as the farthest of the pool.
 
     Args:
         vectors: shape (K, d).
@@ -31,12 +33,13 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
     Returns:
         At most `number` arms, fewer where no more are free; in the order in which they were taken.
 
-    Source: Gonzalez (1985). Cost: one matrix product (K, d) x (d, len(chosen)) and O(K), where few arms are equally
+    Source: Gonzalez (1985). Cost: one matrix product (K, d) x (d, 16) and O(K), where few arms are equally
         far; O(K d len(chosen)) at worst. Memory: O(K) and small blocks.
     """
     bounds, members = np.full(len(vectors), np.inf), chosen
-    _lower_bounds(bounds, vectors, members)
+    _lower_bounds(bounds, vectors, vectors[members[:SOME]])
     bounds[~free] = -np.inf
+    loose = bounds > -np.inf if len(members) > SOME else np.zeros(len(bounds), bool)
     taken: list[int] = []
     size = POOL
     while len(taken) < number:
@@ -55,15 +58,20 @@ def farthest_first(vectors: FloatArray, chosen: IntArray, free: BoolArray, numbe
             nearest[best] = -np.inf
         if fresh:
             members = np.append(members, fresh)
-            _lower_bounds(bounds, vectors, np.array(fresh))
+            _lower_bounds(bounds, vectors, vectors[fresh])
             bounds[fresh] = -np.inf
-        size *= GROWTH
+        hidden = np.flatnonzero(loose & (bounds >= float(nearest.max())))  # only some distances say that they are far
+        if len(hidden):
+            tight = np.full(len(hidden), np.inf)
+            _lower_bounds(tight, vectors[hidden], vectors[members])
+            bounds[hidden], loose[hidden] = np.minimum(bounds[hidden], tight), False
+        else:
+            size *= GROWTH
     return np.array(taken, np.int64)
 
 
-def _lower_bounds(bounds: FloatArray, vectors: FloatArray, arms: IntArray) -> None:
-    """Lower the bounds on squared distances to the nearest arm by those to some more arms."""
-    others = vectors[arms]
+def _lower_bounds(bounds: FloatArray, vectors: FloatArray, others: FloatArray) -> None:
+    """Lower the bounds on squared distances to the nearest arm by those to others, shape (m, d)."""
     lengths = row_norms(others)
     longest = float(lengths.max())
     share = 4.0 * (vectors.shape[1] + 8) * np.finfo(np.float64).eps

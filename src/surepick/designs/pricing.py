@@ -8,10 +8,12 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.problem import Problem
-from surepick.linalg.factorisations import solve_lower, solve_rows, symmetric_spectrum, thin_svd
+from surepick.linalg.factorisations import Spectrum, solve_lower, solve_rows, symmetric_spectrum, thin_svd
+from surepick.linalg.row_blocks import row_blocks
 
 BOUND_SAFETY = 1e-12
 PRICE_SAFETY = 1e-9
+NOTHING = 1e-13  # of the largest eigenvalue: what M has in a direction that is left out of a product with all arms
 BLOCK = 4096
 FEW = 16_384  # arms that are simply priced
 HEURISTIC_MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
@@ -77,49 +79,56 @@ class Prices:
             return Priced(0.0, np.ones(len(used)), np.empty(0))
         half = solve_lower(factor, spread, transposed=True)
         matrix = solve_lower(factor, half.T, transposed=True)
-        steepest = float(symmetric_spectrum(np.array(matrix)).values[0])
-        least = math.sqrt(largest / steepest) * (1.0 - PRICE_SAFETY)
+        spectrum = symmetric_spectrum(np.array(matrix))
+        least = math.sqrt(largest / float(spectrum.values[0])) * (1.0 - PRICE_SAFETY)
         lengths = self._problem.lengths
         count = len(lengths) - int(np.searchsorted(lengths[::-1], least))  # those at least as long
         if count <= FEW:
-            gains = self._gains(factor, spread, slice(0, count))
+            gains = self._gains(factor, spread, self._problem.basis[:count])
         else:
-            gains = self._screened(factor, spread, matrix, steepest, largest, count)
+            gains = self._screened(factor, spread, matrix, spectrum, largest, count)
         trace = float(np.trace(spread))
         most = max(largest, float(gains.max(initial=0.0)))
         lower = trace * (trace / most) * (1.0 - BOUND_SAFETY)  # no square underflows
         return Priced(lower, used / largest, gains / largest)
 
-    def _gains(self, factor: FloatArray, spread: FloatArray, rows: slice | IntArray) -> FloatArray:
-        """u'W u of some rows of the basis."""
-        basis = self._problem.basis
-        count = rows.stop if isinstance(rows, slice) else len(rows)
-        gains = np.empty(count)
-        for top in range(0, count, BLOCK):
-            stop = min(top + BLOCK, count)
-            some = solve_rows(factor, basis[top:stop] if isinstance(rows, slice) else basis[rows[top:stop]])
-            np.einsum("ij,ij->i", some @ spread, some, out=gains[top:stop])
+    def _gains(self, factor: FloatArray, spread: FloatArray, rows: FloatArray) -> FloatArray:
+        """u'W u of some rows of the basis, shape (n, r); shape (n,)."""
+        gains = np.empty(len(rows))
+        for top in range(0, len(rows), BLOCK):
+            some = solve_rows(factor, rows[top : top + BLOCK])
+            np.einsum("ij,ij->i", some @ spread, some, out=gains[top : top + BLOCK])
         return gains
 
     def _screened(
-        self, factor: FloatArray, spread: FloatArray, matrix: FloatArray, steepest: float, largest: float, count: int
+        self, factor: FloatArray, spread: FloatArray, matrix: FloatArray, spectrum: Spectrum, largest: float, count: int
     ) -> FloatArray:
         """The gains of the first rows, shape (count,), but for those that cannot be as large as `largest`: 0."""
-        stretch = thin_svd(factor)[1]
+        stretch, steepest = thin_svd(factor)[1], float(spectrum.values[0])
         eps = float(np.finfo(np.float64).eps)
         rounding = max(PRICE_SAFETY, 64.0 * len(matrix) * eps * float(stretch[0] / stretch[-1]))
         if self._squares is None:
             self._squares = self._problem.lengths**2
-        few = self._candidates(matrix, steepest, largest * (1.0 - PRICE_SAFETY), rounding, count)
-        if few is not None:
-            gains = np.zeros(count)
-            gains[few] = self._gains(factor, spread, few)
-            return gains
-        gains = self._gains(factor, spread, slice(0, count))
-        bounds = steepest * self._squares
-        bounds[:count] = gains
-        self._reference = _Reference(matrix, steepest, bounds, rounding)
+        least = largest * (1.0 - PRICE_SAFETY)
+        few = self._candidates(matrix, steepest, least, rounding, count)
+        if few is None:
+            bounds = steepest * self._squares
+            bounds[:count] = self._nearly(spectrum, count)
+            self._reference = _Reference(matrix, steepest, bounds, rounding)
+            few = np.flatnonzero(bounds[:count] + rounding * steepest * self._squares[:count] >= least)
+        gains = np.zeros(count)
+        gains[few] = self._gains(factor, spread, self._problem.basis[few])
         return gains
+
+    def _nearly(self, spectrum: Spectrum, count: int) -> FloatArray:
+        """z'M z of the first rows up to rounding, shape (count,): one thin product where M has a low rank."""
+        strong = int(np.count_nonzero(spectrum.values > NOTHING * spectrum.values[0]))
+        half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
+        found = np.empty(count)
+        for rows in row_blocks(count):
+            some = self._problem.basis[rows] @ half
+            np.einsum("ij,ij->i", some, some, out=found[rows])
+        return found
 
     def _candidates(
         self, matrix: FloatArray, steepest: float, least: float, rounding: float, count: int

@@ -6,6 +6,7 @@ The value of a design is invariant under all of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -232,14 +233,32 @@ class PosedArms:
     image: ImageMap
 
     @staticmethod
-    def of(features: FloatArray, *, rank_tolerance: float | None = None) -> PosedArms:
-        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps an array like the features."""
+    def of(
+        features: FloatArray,
+        *,
+        rank_tolerance: float | None = None,
+        white: Callable[[], Whitened | None] | None = None,
+    ) -> PosedArms:
+        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps an array like the features.
+
+        Args:
+            white: gives `whitened(features)`, for whoever has it; it is asked where no two arms are equal.
+        """
         check_rank_tolerance(rank_tolerance)
         classes = equal_rows(features)
         arms = _distinct(features, classes)
-        white = whitened(arms, rank_tolerance=rank_tolerance)
-        image = ImageMap.of(arms, white)
-        return PosedArms(_longest_first(white, classes), image)
+        known = white() if white is not None and classes.none else None
+        found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
+        return PosedArms(_longest_first(found, classes), ImageMap.of(arms, found))
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no two arms are equal."""
+        return len(self.problem.first) == self.num_arms
+
+    def whitened_at(self, noise_scale: float) -> PosedArms:
+        """The same distinct arms, whose features are their whitened coordinates divided by a noise scale."""
+        return PosedArms(self.problem, ImageMap.of_multiples(self.problem.rank, noise_scale))
 
     @property
     def num_arms(self) -> int:

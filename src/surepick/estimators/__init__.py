@@ -15,7 +15,7 @@ from surepick.estimators.goodness_of_fit import (
     norm_contradicted,
     norm_contradicted_in_blocks,
 )
-from surepick.estimators.least_squares import LeastSquaresEstimate, least_squares
+from surepick.estimators.least_squares import LeastSquaresEstimate, RegularLeastSquares, least_squares
 from surepick.estimators.noise_mgf import NoiseMgf, noise_mgf_after, with_squares
 from surepick.estimators.normal_mgf import NormalMgf, normal_mgf_after, normal_mgf_of_all
 from surepick.estimators.ridge import RegularisedEstimate, regularised_least_squares, self_normalised_radius
@@ -28,6 +28,7 @@ __all__ = [
     "LeastSquaresEstimate",
     "NoiseMgf",
     "NormalMgf",
+    "RegularLeastSquares",
     "RegularisedEstimate",
     "anytime_radius",
     "arm_means",

@@ -7,6 +7,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.linalg.row_blocks import evenly, row_blocks
 from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
 RANGE_TOLERANCE = 1e-7  # relative length outside the range, in whitened coordinates, that counts as rounding
@@ -67,6 +68,78 @@ class LeastSquaresEstimate:
         return distances
 
 
+@record
+class RegularLeastSquares:
+    """The same where A(n) is regular: all arms are comparable, and coordinates are formed of those that are asked for.
+
+    Args:
+        scores: <z_x, theta-hat>, shape (K,), in reward units.
+        basis: z, shape (K, r).
+        to_unit: u = z to_unit, shape (r, r).
+        total: N.
+        relative_error: as in `LeastSquaresEstimate`.
+    """
+
+    scores: FloatArray
+    basis: FloatArray
+    to_unit: FloatArray
+    total: int
+    relative_error: float
+
+    def __post_init__(self) -> None:
+        freeze(self, scores=np.float64, basis=np.float64, to_unit=np.float64)
+
+    @staticmethod
+    def of(white: Whitened, seen: Observations) -> RegularLeastSquares | None:
+        """That of a batch; None where A(n) is singular.
+
+        Args:
+            white: `whitened` of the features.
+            seen: counts and sums of the batch.
+
+        Cost: O(K r^2) time, O(K) memory.
+        """
+        basis, pulled = white.basis, np.flatnonzero(seen.counts)
+        span = weighted_range(basis[pulled], seen.counts[pulled])
+        if span.directions.shape[1] < basis.shape[1]:
+            return None
+        slope = (basis[evenly(pulled)] @ span.to_unit)[: len(pulled)].T @ seen.sums[pulled]
+        scores = np.empty(len(basis))
+        for rows in row_blocks(len(basis)):
+            scores[rows] = (basis[rows] @ span.to_unit) @ slope
+        scores.flags.writeable = span.to_unit.flags.writeable = False  # and so they are not copied
+        return RegularLeastSquares(scores, basis, span.to_unit, seen.total, _relative_error(white))
+
+    @property
+    def comparable(self) -> BoolArray:
+        """Whether differences can be estimated, shape (K,): all."""
+        return np.ones(len(self.scores), bool)
+
+    def coordinates_of(self, arms: IntArray) -> FloatArray:
+        """u of some arms, shape (n, r)."""
+        return np.asarray((self.basis[evenly(arms)] @ self.to_unit)[: len(arms)])
+
+    def distances(self, left: IntArray, right: IntArray) -> FloatArray:
+        """As those of `LeastSquaresEstimate`."""
+        distances = np.empty((len(left), len(right)))
+        ends = self.coordinates_of(right)
+        for block in row_blocks(len(left)):
+            rows = left[block]
+            coordinates = np.concatenate([self.coordinates_of(rows), ends])
+            everybody = np.arange(len(coordinates))
+            some = LeastSquaresEstimate(
+                np.zeros(len(coordinates)),
+                coordinates,
+                np.ones(len(coordinates), bool),
+                self.total,
+                self.relative_error,
+            )
+            part = some.distances(everybody[: len(rows)], everybody[len(rows) :])
+            part[rows[:, None] == right[None, :]] = 0.0
+            distances[block] = part
+        return distances
+
+
 def least_squares(
     embedding: Embedding,
     seen: Observations,
@@ -96,7 +169,7 @@ def least_squares(
     Cost: O(K d^2) time, O(K d) memory.
     """
     white = whitened(embedding.features) if white is None else white
-    basis, relative_error = white.basis, 8.0 * float(np.finfo(np.float64).eps) * white.condition
+    basis = white.basis
     pulled = np.flatnonzero(seen.counts)
     span = weighted_range(basis[pulled], seen.counts[pulled])
     coordinates = basis @ span.to_unit
@@ -104,7 +177,12 @@ def least_squares(
     comparable = _in_range(basis, span, reference)
     for made_here in (scores, coordinates, comparable):
         made_here.flags.writeable = False  # and so it is not copied
-    return LeastSquaresEstimate(scores, coordinates, comparable, seen.total, relative_error)
+    return LeastSquaresEstimate(scores, coordinates, comparable, seen.total, _relative_error(white))
+
+
+def _relative_error(white: Whitened) -> float:
+    """Of the coordinates, as a share of their length."""
+    return 8.0 * float(np.finfo(np.float64).eps) * white.condition
 
 
 def _in_range(basis: FloatArray, span: WeightedRange, reference: int) -> BoolArray:

@@ -26,7 +26,7 @@ from surepick.estimators.contrast_weights import BLOCK_ENTRIES
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.row_blocks import evenly, row_blocks
 
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200
@@ -44,7 +44,7 @@ class ArmVectors:
         missed: largest ||x - z B|| of an arm, rounded up.
         norm_bound: C.
         longest: largest ||x|| of an arm.
-        widest: largest ||z|| of an arm.
+        lengths: ||z||, shape (K,).
     """
 
     embedded: Embedding
@@ -53,19 +53,25 @@ class ArmVectors:
     missed: float
     norm_bound: float
     longest: float
-    widest: float
+    lengths: FloatArray
+
+    @property
+    def widest(self) -> float:
+        """The largest ||z|| of an arm."""
+        return float(self.lengths.max(initial=0.0))
 
     @staticmethod
     def of(embedded: Embedding, white: FloatArray, norm_bound: float) -> ArmVectors:
         """Those of an embedding. Cost: O(K d r)."""
         back = white.T @ embedded.features / len(white)
-        longest, widest = (float(row_norms(rows).max(initial=0.0)) for rows in (embedded.features, white))
+        lengths = row_norms(white)
+        longest, widest = (float(each.max(initial=0.0)) for each in (row_norms(embedded.features), lengths))
         rounding = ROUNDING * (len(back) + embedded.dim) * (longest + widest * float(norm(back)))
         missed = max(
             (float(row_norms(embedded.features[rows] - white[rows] @ back).max()) for rows in row_blocks(len(white))),
             default=0.0,
         )
-        return ArmVectors(embedded, white, back, missed + rounding, norm_bound, longest, widest)
+        return ArmVectors(embedded, white, back, missed + rounding, norm_bound, longest, lengths)
 
 
 @record
@@ -286,7 +292,33 @@ class VectorProcesses:
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
-    def _bounds_of(self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, rows: slice) -> FloatArray:
+    def some_upper_bounds(
+        self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, arms: IntArray
+    ) -> FloatArray:
+        """`upper_bounds` of some arms, shape (K,); of the others UNKNOWN."""
+        bounds = np.full(len(self.lengths), UNKNOWN)
+        for block in row_blocks(len(arms)):
+            rows = evenly(arms[block])
+            each = threshold if isinstance(threshold, float) else threshold[rows]
+            bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
+        bounds[candidate] = 0.0
+        return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
+
+    def changed_since(self, before: VectorProcesses) -> IntArray:
+        """The arms whose processes hold something else than before, ascending; all after another dimension."""
+        if self is before:
+            return np.empty(0, np.int64)
+        if self.dim != before.dim:
+            return np.arange(len(self.lengths))
+        changed = (self.log_values != before.log_values) | (self.starts != before.starts)
+        changed |= (self.lengths != before.lengths) | (self.own != before.own)
+        for one in self.given:
+            changed |= one.flows != given_to(before.given, one.arm, len(changed))
+        return np.flatnonzero(changed)
+
+    def _bounds_of(
+        self, vectors: ArmVectors, candidate: int, threshold: FloatArray | float, rows: slice | IntArray
+    ) -> FloatArray:
         """U of a block of arms, the candidate's own apart."""
         features, norm_bound = vectors.embedded.features, vectors.norm_bound
         towards, through = features[candidate] - features[rows], self.flows[rows] @ vectors.back
@@ -306,7 +338,7 @@ class VectorProcesses:
         return bounds
 
     def _penalty(
-        self, vectors: ArmVectors, candidate: int, missed: FloatArray, amount: FloatArray, rows: slice
+        self, vectors: ArmVectors, candidate: int, missed: FloatArray, amount: FloatArray, rows: slice | IntArray
     ) -> FloatArray:
         """What T towards the candidate may be off the truth by, for each arm of a block, rounded up."""
         rank, dim = vectors.back.shape
@@ -317,7 +349,7 @@ class VectorProcesses:
             penalty += vectors.embedded.misspecification * self._unmatched(candidate, amount, rows)
         return np.asarray(ROUNDED_UP * penalty)
 
-    def _unmatched(self, candidate: int, amount: FloatArray, rows: slice) -> FloatArray:
+    def _unmatched(self, candidate: int, amount: FloatArray, rows: slice | IntArray) -> FloatArray:
         """An upper bound of sum_x |F(x) - T 1{x = c} + T 1{x = j}|: that of the other pulls is at most their length."""
         there = given_to(self.given, candidate, len(self.lengths))[rows]
         own, lengths = self.own[rows], self.lengths[rows]

@@ -88,6 +88,11 @@ class ImageMap:
         u, s, vt = thin_svd(white.basis.T @ np.ldexp(matrix, shifts) / len(matrix))
         return ImageMap(shifts, vt, u / s)
 
+    @staticmethod
+    def of_multiples(rank: int, divisor: float) -> ImageMap:
+        """That of a matrix Z / divisor, whose whitened coordinates are Z, shape (K, r)."""
+        return ImageMap(np.zeros(rank, np.int64), np.eye(rank), divisor * np.eye(rank))
+
     def images(self, vectors: FloatArray) -> Imaged:
         """The coordinates of vectors y, shape (m, d)."""
         wanted = np.ldexp(vectors, self.shifts)

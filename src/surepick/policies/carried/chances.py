@@ -7,12 +7,16 @@ from scipy.special import log_ndtr, ndtr
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
+from surepick.estimators import RegularLeastSquares
+from surepick.linalg.factorisations import thin_svd
 from surepick.linalg.row_blocks import row_blocks
 
 HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have none
 HEURISTIC_DRAWS = 400  # of the parameter
 HEURISTIC_PLACES = (-2.0, -1.0, 0.0, 1.0, 2.0)  # errors at which the distribution of the best mean is worked out ...
 HEURISTIC_PLACED = 40  # ... of so many arms
+MANY = 16_384  # arms of which only those are looked at that can be on the short list
+ROUNDED_UP = 1.0 + 1e-9
 HEURISTIC_RIVALS = 2000  # arms that are looked at one by one; of the others a sample of that size
 
 
@@ -74,20 +78,62 @@ def chances_of_vectors(
 
     Cost: O(K r), and a product of 200 x r and r x 400.
     """
-    leader = noise_scale * coordinates[int(np.argmax(scores))]
+    leader = coordinates[int(np.argmax(scores))]
     promise = np.empty(len(scores))
     for rows in row_blocks(len(scores)):
-        apart = noise_scale * coordinates[rows]
-        apart -= leader
-        apart **= 2
-        promise[rows] = -(scores[rows] + 2.0 * np.sqrt(np.sum(apart, axis=1)))
+        promise[rows] = _promise(scores[rows], coordinates[rows], leader, noise_scale)
     short = _smallest(promise, HEURISTIC_SHORT_LIST)
+    chances = np.zeros(len(scores))
+    chances[short] = _drawn(scores[short], coordinates[short], epsilon, noise_scale)
+    return chances
+
+
+def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
+    """The same for a fit whose coordinates are formed of some arms only.
+
+    ||u_i - u_c|| is at most g (||z_i|| + ||z_c||), g the largest singular value of `to_unit`: that leaves few arms that
+    can be on the short list.
+
+    Args:
+        fitted: f and U.
+        lengths: ||z||, shape (K,).
+        epsilon: in reward units.
+        noise_scale: s, in reward units.
+    """
+    scores, leader = fitted.scores, int(np.argmax(fitted.scores))
+    if len(scores) <= MANY:
+        return chances_of_vectors(
+            scores, fitted.coordinates_of(np.arange(len(scores))), epsilon, noise_scale=noise_scale
+        )
+    centre = fitted.coordinates_of(np.array([leader]))[0]
+    best = _smallest(-scores, HEURISTIC_SHORT_LIST)
+    least = float(_promise(scores[best], fitted.coordinates_of(best), centre, noise_scale).max())
+    reach = 2.0 * noise_scale * float(thin_svd(fitted.to_unit)[1][0]) * ROUNDED_UP
+    among = np.flatnonzero(scores + reach * (lengths + lengths[leader]) >= -least - (ROUNDED_UP - 1.0) * abs(least))
+    promise = np.empty(len(among))
+    for rows in row_blocks(len(among)):
+        arms = among[rows]
+        promise[rows] = _promise(scores[arms], fitted.coordinates_of(arms), centre, noise_scale)
+    short = among[_smallest(promise, HEURISTIC_SHORT_LIST)]
+    chances = np.zeros(len(scores))
+    chances[short] = _drawn(scores[short], fitted.coordinates_of(short), epsilon, noise_scale)
+    return chances
+
+
+def _promise(scores: FloatArray, coordinates: FloatArray, leader: FloatArray, noise_scale: float) -> FloatArray:
+    """-(f + 2 s ||u - u_c||) of some arms, shape (n,), for u_c of shape (r,): the less, the more they promise."""
+    apart = noise_scale * coordinates
+    apart -= noise_scale * leader
+    apart **= 2
+    return np.asarray(-(scores + 2.0 * np.sqrt(np.sum(apart, axis=1))))
+
+
+def _drawn(scores: FloatArray, coordinates: FloatArray, epsilon: float, noise_scale: float) -> FloatArray:
+    """How often each of some arms, shape (n,), is within epsilon of the best of them."""
     rank = coordinates.shape[1]
     draws = stream(0, "chances", rank).standard_normal((rank, HEURISTIC_DRAWS))
-    drawn = scores[short, None] + (noise_scale * coordinates[short]) @ draws
-    chances = np.zeros(len(scores))
-    chances[short] = np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1)
-    return chances
+    drawn = scores[:, None] + (noise_scale * coordinates) @ draws
+    return np.asarray(np.mean(drawn >= drawn.max(axis=0) - epsilon, axis=1))
 
 
 def _smallest(values: FloatArray, number: int) -> IntArray:

@@ -26,7 +26,7 @@ from surepick.policies.carried.blocking import blocking_of, filled, price_of_blo
 from surepick.policies.carried.evidence import processes_after
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import Situation, checked_later, intervals_of
-from surepick.policies.carried.state import CarriedState, Roster, concluded, gap_of, tightened
+from surepick.policies.carried.state import CarriedState, Roster, concluded, gap_of
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import delta_for_test
 from surepick.policies.options import check_options, option
@@ -199,7 +199,7 @@ class CarriedElimination:
         leader = self._situation.leader(processes, pooled, state.away)
         tested = state.tested
         for one in {leader} if candidate < 0 else {leader, candidate}:
-            tested = tightened(tested, one, self._situation.upper_bounds(processes, one, state.roster))
+            tested = self._situation.tightened_by(replace(state, tested=tested), processes, one)
         beaten = state.beaten | np.any([one.bounds < 0.0 for one in tested], axis=0)
         next_round, sizes = state.round + (seen.total > 0), self._planner.sizes
         after = CarriedState(

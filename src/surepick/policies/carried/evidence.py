@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -79,11 +80,11 @@ def _aimed(
     epsilon, processes = planner.situation.problem.epsilon, before.means
     if processes is None:
         raise ContractError("nothing was told yet.")
-    planning = guess.margins(candidate, epsilon, caution=HEURISTIC_CAUTION)
+    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
     goal = planner.situation.goal(before, candidate, guess, planning)
     rest = means_rule.planned(processes, goal)
     processes = processes.restarted(rest.restarts, start_weights(processes.starts[rest.restarts] + 1))
-    return goal, guess.margins(candidate, epsilon)[goal.rivals], processes, rest
+    return goal, guess.margins_of(candidate, goal.rivals, epsilon), processes, rest
 
 
 def _opened(
@@ -104,9 +105,9 @@ def _tested(
     """The processes after a batch for a candidate."""
     situation, last = planner.situation, planner.sizes.is_last(before.round)
     processes, candidate, epsilon = begun(before), plan.candidate or 0, situation.problem.epsilon
-    planning = guess.margins(candidate, epsilon, caution=HEURISTIC_CAUTION)
+    planning = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION)
     goal = situation.goal(before, candidate, guess, planning)
-    margins = guess.margins(candidate, epsilon)[goal.rivals]
+    margins = guess.margins_of(candidate, goal.rivals, epsilon)
     asked, outstanding = plan.counts.sum(), np.maximum(plan.counts - batch.counts, 0)
     if isinstance(processes, MeanProcesses):
         rest = means_rule.planned(processes, goal)

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.errors import ContractError
-from surepick.estimators.least_squares import LeastSquaresEstimate
-from surepick.policies.carried.chances import chances_of_means, chances_of_vectors
+from surepick.estimators import LeastSquaresEstimate, RegularLeastSquares
+from surepick.policies.carried.chances import chances_of_fit, chances_of_means, chances_of_vectors
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 HEURISTIC_CAUTION = 0.5  # standard errors by which leads are lowered where pulls are planned
@@ -23,6 +23,7 @@ HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside w
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
 MOST_AT_ONCE = 1_000_000  # entries of the likelihoods of spreads
 MOST_ERRORS = 3  # candidates whose errors are kept
+FEW = 16  # arms of which there are less than one in so many have their errors formed alone
 
 
 @record
@@ -32,22 +33,38 @@ class Guess:
     Args:
         scores: f, shape (K,), in reward units, up to a constant.
         errors: c -> standard errors of f_c - f_j, shape (K,).
+        some_errors: (c, arms j) -> the same of some arms, of the shape of these.
         chances: epsilon -> the chance that each arm is within epsilon of the best one, shape (K,).
     """
 
     scores: FloatArray
     errors: Callable[[int], FloatArray]
+    some_errors: Callable[[int, IntArray], FloatArray]
     chances: Callable[[float], FloatArray]
 
     def margins(
         self, candidate: int, epsilon: float, *, caution: float = 0.0, least: float = HEURISTIC_LEAST_MARGIN
     ) -> FloatArray:
-        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon"; (K,).
+        """`margins_of` all arms, shape (K,)."""
+        arms = np.arange(len(self.scores))
+        return self.margins_of(candidate, arms, epsilon, caution=caution, least=least)
+
+    def margins_of(
+        self,
+        candidate: int,
+        arms: IntArray,
+        epsilon: float,
+        *,
+        caution: float = 0.0,
+        least: float = HEURISTIC_LEAST_MARGIN,
+    ) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j, by how much the truth contradicts "j is better by more than epsilon", of some
+        arms, shape (n,).
 
         epsilon + max(0, f_c - f_j - caution se_j)                where the candidate leads
         max(epsilon + min(0, f_c - f_j + se_j), least epsilon)    where it trails: only as far as that is no chance
         """
-        lead, errors = self.scores[candidate] - self.scores, self.errors(candidate)
+        lead, errors = self.scores[candidate] - self.scores[arms], self.some_errors(candidate, arms)
         ahead = np.maximum(lead - caution * errors if caution > 0.0 else lead, 0.0)  # an error may be infinite
         behind = np.minimum(lead + HEURISTIC_DOUBT * errors, 0.0)
         return np.asarray(np.where(lead >= 0.0, epsilon + ahead, np.maximum(epsilon + behind, least * epsilon)))
@@ -66,22 +83,39 @@ class Guess:
         return int(np.argmax(np.where(away, -np.inf, self.scores)))
 
 
-def guess_of_vectors(plug_in: PlugInMeans) -> Guess:
-    """The pooled fit."""
+def guess_of_vectors(plug_in: PlugInMeans, lengths: FloatArray | None = None) -> Guess:
+    """The pooled fit.
+
+    Args:
+        lengths: of the arms in whitened coordinates, shape (K,), for a fit that forms few of its own; None: not known.
+    """
     everybody = np.arange(len(plug_in.scores))
+
+    def formed(candidate: int, arms: IntArray) -> FloatArray:
+        return plug_in.noise_scale * plug_in.fitted.distances(arms, np.array([candidate]))[:, 0]
 
     @lru_cache(maxsize=MOST_ERRORS)
     def errors(candidate: int) -> FloatArray:
-        distances = plug_in.fitted.distances(everybody, np.array([candidate]))[:, 0]
-        return _read_only(plug_in.noise_scale * distances)
+        return _read_only(formed(candidate, everybody))
+
+    @lru_cache(maxsize=MOST_ERRORS)
+    def errors_of_few(candidate: int, arms: bytes) -> FloatArray:
+        return _read_only(formed(candidate, np.frombuffer(arms, np.int64)))
+
+    def some_errors(candidate: int, arms: IntArray) -> FloatArray:
+        if FEW * len(arms) < len(everybody):
+            return errors_of_few(candidate, np.asarray(arms, np.int64).tobytes())
+        return errors(candidate)[arms]
 
     def chances(epsilon: float) -> FloatArray:
         fitted = plug_in.fitted
+        if isinstance(fitted, RegularLeastSquares) and lengths is not None:
+            return chances_of_fit(fitted, lengths, epsilon, plug_in.noise_scale)
         if not isinstance(fitted, LeastSquaresEstimate):
             raise ContractError("arms without structure have no vectors.")
         return chances_of_vectors(plug_in.scores, fitted.coordinates, epsilon, noise_scale=plug_in.noise_scale)
 
-    return Guess(plug_in.scores, errors, chances)
+    return Guess(plug_in.scores, errors, some_errors, chances)
 
 
 def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float) -> Guess:
@@ -115,10 +149,13 @@ def guess_of_means(seen: Observations, noise_scales: FloatArray, epsilon: float)
     def errors(candidate: int) -> FloatArray:
         return _read_only(np.sqrt(left + left[candidate]))
 
+    def some_errors(candidate: int, arms: IntArray) -> FloatArray:
+        return errors(candidate)[arms]
+
     def chances(epsilon: float) -> FloatArray:
         return chances_of_means(scores, np.sqrt(left), epsilon)
 
-    return Guess(scores, errors, chances)
+    return Guess(scores, errors, some_errors, chances)
 
 
 def measured_share(seen: Observations, declared: FloatArray) -> float:

@@ -140,7 +140,7 @@ class Planner:
         left = repeats.lacking(counts, vectors.white, self._repeats)
         if not repeats.spans(vectors.white[counts > 0]):
             embedded = vectors.embedded
-            design = best_found(sampling_rule.opening_design, embedded, self.tolerance)
+            design = best_found(self._opening_design, embedded, self.tolerance)
             left = np.maximum(left, np.where(counts > 0, 0, self._repeats * self._first_weights(embedded, design)))
         if not left.any():  # repeats that are all equal show no scale
             return None
@@ -182,13 +182,23 @@ class Planner:
                     tolerance=self.tolerance,
                     least_dim=2 if distinct else 1,
                     least_value=1.0 if distinct else 0.0,
-                    design_of=sampling_rule.opening_design,
+                    design_of=self._opening_design,
                 )
             except ContractError:  # no room for equal arms anywhere; arms that differ by more may still be rejected
                 dim = self.situation.embedding.max_dim
             else:
                 return choice.dim, choice.design
-        return dim, best_found(sampling_rule.opening_design, self.situation.embedded(dim), self.tolerance)
+        return dim, best_found(self._opening_design, self.situation.embedded(dim), self.tolerance)
+
+    def _opening_design(self, embedded: Embedding | IndependentArms, tolerance: float) -> Design:
+        """`sampling_rule.opening_design`, for arms that are posed once.
+
+        Raises:
+            NotConverged: from the solver; carries a design that is good enough for a start.
+        """
+        if isinstance(embedded, IndependentArms) or embedded.num_arms <= sampling_rule.HEURISTIC_MANY:
+            return sampling_rule.opening_design(embedded, tolerance)
+        return sampling_rule.opening_from_middle(embedded, tolerance, posed=self.situation.posed(embedded.dim, None))
 
     def _opening_batch(self, state: CarriedState, guess: Guess) -> Plan | None:
         """The next batch that serves no candidate; None once the leader is worth testing.
@@ -203,12 +213,13 @@ class Planner:
         margins = np.maximum(likely, HEURISTIC_LEAST_LEAD * errors)
         means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
-        enough = share * self.rest_of(state, self.situation.goal(state, leader, guess, margins)).total
+        enough = share * self.rest_of(state, self.situation.goal(state, leader, guess, margins.__getitem__)).total
         spent = self._spent(state)
         if self.sizes.opened(spent, enough):
             return None
         told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)
-        rest = self.rest_of(state, self.situation.goal(state, leader, guess, np.maximum(told, likely - epsilon + told)))
+        asked = np.maximum(told, likely - epsilon + told)
+        rest = self.rest_of(state, self.situation.goal(state, leader, guess, asked.__getitem__))
         total = min(self.sizes.opening(state.round, spent, self._grid(rest.dim, state)), enough - spent)
         return self._plan(state, rest, total, candidate=None)
 
@@ -229,13 +240,14 @@ class Planner:
     def _rest_for(
         self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
     ) -> Rest:
-        margins = guess.margins(candidate, self.situation.problem.epsilon, caution=HEURISTIC_CAUTION, least=least)
+        epsilon = self.situation.problem.epsilon
+        margins = partial(guess.margins_of, candidate, epsilon=epsilon, caution=HEURISTIC_CAUTION, least=least)
         return self.rest_of(state, self.situation.goal(state, candidate, guess, margins))
 
     def _surely(self, state: CarriedState, guess: Guess, rest: Rest) -> Rest:
         """What certifies the candidate with one more batch, most of the time."""
         epsilon, moved = self.situation.problem.epsilon, self.situation.moved(state, rest.dim)
-        margins = guess.margins(rest.candidate, epsilon, caution=HEURISTIC_OPENING_CAUTION)
+        margins = partial(guess.margins_of, rest.candidate, epsilon=epsilon, caution=HEURISTIC_OPENING_CAUTION)
         goal = self.situation.goal(moved, rest.candidate, guess, margins)
         quantile = NormalDist().inv_cdf(1.0 - HEURISTIC_MISSED / (1 + len(goal.rivals)))
         return self.rest_of(moved, replace(goal, quantile=quantile))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from surepick.core.plan import Blocking
 from surepick.designs import PosedArms
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import ContractError, InvalidInput
-from surepick.estimators import NoiseMgf, NormalMgf
+from surepick.estimators import NoiseMgf, NormalMgf, RegularLeastSquares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, ArmVectors, VectorProcesses
 from surepick.noise import known_scale
@@ -23,7 +24,15 @@ from surepick.policies.base import Problem
 from surepick.policies.carried.block_equations import without_effects, without_effects_on_vectors
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
-from surepick.policies.carried.state import CarriedState, Processes, Roster, concluded, open_rivals, tightened
+from surepick.policies.carried.state import (
+    CarriedState,
+    Processes,
+    Roster,
+    Tested,
+    concluded,
+    open_rivals,
+    tightened,
+)
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import threshold_of
@@ -31,6 +40,7 @@ from surepick.policies.certified.opening import embedded_in
 from surepick.policies.certified.sampling_rule import PlugInMeans
 
 LATER_SHARE = 0.1  # of delta
+HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked at alone
 
 
 @record
@@ -96,7 +106,10 @@ class Situation:
 
             return self.cache.guess(0, seen, of_means)
         held = processes
-        return self.cache.guess(held.dim, seen, lambda: guess_of_vectors(self._plug_in(held, seen)))
+        return self.cache.guess(held.dim, seen, lambda: self._guess_of(held, self._plug_in(held, seen)))
+
+    def _guess_of(self, processes: VectorProcesses, plug_in: PlugInMeans) -> Guess:
+        return guess_of_vectors(plug_in, self.vectors(processes.dim).lengths)
 
     def leader(self, processes: Processes, seen: Observations, away: BoolArray) -> int:
         """The arm to show: that with the best chance of being within epsilon of the best one, of those not away.
@@ -109,7 +122,7 @@ class Situation:
             guess = guess_of_means(seen, share * declared, self.problem.epsilon)
         else:
             plug_in = self._plug_in(processes, seen)
-            guess = guess_of_vectors(replace(plug_in, noise_scale=share * plug_in.noise_scale))
+            guess = self._guess_of(processes, replace(plug_in, noise_scale=share * plug_in.noise_scale))
         return guess.likeliest(self.problem.epsilon, away)
 
     def noise_mgf(self, seen: Observations) -> NoiseMgf | NormalMgf:
@@ -140,18 +153,31 @@ class Situation:
         return self.cache.vectors(dim, form)
 
     def posed(self, dim: int, noise_scale: float | None) -> PosedArms:
-        """The arms as designs see them: those of psi_d, or whitened and all with the same noise."""
-        vectors = self.vectors(dim)
+        """The arms as designs see them: those of psi_d, or whitened and all with the same noise.
+
+        Distinct arms are the same problem in both, up to the rounding of their coordinates.
+        """
+        embedded = self.embedding.at(dim)
+        if not isinstance(embedded, Embedding):
+            raise ContractError("arms without structure have no vectors.")
 
         def form() -> PosedArms:
-            return PosedArms.of(vectors.embedded.features if noise_scale is None else vectors.white / noise_scale)
+            return PosedArms.of(embedded.features, white=lambda: self.cache.white(self.embedding, dim))
 
-        return self.cache.posed((dim, noise_scale), form)
+        arms = self.cache.posed((dim, None), form)
+        if noise_scale is None:
+            return arms
+        if arms.distinct:
+            return arms.whitened_at(noise_scale)
+        return self.cache.posed((dim, noise_scale), lambda: PosedArms.of(self.vectors(dim).white / noise_scale))
 
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
             noise_scales = self._typical_scales(seen)
             white = self.cache.white(self.embedding, processes.dim)
+            regular = None if white is None else RegularLeastSquares.of(white, seen)
+            if regular is not None:
+                return PlugInMeans(regular.scores, regular, float(noise_scales.max()))
             return sampling_rule.plug_in_means(self.vectors(processes.dim).embedded, seen, noise_scales, white=white)
 
         return self.cache.plug_in(processes.dim, seen, form)
@@ -167,13 +193,39 @@ class Situation:
 
         return self.cache.bounds(processes, candidate, form)
 
-    def goal(self, state: CarriedState, candidate: int, guess: Guess, margins: FloatArray) -> Goal:
-        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none."""
+    def tightened_by(self, state: CarriedState, processes: Processes, candidate: int) -> tuple[Tested, ...]:
+        """The candidates of a state with what the processes after its next batch say of one of them.
+
+        An arm whose process holds what it held when the candidate was looked at last has the bound of then: only the
+        allowance for rounding may have grown.
+        """
+        before = state.vectors
+        if before is None or not isinstance(processes, VectorProcesses) or not looked_at(state, candidate):
+            return tightened(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+        changed = processes.changed_since(before)
+        if HEURISTIC_FEW * len(changed) >= len(state.beaten):
+            return tightened(state.tested, candidate, self.upper_bounds(processes, candidate, state.roster))
+        vectors, threshold = self.vectors(processes.dim), self.thresholds(state.roster)
+        return tightened(state.tested, candidate, processes.some_upper_bounds(vectors, candidate, threshold, changed))
+
+    def goal(
+        self, state: CarriedState, candidate: int, guess: Guess, margins: Callable[[IntArray], FloatArray]
+    ) -> Goal:
+        """The rivals of a candidate that are neither rejected nor beaten; one of them where there is none.
+
+        Args:
+            margins: arms -> guesses of epsilon + h_c - h_j, of the shape of these.
+        """
         processes, epsilon, threshold = begun(state), self.problem.epsilon, self.thresholds(state.roster)
-        rivals = open_rivals(state, candidate, self.upper_bounds(processes, candidate, state.roster), epsilon)
-        least, noise_mgf = float(margins[rivals].min()), self.noise_mgf(state.seen)
+        if looked_at(state, candidate):  # what these processes say is in the bounds of the state
+            bounds = state.bounds_of(candidate)
+        else:
+            bounds = self.upper_bounds(processes, candidate, state.roster)
+        rivals = open_rivals(state, candidate, bounds, epsilon)
+        own = margins(rivals)
+        least, noise_mgf = float(own.min()), self.noise_mgf(state.seen)
         if isinstance(processes, MeanProcesses):
-            seen_at = np.array(margins)
+            seen_at = np.array(margins(np.arange(len(state.beaten))))
             seen_at[candidate] = least
             noise_scales = noise_mgf.noise_scales(seen_at)
         else:
@@ -181,7 +233,7 @@ class Situation:
         return Goal(
             candidate,
             rivals,
-            margins[rivals],
+            own,
             epsilon,
             threshold if isinstance(threshold, float) else threshold[rivals],
             guess.scores,
@@ -279,6 +331,17 @@ def checked_later(
             "best candidate holds for one that is there from the start."
         )
     return tuple(later), LATER_SHARE if share is None else share
+
+
+def looked_at(state: CarriedState, candidate: int) -> bool:
+    """Whether the bounds of the state against a candidate are those of its processes, and of all before them.
+
+    That holds of the leader and the candidate of the last batch, if the processes have not moved since, and no arm has
+    come or gone.
+    """
+    if state.roster is not None or state.vectors is None or state.vectors.dim != state.dim:
+        return False
+    return candidate in (state.leader, state.candidate) and any(one.candidate == candidate for one in state.tested)
 
 
 def begun(state: CarriedState) -> Processes:

@@ -31,6 +31,7 @@ MOST_STARTS = 40
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 MATCHED = 1e-6  # of a flow's length: what counts as none
 CUT = 1e-10  # of the largest eigenvalue of A
+SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is rounding make of the same aims
 STEPS = 2  # designs that are solved for a plan, each with what the one before says of A
 
 
@@ -189,7 +190,7 @@ def planned(
             bias = account.bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
             before, (fresh, targets) = targets, _targets(processes, goal, account, slack)
-            if before is not None and np.array_equal(targets, before):
+            if before is not None and np.abs(targets - before).max() <= SAME_AIM * np.abs(before).max():
                 break  # what the design before says of A changes no aim: its design is this one
             design = best_found(
                 solve_target_design,

@@ -13,7 +13,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.designs import independent_star_design, solve_star_design
+from surepick.designs import PosedArms, independent_star_design, solve_star_design
 from surepick.estimators import Estimate, NoiseMgf, NormalMgf, estimate, noise_mgf_after, normal_mgf_after
 from surepick.linalg.whitening import Whitened
 from surepick.noise import failure_probability, known_scale
@@ -218,18 +218,26 @@ def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> D
     return opening_from_middle(embedded, tolerance)
 
 
-def opening_from_middle(embedded: Embedding, tolerance: float, noise_scales: FloatArray | None = None) -> Design:
+def opening_from_middle(
+    embedded: Embedding,
+    tolerance: float,
+    noise_scales: FloatArray | None = None,
+    *,
+    posed: PosedArms | None = None,
+) -> Design:
     """The design for the differences from a central arm.
 
     Args:
         noise_scales: of each arm, shape (K,); None: all alike.
+        posed: the arms as designs see them, where they are known and all noise is alike.
 
     Raises:
         NotConverged: from the solver; carries a design that is good enough for a start.
     """
     offsets = embedded.features - embedded.features.mean(axis=0)
     middle, accuracies = int(np.argmin(np.einsum("ij,ij->i", offsets, offsets))), np.ones(embedded.num_arms)
-    return solve_star_design(embedded.features, middle, accuracies, noise_scales=noise_scales, tolerance=tolerance)
+    arms = embedded.features if posed is None else posed
+    return solve_star_design(arms, middle, accuracies, noise_scales=noise_scales, tolerance=tolerance)
 
 
 def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:

@@ -18,6 +18,8 @@ from surepick.linalg.factorisations import row_norms
 from surepick.linalg.unique_rows import EqualRows, equal_rows, places
 from surepick.linalg.whitening import ImageMap, Whitened, whitened
 
+SAME_LENGTH = 1e-12  # relative; far above what rounding makes of the length of equal vectors
+
 
 @record
 class Problem:
@@ -358,8 +360,23 @@ def pose_star(
 
 def _compared(arms: Problem, vectors: FloatArray) -> Problem:
     """The problem of the distinct vectors, longest first, in place of differences of the arms."""
-    points = _distinct(vectors, equal_rows(vectors))
-    lengths = row_norms(points)
-    order = longest_first(lengths)
-    everybody = np.arange(len(points), dtype=np.int64)
-    return replace(arms, points=points[order], point_lengths=lengths[order], active=everybody, opposite=True)
+    lengths = row_norms(vectors)
+    order = _once(vectors, lengths, longest_first(lengths))
+    everybody = np.arange(len(order), dtype=np.int64)
+    return replace(arms, points=vectors[order], point_lengths=lengths[order], active=everybody, opposite=True)
+
+
+def _once(vectors: FloatArray, lengths: FloatArray, order: IntArray) -> IntArray:
+    """The order of decreasing length, shape (n,), without vectors that equal one of a smaller number.
+
+    Equal vectors have equal lengths, up to rounding: only those are compared that have a neighbour of their length.
+    """
+    ordered = lengths[order]
+    alike = ordered[:-1] - ordered[1:] <= SAME_LENGTH * ordered[:-1]
+    rows = np.sort(order[np.flatnonzero(np.append(alike, False) | np.append(False, alike))])
+    if len(rows) == 0:
+        return order
+    repeated = np.zeros(len(order), bool)
+    repeated[rows] = True
+    repeated[rows[equal_rows(vectors[rows]).first]] = False
+    return order[~repeated[order]]

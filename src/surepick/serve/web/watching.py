@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -101,9 +101,17 @@ class Lines(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
+class StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what standard error is at that moment: it may be another one than when the server began."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def log_lines() -> None:
     """Write the log of the server to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StandardError(sys.stderr)
     handler.setFormatter(Lines())
     for name in ("surepick.serve", "uvicorn.error"):
         logger = logging.getLogger(name)

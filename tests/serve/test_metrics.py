@@ -21,12 +21,13 @@ def test_counts_and_lines_name_routes_and_nothing_of_a_study(client, people, cap
         until = time.monotonic() + 10.0  # a line is written once the answer is away
         while len(caplog.records) < 6 and time.monotonic() < until:
             time.sleep(0.01)
+    records = [record for record in caplog.records if record.name == "surepick.serve"]
     page = client.get("/metrics", headers=people["viewer"])
     assert page.headers["content-type"].startswith("text/plain")
     told = 'surepick_requests_total{method="POST",route="/api/v1/studies/{name}/results",status="200"} 2.0'
     assert told in page.text
     assert "surepick_results_stored_total 3.0" in page.text
-    lines = [Lines().format(record) for record in caplog.records if record.name == "surepick.serve"]
+    lines = [Lines().format(record) for record in records]
     assert [json.loads(line)["status"] for line in lines] == [200, 200, 200, 200, 404, 405]
     for text in (page.text, *lines):
         for hidden in (SECRET, "paint", "p1.0@a", "a measurer", "BREW", "spk_"):

@@ -27,6 +27,7 @@ CODES = {  # of the fixtures: a code that was written down once must be that of 
     "certified-linear": "sp1-vp23-6eei-qzm3-pk6g-jsyk-dk65-qas3",
     "constraints": "sp1-pqrl-s2tf-klwt-uzzm-mqwm-hfev-blpo",
     "costs": "sp1-x23o-5gwk-t2ug-kav3-ad6l-ukd2-kpti",
+    "estimate_below_its_bound": "sp1-7apq-niy3-wtxm-bjj5-l7kc-bx2m-cyul",
     "items": "sp1-hknk-uf2g-klev-cs6j-omy4-5fas-wmov",
     "linear-embedding": "sp1-z5fe-5qmt-gs4n-ljf6-ar7e-jt7s-fase",
     "lists": "sp1-zhwq-awxj-fdjx-uuns-w6gm-dugx-4jrj",

@@ -61,6 +61,8 @@ def find_best(
         InvalidInput: a setting or a reward is refused.
     """
     if isinstance(arms, RowBlocks):
+        if max_cost is not None:
+            raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
         chosen = fitting_policy(options) if policy is None else policy
         return _best_of_many(
             chosen, arms, measure, epsilon, delta, noise, minimize, max_pulls=max_pulls, progress=progress, **options

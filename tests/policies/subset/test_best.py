@@ -224,6 +224,11 @@ def test_other_policies_are_refused(result):
         sp.find_best(rows_of(FEATURES), measure(), epsilon=0.2, noise="subgaussian:0.5")
 
 
+def test_money_is_not_counted_of_rows_without_costs():
+    with pytest.raises(InvalidInput, match="have no costs"):
+        sp.find_best(rows_of(FEATURES), measure(), max_cost=5.0, **ASKED)
+
+
 def test_a_budget_ends_the_selection():
     found = sp.find_best(rows_of(FEATURES), measure(), max_pulls=5, size=50, progress=False, **ASKED)
     assert found.verdict == "budget-exhausted"

@@ -76,7 +76,7 @@ def test_the_bound_would_notice_bets_that_look_at_the_batch():
     theta, centre, row = np.array([0.1, 0.0]), ROWS[0], ROWS[0] + np.array([0.0, 1.0])
     rule, total = Rule(3.0, 0.0, 1.0, 0.0, 10.0), 0.0
     for weight, bet in outcomes(theta, [2] * 5, centre, np.zeros(2)):
-        peeking = Bet(centre, 3.0 * bet.slope, bet.slope, bet.factor, bet.weight, bet.mismatch)
+        peeking = Bet(centre, 3.0 * bet.slope, bet.slope, bet.factor, bet.weight, bet.mismatch, bet.excess)
         total += weight * np.exp(rule.gains(peeking, row[None])[0][0])
     assert total > 1.0 + ROUNDING
 

@@ -37,6 +37,7 @@ class Bet:
         factor: L with L L' = A^-1, A = sum n u u' / s^2, shape (r, r).
         weight: sum n / s^2.
         mismatch: at least ||A Q - I|| for the Q ~ A^-1 that is computed with, rounding included.
+        excess: at least ||L'AL - I||, rounding included: for Q = LL', y'QAQ y is at most (1 + excess) ||L'y||^2.
     """
 
     centre: FloatArray
@@ -45,6 +46,7 @@ class Bet:
     factor: FloatArray
     weight: float
     mismatch: float
+    excess: float
 
     def __post_init__(self) -> None:
         freeze(self, centre=np.float64, guess=np.float64, slope=np.float64, factor=np.float64)
@@ -67,10 +69,11 @@ class Bet:
             return None
         factor = np.asarray(solve_lower(lower, np.eye(len(lower))).T)
         inverse, rank = factor @ factor.T, len(factor)
-        error = np.linalg.norm(information @ inverse - np.eye(rank))
-        rounding = ROUNDING * (rank + 8) * np.linalg.norm(information) * np.linalg.norm(inverse)
+        spread = float(np.linalg.norm(information) * np.linalg.norm(inverse))
+        mismatch = float(np.linalg.norm(information @ inverse - np.eye(rank))) + ROUNDING * (rank + 8) * spread
+        excess = float(np.linalg.norm(factor.T @ information @ factor - np.eye(rank))) + ROUNDING * (rank + 8) * spread
         slope = inverse @ (features.T @ (sums / scale**2))
-        return Bet(centre, guess, slope, factor, float(counts.sum() / scale**2), float(error + rounding))
+        return Bet(centre, guess, slope, factor, float(counts.sum() / scale**2), mismatch, excess)
 
 
 @record
@@ -100,7 +103,7 @@ class Rule:
         The bet tau is a function of the row, of the past and of the counts of the batch.
         """
         towards = bet.centre - rows
-        sizes = np.maximum(row_squares(towards @ bet.factor), LEAST_SIZE)
+        sizes = (1.0 + bet.excess) * np.maximum(row_squares(towards @ bet.factor), LEAST_SIZE)
         roots, told = np.sqrt(sizes), towards @ bet.slope
         off = self.misspecification * (2.0 + np.sqrt(bet.weight) * roots)
         lost = self.norm_bound * (bet.mismatch * row_norms(towards) + 4.0 * ROUNDING * self.longest)

@@ -22,6 +22,7 @@ from .reports.study.page import write_report
 from .simulation import simulate
 from .studies.batch import Batch
 from .studies.closed_loop import Result
+from .studies.short_list import short_list_policy
 from .studies.study import Study
 from .tables import read_arms
 from .tuning.kernel import choose_kernel
@@ -77,6 +78,7 @@ __all__ = [
     "policy_names",
     "read_arms",
     "round_design",
+    "short_list_policy",
     "sign_certificate",
     "simulate",
     "solve_design",

@@ -8,16 +8,13 @@ from typing import Any
 
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
-from surepick.embeddings.kernel_functions import GaussianKernel
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.policies.long_lists import SETTINGS, USUAL_SHARE, selection_from
 from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import make_policy
 from surepick.studies.closed_loop import Measure, Result
+from surepick.studies.short_list import short_list_policy
 from surepick.studies.study import Study
-
-HEURISTIC_SLACK = 0.25  # of epsilon, with a kernel: many rows near the best one are nearly as good
 
 
 def find_best(
@@ -64,9 +61,9 @@ def find_best(
         if max_cost is not None:
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
         chosen = fitting_policy(options) if policy is None else policy
-        return _best_of_many(
-            chosen, arms, measure, epsilon, delta, noise, minimize, max_pulls=max_pulls, progress=progress, **options
-        )
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
+        budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress}
+        return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
     known = arms if isinstance(arms, Arms) else Arms(ids=arms)
     chosen = fitting_policy(options) if policy is None else policy
     made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
@@ -77,48 +74,18 @@ def _best_of_many(
     name: str,
     rows: RowBlocks,
     measure: Measure,
-    epsilon: float,
-    delta: float,
-    noise: Noise | str,
-    minimize: bool,
     *,
+    minimize: bool,
     max_pulls: int | None,
     progress: bool | None,
-    norm_bound: float | None = None,
-    share: float = USUAL_SHARE,
     **options: Any,
 ) -> Result:
     """A short list that has the best of all, by few measurements; then the best of it."""
-    if name not in ("certified-linear", "certified-kernel"):
-        raise InvalidInput(
-            f"candidates in blocks are compared by certified-linear or certified-kernel, not by {name}: give "
-            "norm_bound, and a kernel or none."
-        )
-    if not 0.0 < share < 1.0:
-        raise InvalidInput(f"share is {share}; it is the part of delta for the short list, between 0 and 1.")
-    known = {setting: options.pop(setting) for setting in SETTINGS if setting in options}
-    known |= {"max_rank": options["max_rank"]} if "max_rank" in options else {}
-    if name == "certified-kernel":
-        gamma = options.get("gamma")
-        known |= {"kernel": options.get("kernel") if gamma is None else GaussianKernel(gamma), "epsilon": epsilon}
-        known = {"slack": HEURISTIC_SLACK * epsilon, **known}
-    selection = selection_from(rows, delta=share * delta, noise=noise, norm_bound=norm_bound, **known)
-    study = Study(selection, minimize=minimize)
+    study = Study(make_policy(name, rows, **options), minimize=minimize)
     first = study.run(measure, max_pulls=max_pulls, progress=progress)
-    state = study.state
-    if not state.finished:
+    if not study.state.finished:
         return first
-    arms, subset = selection.selected(state)
-    policy = make_policy(
-        name,
-        arms,
-        epsilon=epsilon,
-        delta=delta,
-        noise=noise,
-        norm_bound=norm_bound,
-        selected=subset,
-        **options,
-    )
     left = None if max_pulls is None else max(max_pulls - first.pulls, 0)
-    answer = Study(policy, minimize=minimize).run(measure, max_pulls=left, progress=progress)
+    following = Study(short_list_policy(study), minimize=minimize)
+    answer = following.run(measure, max_pulls=left, progress=progress)
     return replace(answer, pulls=first.pulls + answer.pulls)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surepick.blocks.map_reduce import Passes
-from surepick.blocks.merkle import Tree
 from surepick.blocks.moments import Directions
 from surepick.blocks.sources import rows_of
 from surepick.core.arms import Arms
@@ -17,6 +16,7 @@ from surepick.noise import SubGaussian
 from surepick.policies.base import Problem
 from surepick.policies.subset.chosen import SubsetRules
 from surepick.policies.subset.evidence import Bet, Rule
+from surepick.policies.subset.looking import FirstLook
 from surepick.policies.subset.selection import SubsetSelection, SubsetState
 
 
@@ -55,7 +55,8 @@ class Hostile:
         arms = Arms(self.features)
         rules = SubsetRules(delta, f"subgaussian:{self.sigma}", 1.0, 1, self.slack, None)
         problem = Problem(number, 1.0, delta, SubGaussian(self.sigma), arms=arms)
-        return SubsetSelection(problem, passes, Tree(passes.rows, b"\0" * 32), where, design, rules)
+        look = FirstLook("0" * 64, (number,), where, design, arms)
+        return SubsetSelection(problem, passes, look, rules)
 
     def drawn(self, counts: np.ndarray, rng: np.random.Generator) -> Observations:
         """Normal rewards."""

@@ -22,6 +22,7 @@ from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput, StorageError
 from surepick.policies.registry import needs_torch
 
+DAY = 86_400.0  # seconds
 OnResult = Callable[[int, int, dict[str, Any]], None]
 
 
@@ -130,6 +131,7 @@ def _played(tasks: Sequence[Task], jobs: int | None, data: str) -> Iterator[tupl
         "loky",
         n_jobs=jobs,
         inner_max_num_threads=1,
+        idle_worker_timeout=DAY,  # a worker that leaves while the last long ones are played is missed with a warning
         initializer=_end_with,  # at once: a worker may wait for its first task for ever, if another is killed at it
         initargs=(os.getpid(),),
     )

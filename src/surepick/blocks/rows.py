@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -57,6 +57,16 @@ class NamedSource(Protocol):
 
     def ids(self, rows: IntArray) -> list[str] | None:
         """The ids of single rows, ascending; None where they have none."""
+        ...
+
+
+@runtime_checkable
+class StoredSource(Protocol):
+    """Rows in a file, which another process can open again."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its absolute path, and how it is read, as plain data."""
         ...
 
 
@@ -189,6 +199,12 @@ class RowBlocks:
             found += map(str, here.tolist()) if own is None else own
             first += source.num_rows
         return found
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        """Where the rows lie, as plain data; None where they are not all in files."""
+        found = [one.spec for one in self.sources if isinstance(one, StoredSource)]
+        return {"files": found, "block_entries": self.block_entries} if len(found) == len(self.sources) else None
 
     def place(self, row: int) -> tuple[RowSource, int]:
         """(the source of a row, its number there)."""

@@ -129,6 +129,10 @@ class NpySource:
         return self.path
 
     @property
+    def spec(self) -> dict[str, Any]:
+        return {"path": str(Path(self.path).resolve())}
+
+    @property
     def num_rows(self) -> int:
         return self.shape[0]
 

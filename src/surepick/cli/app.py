@@ -55,6 +55,7 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
             "studies.close:add",
             "From the next round on, measure some of the candidates that were declared to come later.",
         ),
+        "shortlist": ("studies.shortlist:shortlist", "Start the study of the short list that was found of a long one."),
         "withdraw": ("studies.close:withdraw", "Go on without some candidates."),
         "close": ("studies.close:close", "End a study early."),
         "list": ("studies.list:list_studies", "List the studies of a database."),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from surepick.blocks.rows import RowBlocks
 from surepick.cli.options import Goal
 from surepick.cli.program_options import items_in
 from surepick.cli.question_options import QuestionOptions
@@ -111,7 +112,13 @@ class PolicyOptions(QuestionOptions):
     option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Another one, repeatable.")] = None
 
     def chosen(
-        self, arms: Arms, noise: Noise, goal: Goal, *, seed: int | None = None, sample_seed: int | None = None
+        self,
+        arms: Arms | RowBlocks,
+        noise: Noise,
+        goal: Goal,
+        *,
+        seed: int | None = None,
+        sample_seed: int | None = None,
     ) -> Policy[Any]:
         """The one policy that the options ask for.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from surepick.blocks.rows import RowBlocks
 from surepick.cli.options import CostOption, FeaturesOption, IdOption, Reading, SegmentsOption, given
 from surepick.cli.output import picked
 from surepick.core.arms import Arms
-from surepick.core.files import is_file
+from surepick.core.files import is_file, is_folder
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
@@ -34,6 +35,19 @@ class TableOptions:
     def arms(self, source: str) -> Arms:
         """The candidates, one a row."""
         found: Arms = read_arms(source, **self._keywords)
+        return found
+
+    def candidates(self, source: str, *, in_blocks: bool) -> Arms | RowBlocks:
+        """The candidates; those of a folder or a pattern, or if asked, as rows in blocks.
+
+        Raises:
+            InvalidInput: they cannot be read, or an option has no meaning for rows in blocks.
+        """
+        if not (in_blocks or is_folder(source) or "*" in source):
+            return self.arms(source)
+        if others := given(replace(self, id=None, features=None)):
+            raise InvalidInput(f"candidates in blocks have ids and features only: leave out {others[0]}.")
+        found: RowBlocks = read_arms(source, self.id, self.features, blocks=True)
         return found
 
     def grouped_arms(self, source: str, reward: str) -> Arms:

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from surepick.blocks.long_list import LongListed
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.comparisons import Deciding, Intervals, against
@@ -182,6 +183,7 @@ class Traits:
         add: step, arms -> the step when these of `later` have come; None: none can.
         later: arms that are not there when a study begins, and may come.
         long_list: from which the arms were selected, by measurements before the study; None: they are all there are.
+        rows: the list that it shortens; its arms are a few of them. None: it chooses among its arms.
     """
 
     stops: Literal["own", "never", "budget"] = "own"
@@ -207,6 +209,7 @@ class Traits:
     add: Callable[[Step[Any], IntArray], Step[Any]] | None = field(default=None, compare=False)
     later: tuple[int, ...] = ()
     long_list: LongListed | None = None
+    rows: RowBlocks | None = field(default=None, compare=False)
 
     @property
     def narrows(self) -> bool:

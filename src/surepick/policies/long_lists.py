@@ -2,47 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.embeddings.kernel_functions import GaussianKernel, Kernel
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy, Problem, spec_of
 from surepick.policies.questions.one_of import OneOfShare, arms_of, sample_of
 from surepick.policies.subset.best import BestOfSubset
 from surepick.policies.subset.chosen import Subset
-from surepick.policies.subset.selection import SubsetSelection
-from surepick.questions import OneOf, question_spec
+from surepick.policies.subset.selection import USUAL_SIZE, SubsetSelection
+from surepick.questions import BEST, OneOf, question_spec
 
 USUAL_SHARE = 0.1  # of delta, for the short list
-SETTINGS = ("size", "slack", "executor", "meter")
+HEURISTIC_SLACK = 0.25  # of epsilon, with a kernel: many rows near the best one are nearly as good
+LINEAR, KERNEL = SHORTENED = ("certified-linear", "certified-kernel")
+TRANSIENT = ("executor", "meter")  # who makes the passes, and who watches; no part of what is promised
+OF_THE_LIST = ("share", "size", "slack", "first_look")
+Make = Callable[..., Policy[Any]]
 
 
-def selection_from(
-    rows: RowBlocks, *, delta: float, noise: Noise | str, norm_bound: float | None, **settings: Any
-) -> SubsetSelection:
-    """The policy that shortens a list, as `SubsetSelection.over` makes it.
+def shortened_first(
+    check: Callable[[str, Mapping[str, Any]], None],
+    name: str,
+    rows: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    noise: Noise | str,
+    **options: Any,
+) -> Policy[Any]:
+    """The policy that shortens a list, after which one of that name finds the best of the short list.
 
     Args:
-        rows: the candidates.
-        delta: probability that the best is not on the short list.
-        noise: what is assumed of a reward.
-        norm_bound: the largest norm that the linear reward function can have.
-        settings: some of `SETTINGS`.
+        check: refuses options that the policy of that name does not know.
+        rows: the list.
+        epsilon, delta: of the answer; the list takes its share of delta, and what is slack of epsilon.
+        options: of the policy of that name; and `share`, `size`, `slack`, `executor`, `meter`, and `first_look`, what
+            was found out about the list before.
 
     Raises:
-        InvalidInput: there is no norm bound, or as `SubsetSelection.over`.
+        InvalidInput: a setting has no meaning, or the rows cannot be read.
     """
-    if norm_bound is None:
+    if not isinstance(rows, RowBlocks):
+        raise InvalidInput(
+            "this policy shortens a long list, and the rows of that list are not here: open the study where its "
+            "files lie. What is certified is the answer of the study that follows it."
+        )
+    if name not in SHORTENED:
+        raise InvalidInput(
+            f"candidates in blocks are compared by certified-linear or certified-kernel, not by {name}: give "
+            "norm_bound, and a kernel or none."
+        )
+    own = {option: options.pop(option) for option in (*OF_THE_LIST, *TRANSIENT) if option in options}
+    check(name, options)
+    if options.get("norm_bound") is None:
         raise InvalidInput("candidates in blocks need norm_bound: the largest norm that the linear reward can have.")
-    return SubsetSelection.over(rows, delta=delta, noise=noise, norm_bound=norm_bound, **settings)
+    if options.get("question") not in (None, BEST):
+        raise InvalidInput("candidates in blocks answer which is the best, and no other question so far.")
+    share, size = own.get("share", USUAL_SHARE), own.get("size", USUAL_SIZE)
+    if not (isinstance(share, float) and 0.0 < share < 1.0):
+        raise InvalidInput(f"share is {share}; it is the part of delta for the short list, between 0 and 1.")
+    of_kernel = _kernel_of(name, options)
+    slack = own.get("slack", 0.0 if of_kernel is None else HEURISTIC_SLACK * epsilon)
+    selection = SubsetSelection.over(
+        rows,
+        delta=share * delta,
+        noise=noise,
+        norm_bound=options["norm_bound"],
+        size=size,
+        slack=slack,
+        max_rank=options.get("max_rank"),
+        kernel=of_kernel,
+        epsilon=None if of_kernel is None else epsilon,
+        look=own.get("first_look"),
+        promised=(epsilon, delta),
+        **{option: own[option] for option in TRANSIENT if option in own},
+    )
+    asked = {"name": name, "epsilon": epsilon, "delta": delta, "noise": selection.rules.noise}
+    kept = {"evidence": None, **options, "share": share, "size": size, "slack": slack}
+    if kept.get("kernel") is not None:
+        kept["kernel"] = selection.rules.kernel
+    object.__setattr__(selection, "spec", {**asked, **kept, "first_look": selection.look.spec()})
+    return selection
+
+
+def _kernel_of(name: str, options: Mapping[str, Any]) -> Kernel | str | None:
+    if name == LINEAR:
+        return None
+    gamma, kernel = options.get("gamma"), options.get("kernel")
+    if (gamma is None) == (kernel is None):
+        raise InvalidInput("certified-kernel over candidates in blocks takes gamma or kernel, one of them.")
+    return kernel if gamma is None else GaussianKernel(gamma)
+
+
+def after_selection(make: Make, policy: Policy[Any], state: Any) -> Policy[Any]:
+    """The policy that finds the best of the list to which another one shortened a longer one.
+
+    Args:
+        make: makes a policy for arms.
+        policy: that shortened it, as `shortened_first` made it.
+        state: where it ended.
+
+    Raises:
+        InvalidInput: it shortens no list, or has not ended.
+    """
+    if not isinstance(policy, SubsetSelection) or policy.spec is None:
+        raise InvalidInput("this study shortens no list: its candidates are not rows in blocks.")
+    arms, subset = policy.selected(state)
+    options = {option: value for option, value in policy.spec.items() if option not in OF_THE_LIST}
+    return make(arms=arms, selected=subset, **options)
 
 
 def best_of_subset(
-    make: Callable[..., Policy[Any]],
+    make: Make,
     name: str,
     arms: Arms,
     *,
@@ -74,7 +151,7 @@ def best_of_subset(
 
 
 def one_of_share(
-    make: Callable[..., Policy[Any]],
+    make: Make,
     question: OneOf,
     name: str,
     arms: Arms,

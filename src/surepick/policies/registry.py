@@ -8,6 +8,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.validation import check_choice
 from surepick.errors import InvalidInput
@@ -24,7 +25,7 @@ from surepick.policies.entry import (
     for_each_segment,
     refuse_beside_lists,
 )
-from surepick.policies.long_lists import best_of_subset, one_of_share
+from surepick.policies.long_lists import best_of_subset, one_of_share, shortened_first
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.policies.question_baselines import QUESTION_BASELINES
@@ -235,13 +236,14 @@ def paper_settings(name: str) -> dict[str, Any]:
 
 
 def make_policy(
-    name: str, arms: Arms, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
+    name: str, arms: Arms | RowBlocks, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
 ) -> Policy[Any]:
     """The policy of that name for these arms.
 
     Args:
         name: one of `policy_names()`.
-        arms: what is chosen among; policies that ignore features accept arms without any.
+        arms: what is chosen among; policies that ignore features accept arms without any. For rows in blocks, too many
+            for memory, the policy shortens the list, and `short_list_policy` gives the one for what is left of it.
         epsilon: the shortfall that is tolerated, in reward units, > 0.
         delta: the error probability, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
@@ -255,6 +257,9 @@ def make_policy(
         InvalidInput: unknown name or option, or a setting without meaning.
     """
     entry = _entry(name)
+    if isinstance(arms, RowBlocks) or "first_look" in options:
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
+        return shortened_first(_check_known, name, arms, **asked)
     if "selected" in options:
         if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
@@ -299,14 +304,14 @@ def make_policy(
     return policy
 
 
-def stored_policy(spec: Mapping[str, Any], arms: Arms) -> Policy[Any]:
+def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any]:
     """The policy of a spec that was stored, perhaps by an earlier version: options mean what they meant then.
 
     Its own spec stays the stored one, since codes and certificates are made of it.
 
     Args:
         spec: what `policy.spec` was.
-        arms: what it chooses among.
+        arms: what it chooses among; of one that shortens a list, its rows.
 
     Raises:
         InvalidInput, TypeError: it cannot be built.

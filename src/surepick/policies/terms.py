@@ -29,6 +29,7 @@ class Terms:
         listed: the question is answered by lists.
         constraints: on what else each measurement tells beside the reward.
         later: how many arms are not there when the study begins, and may come.
+        shortens: rows of the list that it shortens; 0: it chooses among its arms.
     """
 
     delta: float
@@ -41,6 +42,7 @@ class Terms:
     listed: bool = False
     constraints: tuple[Constraint, ...] = ()
     later: int = 0
+    shortens: int = 0
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
@@ -53,7 +55,7 @@ class Terms:
         blocks = None if traits.blocks is None else replace(traits.blocks, control=None)
         listed, constraints = traits.certifies == "lists", constraints_of(policy.problem.question)
         said = (proves, traits.eliminates, gap_bound, prices, blocks, listed, constraints, len(traits.later))
-        return Terms(delta, traits.most_rounds, *said)
+        return Terms(delta, traits.most_rounds, *said, 0 if traits.rows is None else traits.rows.num_rows)
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
@@ -70,6 +72,7 @@ class Terms:
             listed=(asked.get("question") or {}).get("name") in LISTED,
             constraints=constraints_in(asked),
             later=len(asked.get("later") or ()),
+            shortens=sum((asked.get("first_look") or {}).get("sizes", ())),
         )
 
     def stored(self) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Listed:
         verdict: of the certificate; "not-yet" while the study goes on.
         ended: it was closed before its policy stopped.
         registration: its registration code.
+        shortens: rows of the list that it shortens; 0: it chooses among its candidates.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Listed:
     verdict: str
     ended: bool
     registration: str | None
+    shortens: int = 0
 
 
 @record
@@ -104,6 +106,7 @@ class Progress:
         listed: the question is answered by lists, and `left` candidates are undecided.
         withdrawn: candidates that were withdrawn; they are neither left nor ruled out.
         waiting: how many more may still come; `candidates` leaves them out.
+        shortens: rows of the list that is made shorter by measuring a few of them, the candidates; 0: there is none.
         leader_withdrawn: the leader is one of those; another is named once the open plan is judged.
     """
 
@@ -139,6 +142,7 @@ class Progress:
     withdrawn: int = 0
     leader_withdrawn: bool = False
     waiting: int = 0
+    shortens: int = 0
 
     @property
     def done_by(self) -> float | None:
@@ -164,10 +168,13 @@ class Progress:
         """Who would be recommended after the closed rounds, and what they prove, in words."""
         if self.leader is None:
             return "nothing is known before the first round is complete"
-        if self.listed and self.stopped:
-            return f"every candidate that is asked about is on a list, {self.verdict}"
+        if self.shortens:
+            short = f"the list of {self.shortens:,} candidates is short now, and `surepick shortlist` makes its study"
+            return short if self.stopped else f"{self.leader} looks best of those that are measured"
         if self.listed:
-            return f"{self.left:,} of {times(self.candidates, 'candidate')} are on no list yet"
+            answered = f"every candidate that is asked about is on a list, {self.verdict}"
+            waiting = f"{self.left:,} of {times(self.candidates, 'candidate')} are on no list yet"
+            return answered if self.stopped else waiting
         if self.leader_withdrawn:
             return f"{self.leader} was the best of the closed rounds, and is withdrawn; the next round names another"
         if self.stopped and not self._batches_over:
@@ -218,6 +225,8 @@ class Progress:
     @property
     def _candidates(self) -> list[str]:
         """How many are left, unless it is said how many are ruled out."""
+        if self.shortens:
+            return [f"{self.candidates:,} are measured to shorten a list of {self.shortens:,}"]
         left = [f"{self.left:,} of {times(self.candidates, 'candidate')} left"]
         return left if self.ruled_out is None and not self.listed else []
 
@@ -279,6 +288,7 @@ def progress_of(
         pulls=0 if row is None else row.total_pulls,
         candidates=number,
         waiting=waiting,
+        shortens=terms.shortens,
         left=left,
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
         certified_gap=None if row is None or not proved else informative(row.certified_gap, noise, terms.gap_bound),

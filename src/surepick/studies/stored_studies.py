@@ -22,7 +22,7 @@ from surepick.policies.terms import Terms
 from surepick.questions import constraints_in
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.logs.damaged_rows import reading
-from surepick.studies.logs.hash_chain import arms_hash, chained
+from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms
 from surepick.studies.logs.leases import system_clock
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import in_words, shown
@@ -31,6 +31,7 @@ from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.registration import check_promise, code_of
 from surepick.studies.study import Study
+from surepick.tables.blocks import read_again
 
 VERSION = 1  # of the configuration's format
 
@@ -53,6 +54,7 @@ def listed(engine: Engine, row: Any) -> Listed:
             verdict="not-yet" if last is None else str(last.verdict),
             ended=ended is not None,
             registration=registration_of(row, configuration),
+            shortens=Terms.stored_in(configuration).shortens,
         )
 
 
@@ -70,6 +72,7 @@ def row_of(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge:
             **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if arms.segments is None else {"segments": arms.segments}),
             **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
+            **_files(policy),
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -89,6 +92,23 @@ def row_of(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge:
         "hash": study_hash(name, configuration, ids, hashed),
         "created_at": system_clock(),
     }
+
+
+def _files(policy: Policy[Any]) -> dict[str, Any]:
+    """Where the long list lies that the policy goes through; {} where there is none.
+
+    Raises:
+        InvalidInput: it is not in files.
+    """
+    rows = policy.traits.rows
+    if rows is None:
+        return {}
+    if rows.spec is None:
+        raise InvalidInput(
+            "a study in a database opens its long list again, so the rows must be in .npy or Parquet files; these are "
+            "in memory. Use sp.Study, or write them to files."
+        )
+    return {"files": rows.spec}
 
 
 def study_hash(name: str, configuration: str, ids: str, hashed: str) -> str:
@@ -184,8 +204,18 @@ def arms_of(engine: Engine, row: Row[Any]) -> Arms:
 def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
     from surepick.policies.registry import stored_policy  # noqa: PLC0415 (only where something is computed)
 
-    arms = arms_of(engine, row)
-    return arms, stored_policy(json.loads(row.configuration)["policy"], arms)
+    arms, configuration = arms_of(engine, row), json.loads(row.configuration)
+    files = configuration.get("files")
+    if files is None:
+        return arms, stored_policy(configuration["policy"], arms)
+    policy = stored_policy(configuration["policy"], read_again(files))
+    if hash_of_arms(policy.problem.arms or arms) != row.arms_hash:
+        raise StorageError(
+            f"study {row.name!r}: the candidates that it measures are no longer in the files that it goes through "
+            f"({files['files'][0]['path']}{', ...' if len(files['files']) > 1 else ''}); these were changed. Nothing "
+            "was changed in the study; put the files back."
+        )
+    return arms, policy
 
 
 def check_same(study: Study, row: Row[Any], policy: Policy[Any]) -> None:

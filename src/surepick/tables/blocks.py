@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,10 @@ class ParquetRows:
     @property
     def name(self) -> str:
         return self.path
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {"path": str(Path(self.path).resolve()), "id": self.id, "features": list(self.columns)}
 
     @property
     def num_rows(self) -> int:
@@ -185,14 +189,28 @@ def read_blocks(
         files = [path]
     if not files:
         raise InvalidInput(f"{where} has no .npy and no .parquet file.")
-    sources: list[RowSource] = []
-    for one in files:
-        if one.suffix == ".npy":
-            if id is not None or features is not None:
-                raise InvalidInput(f"{one} has no named columns; leave out id and features, or give Parquet files.")
-            sources.append(NpySource.of(one))
-        elif one.suffix == ".parquet":
-            sources.append(ParquetRows.of(one, id, features))
-        else:
-            raise InvalidInput(f"{one} is read whole, not in blocks; write it as Parquet or .npy.")
-    return RowBlocks(sources, **more)
+    return RowBlocks([_source(one, id, features) for one in files], **more)
+
+
+def read_again(spec: Mapping[str, Any]) -> RowBlocks:
+    """The rows whose `RowBlocks.spec` this is.
+
+    Raises:
+        InvalidInput: a file is missing or another one (the message names it), or it is no such spec.
+    """
+    try:
+        files = [(Path(one["path"]), one.get("id"), one.get("features")) for one in spec["files"]]
+        entries = int(spec["block_entries"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"where the rows lie cannot be read: {error!r}.") from None
+    return RowBlocks([_source(*one) for one in files], block_entries=entries)
+
+
+def _source(path: Path, id: str | None, features: Names | None) -> RowSource:  # noqa: A002 (as in read_arms)
+    if path.suffix == ".npy":
+        if id is not None or features is not None:
+            raise InvalidInput(f"{path} has no named columns; leave out id and features, or give Parquet files.")
+        return NpySource.of(path)
+    if path.suffix == ".parquet":
+        return ParquetRows.of(path, id, features)
+    raise InvalidInput(f"{path} is read whole, not in blocks; write it as Parquet or .npy.")

@@ -47,9 +47,9 @@ class LongList:
             kernel=rules.kernel,
             epsilon=rules.epsilon,
         )
-        if (policy.tree.root, policy.tree.sizes) != (stated.root, stated.sizes):
+        if (policy.look.root, policy.look.sizes) != (stated.root, stated.sizes):
             raise InvalidInput(
-                f"it is another list: its root is {policy.tree.root[:16]}..., and that of the certificate "
+                f"it is another list: its root is {policy.look.root[:16]}..., and that of the certificate "
                 f"{stated.root[:16]}..."
             )
         places = {name: place for place, name in enumerate(policy.arms.ids)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from surepick.blocks.executors import executor_of
 from surepick.blocks.map_reduce import Meter, Passes
-from surepick.blocks.merkle import Tree
-from surepick.blocks.moments import Coordinates, directions, first_look
+from surepick.blocks.moments import Coordinates
 from surepick.blocks.rows import RowBlocks
 from surepick.blocks.sources import rows_of
 from surepick.core.arms import Arms
@@ -20,8 +19,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.designs.d_optimal import SparseDesign, d_optimal
-from surepick.embeddings.kernel_blocks import kernel_directions
+from surepick.designs.d_optimal import SparseDesign
 from surepick.embeddings.kernel_functions import Kernel
 from surepick.embeddings.kernel_names import make_kernel
 from surepick.errors import InvalidInput
@@ -32,9 +30,9 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.carried.batch_sizes import rounded
 from surepick.policies.subset.chosen import Subset, SubsetRules, Told
 from surepick.policies.subset.evidence import Bet, Left, Rule, left, left_of
+from surepick.policies.subset.looking import FirstLook
 
 USUAL_SIZE = 50_000
-USUAL_LANDMARKS = 200
 HEURISTIC_FIRST = 4  # pulls for each direction in the first batch
 HELD = 2_000_000  # rows whose features are held once no more are left
 MOST_PATHS = 1000  # candidates of which a certificate shows that they are on the long list
@@ -57,8 +55,8 @@ class SubsetState:
         candidates: rows that were candidates; they stay on the list.
         left: how many rows are not beaten.
         rows: which, if they are few; None: they follow from the bets.
-        leader: the row that looks best, which the next batch is to serve; -1 before the first.
-        shown: the arm that looks best of those that are measured.
+        served: the row that looks best, which the next batch is to serve; -1 before the first.
+        leader: the arm that looks best of those that are measured.
         finished: "shortened" when the list is short enough; "" while it is not.
     """
 
@@ -68,8 +66,8 @@ class SubsetState:
     candidates: tuple[int, ...]
     left: int
     rows: IntArray | None
+    served: int
     leader: int
-    shown: int
     finished: str
 
     @property
@@ -124,13 +122,10 @@ class SubsetSelection:
     looked best before the batch. Its batch costs a pass over the rows; nothing is kept of each.
 
     Args:
-        problem: of the arms that may be measured: those with weight in the design. Its delta is the probability that
-            the best is not on the list.
+        problem: what is asked about the list, and the arms that may be measured: those with weight in the design.
         passes: over all K rows.
-        tree: of their hashes.
-        where: the coordinates in which they are seen.
-        design: what is measured.
-        rules: when the list is short enough, and what is assumed.
+        look: what was found out about them before the first measurement: the design, and how rows are seen.
+        rules: when the list is short enough, what is assumed, and the probability that the best is not on it.
 
     Source: ours; the promise is that of subset selection, Gupta (1965).
     Cost: O(K (D r + B r^2)) time for the pass of the B-th batch.
@@ -138,9 +133,7 @@ class SubsetSelection:
 
     problem: Problem
     passes: Passes
-    tree: Tree
-    where: Coordinates
-    design: SparseDesign
+    look: FirstLook
     rules: SubsetRules
     _held: _Held = field(default_factory=_Held, init=False, compare=False, repr=False)
     spec: Spec | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -159,6 +152,8 @@ class SubsetSelection:
         epsilon: float | None = None,
         executor: Any = None,
         meter: Meter | None = None,
+        look: Mapping[str, Any] | None = None,
+        promised: tuple[float, float] | None = None,
     ) -> SubsetSelection:
         """The selection from rows in files or in memory. It makes some four passes over them, before any measurement.
 
@@ -174,6 +169,8 @@ class SubsetSelection:
             epsilon: the shortfall that matters, in reward units, by which landmarks are chosen; only with a kernel.
             executor: who makes the passes: None (this process), "processes:N", "dask:tcp://HOST:PORT", or a client.
             meter: notes the passes, and is told how far each is.
+            look: what these passes found, as `FirstLook.spec` gives it; None: they are made.
+            promised: (epsilon, delta) of the answer that is looked for with the list; None: nobody says.
 
         Raises:
             InvalidInput: the rows cannot be read, or a setting has no meaning.
@@ -189,15 +186,24 @@ class SubsetSelection:
             )
         known = None if kernel is None else make_kernel(kernel)
         rules = SubsetRules(delta, assumed.spec, norm_bound, size, slack, max_rank, _named(known), epsilon)
-        with one_blas_thread():
-            found, tree = first_look(passes)
-            seen_in: Coordinates = (
-                directions(passes, found, most=max_rank) if known is None else found_landmarks(passes, known, rules)
-            )
-            design = d_optimal(passes, seen_in)
-        arms = Arms(rows.take(design.rows), rows.ids(design.rows))
-        problem = Problem(arms.num_arms, max(slack, 1.0), delta, assumed, arms=arms)
-        return SubsetSelection(problem, passes, tree, seen_in, design, rules)
+        if look is None:
+            with one_blas_thread():
+                seen = FirstLook.at(passes, known, rules)
+        else:
+            seen = FirstLook.of(look, rows, known)
+        asked, wanted = (max(slack, 1.0), delta) if promised is None else promised
+        problem = Problem(seen.arms.num_arms, asked, wanted, assumed, arms=seen.arms)
+        return SubsetSelection(problem, passes, seen, rules)
+
+    @property
+    def where(self) -> Coordinates:
+        """The coordinates in which rows are seen."""
+        return self.look.where
+
+    @property
+    def design(self) -> SparseDesign:
+        """What is measured."""
+        return self.look.design
 
     @property
     def rule(self) -> Rule:
@@ -212,6 +218,7 @@ class SubsetSelection:
             uses_features=True,
             certifies="nothing",
             assumptions=(self.rules.sentence(self.passes.rows.num_columns),),
+            rows=self.passes.rows,
         )
 
     def init(self) -> SubsetState:
@@ -235,11 +242,11 @@ class SubsetSelection:
 
     def tell(self, state: SubsetState, plan: Plan, seen: Observations) -> Step[SubsetState]:
         before, bets, candidates = state.seen(self.problem.num_arms), state.bets, state.candidates
-        if state.leader >= 0:
-            centre = self.where.of(self.passes.rows.take(np.array([state.leader])))[0]
+        if state.served >= 0:
+            centre = self.where.of(self.passes.rows.take(np.array([state.served])))[0]
             bet = Bet.of(centre, self._guess(before), self.design.features, seen.counts, seen.sums, self._scale)
             bets = bets if bet is None else (*bets, bet)
-            candidates = candidates if state.leader in candidates else (*candidates, state.leader)
+            candidates = candidates if state.served in candidates else (*candidates, state.served)
         guess = self._guess(before.plus(seen))
         found = self._left(bets, guess)
         kept = found.rows if found.rows is not None and found.number <= max(STORED, self.rules.size) else None
@@ -258,14 +265,14 @@ class SubsetSelection:
 
     def claim(self, state: SubsetState) -> Claim:
         best = BEST if self.rules.slack == 0.0 else NEARLY.format(slack=self.rules.slack)
-        sure, total = 1.0 - self.problem.delta, self.passes.rows.num_rows
+        sure, total = 1.0 - self.rules.delta, self.passes.rows.num_rows
         number = len(self.subset(state)) if state.finished else state.left
         reason = OVER.format(sure=sure, best=best, left=number, total=total) if state.finished else ""
         return Claim(
-            state.shown,
+            state.leader,
             state.finished,
             state.pulls,
-            spent=self.problem.delta,
+            spent=self.rules.delta,
             assumptions=self.traits.assumptions,
             reason=reason,
         )
@@ -288,16 +295,16 @@ class SubsetSelection:
         """
         rows = np.union1d(self.subset(state), self.design.rows)
         proved = rows if len(rows) <= MOST_PATHS else self.design.rows
-        source = self.passes.rows
+        source, tree = self.passes.rows, self.look.tree_of(self.passes)
         subset = Subset(
             total=source.num_rows,
             columns=source.num_columns,
-            root=self.tree.root,
-            sizes=self.tree.sizes,
+            root=self.look.root,
+            sizes=self.look.sizes,
             rules=self.rules,
             rows=tuple(rows.tolist()),
             batches=tuple(Told.of(one, self.arms.ids) for one in state.batches),
-            paths=tuple(self.tree.path(row) for row in proved.tolist()),
+            paths=tuple(tree.path(row) for row in proved.tolist()),
         )
         return Arms(source.take(rows), source.ids(rows)), subset
 
@@ -350,11 +357,3 @@ def _named(kernel: Kernel | None) -> str | None:
     if kernel is not None and kernel.spec is None:
         raise InvalidInput("a selection takes a kernel with a name: gaussian:GAMMA, matern:NU:LENGTH_SCALE, ...")
     return None if kernel is None else kernel.spec
-
-
-def found_landmarks(passes: Passes, kernel: Kernel, rules: SubsetRules) -> Coordinates:
-    """The coordinates that a kernel gives rows."""
-    if rules.epsilon is None:
-        raise InvalidInput("with a kernel the selection needs epsilon, by which it chooses how many landmarks it uses.")
-    most = USUAL_LANDMARKS if rules.max_rank is None else rules.max_rank
-    return kernel_directions(passes, kernel, norm_bound=rules.norm_bound, epsilon=rules.epsilon, max_rank=most)

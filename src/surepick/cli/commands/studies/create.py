@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
+from surepick.blocks.rows import RowBlocks
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, command_line
 from surepick.cli.output import note, print_json, say
@@ -15,6 +16,7 @@ from surepick.client.opening import create_study
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
 from surepick.studies.progress import times
+from surepick.studies.registration import subject_of
 
 SHOWN = 3  # candidates whose names a new study shows
 
@@ -23,7 +25,12 @@ def create(
     url: UrlArgument,
     name: NameArgument,
     *,
-    arms: Annotated[str, Option(metavar="TABLE", help="The candidates, one row each.")],
+    arms: Annotated[
+        str, Option(metavar="TABLE", help="The candidates, one row each; of a folder of files, too many for memory.")
+    ],
+    in_blocks: Annotated[
+        bool, Option("--in-blocks", help="Read --arms in blocks, as of a folder; a short list is looked for first.")
+    ] = False,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     goal: options.Goal,
@@ -38,8 +45,9 @@ def create(
     The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
     """
     assumed = declared_noise(noise, "Every certificate rests on it.")
-    candidates = table.arms(arms)
-    chosen = policy.chosen(candidates, assumed, goal, seed=seed)
+    found = table.candidates(arms, in_blocks=in_blocks)
+    chosen = policy.chosen(found, assumed, goal, seed=seed)
+    candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
     note(*caveats_of(chosen))
     columns = candidates.features.shape[1]
@@ -56,12 +64,16 @@ def create(
         return
     names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
     asked = policy.asked(goal, by_segment=candidates.segments is not None)
-    say(f"Study {name!r}: {candidates.num_arms:,} candidates, policy {spec['name']}. Asked: {asked}")
+    number = found.num_rows if isinstance(found, RowBlocks) else candidates.num_arms
+    say(f"Study {name!r}: {number:,} candidates, policy {spec['name']}. Asked: {asked}")
+    if isinstance(found, RowBlocks):
+        say("It looks for a short list first; surepick shortlist then makes the study of that list.")
     say(f"Candidates: {names}")
     say(f"{name}: {study.progress()}")
     say(
         f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol: "
         "surepick verify --registered CODE then refuses a certificate of any other promise."
     )
-    say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
+    if found is candidates:
+        say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
     say(f"Next: {command_line('ask', url, name)}")

@@ -13,9 +13,11 @@ from certified_files import POLICIES, resealed, study_of
 from forged_certificates import every_look, forged
 
 import surepick as sp
+from surepick.certificates import document as documents
 from surepick.certificates import repeated_plans
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
+from surepick.environments import Environment
 
 # --- alterations
 
@@ -102,6 +104,7 @@ def test_where_numbers_round_otherwise_brackets_are_compared(document):
 ANOTHER_KERNEL = """
 import json, sys
 from surepick.certificates.verify import verify_certificate
+from surepick.environments import Environment
 results = [verify_certificate(path) for path in sys.argv[1:]]
 print(json.dumps([[one.holds, str(one)] for one in results]))
 """
@@ -162,3 +165,22 @@ def test_plans_that_were_asked_for_elsewhere_are_not_said_to_be_reproduced():
     assert result.holds, str(result)
     assert result.lines[-1].words.startswith("the first 1 of 2 are")
     assert not verify_certificate(resealed({**document, "reproduced": 2})).holds
+
+
+def test_what_several_threads_have_left_in_a_study_is_not_written(monkeypatch):
+    """They add in other orders: what a policy holds from before differs in last bits from what a verifier computes."""
+    features = np.random.default_rng(3).standard_normal((40, 3))
+    policy = sp.make_policy(
+        "certified-linear", sp.Arms(features), epsilon=0.3, delta=0.1, noise="subgaussian:0.5", norm_bound=1.0
+    )
+    world = Environment(arms=policy.problem.arms, means=features @ [0.5, -0.2, 0.1], noise=sp.SubGaussian(0.5))
+    study = sp.simulate(policy, world, seed=1).study
+    before = certificate_document(study)
+    cache = study.policy._cache
+    for dim, white in list(cache._white.items()):
+        cache._white[dim] = replace(white, basis=white.basis * (1.0 + 1e-6))
+    cache._plug_in = cache._guess = cache._posed = None
+    monkeypatch.setattr(documents, "several_threads", lambda: True)
+    assert certificate_document(study) == before
+    monkeypatch.setattr(documents, "several_threads", lambda: False)
+    assert certificate_document(study) != before  # so that the assertion above says something

@@ -38,8 +38,9 @@ from surepick.core.files import write_whole
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
-from surepick.linalg.blas_threads import one_thread
+from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
+from surepick.policies.registry import stored_policy
 from surepick.questions import constraints_of
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -97,11 +98,19 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
     """
     if study.elsewhere is not None:
         return study.elsewhere.certificate(name)
+    several = several_threads()
     with one_thread():  # as the verifier does: threads change the last bits, and with them designs
-        return _certificate_document(study, name, audited(study, name or "") if check else None)
+        policy = _built_again(study) if several else study.policy
+        return _certificate_document(study, policy, name, audited(study, name or "") if check else None)
 
 
-def _certificate_document(study: Study, name: str | None, checked: Audit | None) -> dict[str, Any]:
+def _built_again(study: Study) -> Policy[Any]:
+    """The policy without what it holds from before, which several threads may have computed, in other last bits."""
+    spec = spec_of(study.policy)
+    return study.policy if spec is None or study.policy.traits.rows is not None else stored_policy(spec, study.arms)
+
+
+def _certificate_document(study: Study, policy: Policy[Any], name: str | None, checked: Audit | None) -> dict[str, Any]:
     looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
     facts = Facts(
         study=name,
@@ -109,7 +118,7 @@ def _certificate_document(study: Study, name: str | None, checked: Audit | None)
         arithmetic=arithmetic(),
         reproduced=0,
         arms=study.arms,
-        policy=study.policy,
+        policy=policy,
         minimize=study.minimize,
         looks=looks,
         end=study.early_end(),

@@ -55,7 +55,10 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
             "studies.close:add",
             "From the next round on, measure some of the candidates that were declared to come later.",
         ),
-        "shortlist": ("studies.shortlist:shortlist", "Start the study of the short list that was found of a long one."),
+        "shortlist": (
+            "studies.shortlist:shortlist",
+            "Start the study of a short list, once the study of a long list in files has found it.",
+        ),
         "withdraw": ("studies.close:withdraw", "Go on without some candidates."),
         "close": ("studies.close:close", "End a study early."),
         "list": ("studies.list:list_studies", "List the studies of a database."),

@@ -20,6 +20,13 @@ def one_thread() -> AbstractContextManager[Any]:
     return limited
 
 
+def several_threads() -> bool:
+    """Whether linear algebra may use more than one thread now."""
+    from threadpoolctl import threadpool_info  # noqa: PLC0415 (only where something is computed)
+
+    return any(library["num_threads"] > 1 for library in threadpool_info())
+
+
 class _OneBlasThread:
     """The limit is the process's, on the BLAS libraries loaded by then: the first block that begins sets it, the last
     one that ends takes it back."""

@@ -164,7 +164,7 @@ def test_tokens(server, monkeypatch):
     assert study.worker_name("me@here") == "ann/me@here"
     with pytest.raises(sp.InvalidInput, match=r"403.*You are 'ann': leave worker out, or name a part of you"):
         study.lease(worker="bob")
-    with pytest.raises(sp.InvalidInput, match="takes the role owner, and this token has measurer"):
+    with pytest.raises(sp.InvalidInput, match="takes the role owner, and yours is measurer"):
         study.close()
     with pytest.raises(sp.InvalidInput, match="takes the role owner"):
         Server(address).create("more", study.policy)

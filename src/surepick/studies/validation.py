@@ -52,9 +52,11 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
     else:
         return values
     if len(wrong):
+        number = "1 reward is" if len(wrong) == 1 else f"{len(wrong)} rewards are"
         raise InvalidInput(
-            f"{len(wrong)} rewards are outside what was declared ({noise.spec}), the first is {values[wrong[0]]:g} of "
-            f"arm {ids[wrong[0]]!r}. The certificate rests on the declaration; start a study with one that holds."
+            f"{number} outside what was declared ({noise.spec}), the first is {values[wrong[0]]:g} of arm "
+            f"{ids[wrong[0]]!r}. If it was mistyped, correct it. If it was measured so, the declaration does not hold, "
+            "and the certificate rests on it: start a study with one that holds."
         )
     return values
 

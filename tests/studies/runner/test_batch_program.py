@@ -126,7 +126,7 @@ def test_a_reward_that_was_declared_impossible_is_not_measured_again(lab, monkey
     lab.program("print(0.5, 1.5, 0.5, sep=chr(10))\n")
     code, errors = in_words(lab.words("--retries", 5), monkeypatch, capsys)
     assert code == 2
-    assert "the program's answer for 'a' and 2 others is refused: 1 rewards are outside what was declared" in errors
+    assert "the program's answer for 'a' and 2 others is refused: 1 reward is outside what was declared" in errors
     assert lab.calls == [3]
     assert lab.stored() == []
 

@@ -237,9 +237,7 @@ def needs(role: Role) -> Callable[[Request], Principal]:
                 return found
             raise Refused(HTTPStatus.NOT_FOUND if study else HTTPStatus.FORBIDDEN, _unseen(study))
         if found.role < role:
-            raise Refused(
-                HTTPStatus.FORBIDDEN, f"That takes the role {role.name}, and this token has {found.role.name}."
-            )
+            raise Refused(HTTPStatus.FORBIDDEN, f"That takes the role {role.name}, and yours is {found.role.name}.")
         return found
 
     return caller

@@ -149,7 +149,7 @@ def test_a_reward_that_was_declared_impossible_is_not_measured_again(lab, monkey
         main()
     said = capsys.readouterr().err
     assert end.value.code == 2
-    assert "the program's answer for 'a' is refused: 1 rewards are outside what was declared" in said
+    assert "the program's answer for 'a' is refused: 1 reward is outside what was declared" in said
     assert "Nothing of this call was stored" in said
     assert (lab.folder / "calls").read_text().splitlines() == ["a"]
     assert lab.stored() == []

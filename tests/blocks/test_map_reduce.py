@@ -1,5 +1,7 @@
 """Passes: the same sum to the last bit whoever does the work, also where workers die."""
 
+import itertools
+import logging
 from functools import partial, reduce
 
 import numpy as np
@@ -153,3 +155,12 @@ def test_executors_that_there_are_none_of_are_refused(what):
 def test_no_processes_are_refused():
     with pytest.raises(InvalidInput, match="processes"):
         executor_of("processes:0")
+
+
+def test_a_long_pass_is_announced_once(caplog, monkeypatch):
+    rows = RowBlocks([ArraySource(np.ones((640, 1)))], block_entries=64)
+    clock = itertools.count(0, 10)  # ten seconds a look at it
+    monkeypatch.setattr("surepick.blocks.map_reduce.time.monotonic", lambda: next(clock))
+    with caplog.at_level(logging.INFO, logger="surepick"):
+        Passes(rows).map_reduce("design", sums, added)
+    assert [record.getMessage() for record in caplog.records] == ["Going through 640 rows (design). About 90 s to go."]

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from surepick.blocks.rows import Block, RowBlocks
 from surepick.core.arrays import FloatArray
+from surepick.core.notes import announce
 
 T = TypeVar("T")
 OfBlock = Callable[[FloatArray, int], T]  # (rows, number of the first one) -> what they say
@@ -54,9 +55,11 @@ class Meter:
         for block, result in zip(blocks, results, strict=True):
             seen += block.stop - block.start
             size += (block.stop - block.start) * block.source.row_bytes
+            to_come = (time.monotonic() - began) * (total - seen) / seen
+            if block is blocks[0]:
+                announce(to_come, f"Going through {total:,} rows ({name}).")
             if self.watch is not None:
-                spent = time.monotonic() - began
-                self.watch(name, seen, total, spent * (total - seen) / seen)
+                self.watch(name, seen, total, to_come)
             yield result
         self.passes.append(Pass(name, seen, size, time.monotonic() - began))
 

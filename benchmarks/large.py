@@ -14,6 +14,11 @@ before it, and how seconds grow (the slope of log seconds against log K). `--exe
     python benchmarks/large.py --workers 1,2 [--arms 10000000]
 
 starts a Dask scheduler and so many workers on this machine instead, and prints how many times as fast the passes are.
+
+    python benchmarks/large.py --design .01 [--arms 1000000,10000000,100000000]
+
+solves the design for all differences instead, to that tolerance, and prints its value, the bound below every design,
+the gap that is proved, passes, processor seconds and the largest resident memory (pages of the files among it).
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -117,6 +122,16 @@ def study(folder: Path, seed: int, executor: str) -> dict[str, object]:
     }
 
 
+def design(folder: Path, tolerance: float, executor: str) -> dict[str, object]:
+    """The design for all differences, and what it took."""
+    rows, began = sp.read_arms(folder, blocks=True), time.process_time()
+    found = sp.solve_design(rows, tolerance=tolerance, executor=executor)
+    seconds = time.process_time() - began
+    proved = {"value": found.value, "bound": found.lower_bound, "gap": found.gap, "exact": found.exact}
+    spent = {"passes": found.passes, "seconds": seconds, "megabytes": peak_memory()}
+    return {"arms": rows.num_rows, "measured": len(found.rows)} | proved | spent
+
+
 @contextmanager
 def cluster(workers: int) -> Iterator[str]:
     """The executor of a Dask scheduler with so many workers of one thread, each a process of its own."""
@@ -159,9 +174,9 @@ def compared(folder: Path, size: int, numbers: list[int], seed: int) -> None:
         print(f"{workers:>10} {seconds:>10.1f} {first / seconds:>15.2f}   {right}", flush=True)
 
 
-def in_a_process(folder: Path, size: int, executor: str, seed: int) -> dict[str, Any]:
-    """The outcome of a study in a process of its own."""
-    again = [sys.executable, __file__, "--one", str(size), "--folder", str(folder), "--executor", executor]
+def in_a_process(folder: Path, size: int, executor: str, seed: int, more: Sequence[str] = ()) -> dict[str, Any]:
+    """The outcome of a study, or of a design, in a process of its own."""
+    again = [sys.executable, __file__, "--one", str(size), "--folder", str(folder), "--executor", executor, *more]
     done = subprocess.run([*again, "--seed", str(seed)], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -173,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", help="1000000,10000000,100000000 unless said otherwise; 10000000 with --workers")
     parser.add_argument("--workers", help="of a Dask cluster that is started, e.g. 1,2")
+    parser.add_argument("--design", type=float, help="the tolerance of a design that is solved in the place of studies")
     parser.add_argument("--folder", default="large-candidates", type=Path)
     parser.add_argument("--executor", default="serial")
     parser.add_argument("--seed", default=0, type=int)
@@ -181,13 +197,23 @@ def main() -> None:
     if given.one:
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
         with one_thread():
-            print(json.dumps(study(given.folder / str(given.one), given.seed, given.executor)))
+            where = given.folder / str(given.one)
+            if given.design:
+                print(json.dumps(design(where, given.design, given.executor)))
+            else:
+                print(json.dumps(study(where, given.seed, given.executor)))
         return
     if given.workers:
         size = int(given.arms or 10_000_000)
         compared(given.folder, size, [int(number) for number in given.workers.split(",")], given.seed)
         return
     sizes = [int(size) for size in (given.arms or "1000000,10000000,100000000").split(",")]
+    if given.design:
+        for size in sizes:
+            make(given.folder / str(size), size)
+            one = in_a_process(given.folder, size, given.executor, given.seed, ["--design", str(given.design)])
+            print(", ".join(f"{name} {value:,.6g}" for name, value in one.items()), flush=True)
+        return
     print("      arms   reading s   study s   passes   GB read   peak MB   listed   pulls for it   pulls   answer")
     found = []
     for size in sizes:

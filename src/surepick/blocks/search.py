@@ -29,11 +29,12 @@ class Largest:
     most: int
 
     @staticmethod
-    def of(values: FloatArray, first: int, most: int) -> Largest:
-        """Those of a block whose first row has that number."""
-        among = np.arange(len(values))
-        if len(values) > most:
-            among = np.flatnonzero(values >= np.partition(values, len(values) - most)[len(values) - most])
+    def of(values: FloatArray, first: int, most: int, floor: float = -np.inf) -> Largest:
+        """Those of a block whose first row has that number, that are not below the floor."""
+        among = np.flatnonzero(values >= floor) if floor > -np.inf else np.arange(len(values))
+        if len(among) > most:
+            cut = np.partition(values[among], len(among) - most)[len(among) - most]
+            among = np.flatnonzero(values >= cut)
         return Largest._sorted(values[among], first + among, most)
 
     @staticmethod
@@ -48,7 +49,13 @@ class Largest:
 
 
 def _of_block(
-    where: Coordinates, factors: tuple[FloatArray, ...], slopes: FloatArray, most: int, rows: FloatArray, first: int
+    where: Coordinates,
+    factors: tuple[FloatArray, ...],
+    slopes: FloatArray,
+    most: int,
+    floors: tuple[float, ...],
+    rows: FloatArray,
+    first: int,
 ) -> tuple[Largest, ...]:
     values = np.empty((len(factors) + len(slopes), len(rows)))
     for top in range(0, len(rows), PIECE):
@@ -57,7 +64,7 @@ def _of_block(
             values[number, place] = row_squares(piece @ factor)
         if len(slopes):
             values[len(factors) :, place] = slopes @ piece.T
-    return tuple(Largest.of(each, first, most) for each in values)
+    return tuple(Largest.of(each, first, most, floor) for each, floor in zip(values, floors, strict=True))
 
 
 def _both(left: tuple[Largest, ...], right: tuple[Largest, ...]) -> tuple[Largest, ...]:
@@ -71,6 +78,7 @@ def largest(
     factors: tuple[FloatArray, ...] = (),
     slopes: FloatArray | None = None,
     most: int = 1,
+    floors: tuple[float, ...] | None = None,
     name: str = "search",
 ) -> tuple[Largest, ...]:
     """The rows with the largest u'M u, M = L L', and those with the largest u't, for u = x V; one pass for all.
@@ -80,6 +88,7 @@ def largest(
         factors: L of each quadratic form, shape (r, any).
         slopes: t of each linear function, shape (n, r).
         most: rows kept of each.
+        floors: of each form and function; rows with a smaller value are not kept. None: any value will do.
 
     Returns:
         Those of the forms, then those of the functions.
@@ -87,4 +96,5 @@ def largest(
     Cost: O(K (D r + r^2)) time for each form.
     """
     slopes = np.zeros((0, where.rank)) if slopes is None else slopes
-    return passes.map_reduce(name, partial(_of_block, where, factors, slopes, most), _both)
+    least = (-np.inf,) * (len(factors) + len(slopes)) if floors is None else floors
+    return passes.map_reduce(name, partial(_of_block, where, factors, slopes, most, least), _both)

@@ -76,9 +76,46 @@ class Design:
     @property
     def gap(self) -> float:
         """value / lower_bound - 1: how far from optimal these weights can be at most."""
-        if self.value == self.lower_bound:
-            return 0.0
-        return self.value / self.lower_bound - 1.0 if self.lower_bound > 0 else float("inf")
+        return _gap(self.value, self.lower_bound)
+
+
+@record
+class DesignOfRows:
+    """A design on few of many rows, with a certificate of its quality for all of them.
+
+    Args:
+        rows: their numbers, ascending, shape (p,).
+        features: x, shape (p, D).
+        weights: lambda, shape (p,), positive, sum 1.
+        value: at least max over all pairs of the K rows of ||x_a - x_b||^2 in A(weights)^-1, of *these* weights.
+        lower_bound: no design on any of the K rows has a smaller value.
+        rank: dimension of the span of the rows, as the solver saw it.
+        exact: some pair has that value; if not, it is a bound, because too many rows may belong to the farthest pair.
+        passes: over all rows, until the gap was proved.
+    """
+
+    rows: IntArray
+    features: FloatArray
+    weights: FloatArray
+    value: float
+    lower_bound: float
+    rank: int
+    exact: bool
+    passes: int = 0
+
+    def __post_init__(self) -> None:
+        freeze(self, rows=np.int64, features=np.float64, weights=np.float64)
+
+    @property
+    def gap(self) -> float:
+        """value / lower_bound - 1: how far from optimal these weights can be at most."""
+        return _gap(self.value, self.lower_bound)
+
+
+def _gap(value: float, lower_bound: float) -> float:
+    if value == lower_bound:
+        return 0.0
+    return value / lower_bound - 1.0 if lower_bound > 0 else float("inf")
 
 
 @record

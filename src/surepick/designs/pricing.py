@@ -13,6 +13,8 @@ from surepick.linalg.row_blocks import row_blocks
 
 BOUND_SAFETY = 1e-12
 PRICE_SAFETY = 1e-9
+CLOSE = 16.0
+MOST_ROUNDING = 1e-3
 NOTHING = 1e-13  # of the largest eigenvalue: what M has in a direction that is left out of a product with all arms
 BLOCK = 4096
 FEW = 16_384  # arms that are simply priced
@@ -154,3 +156,8 @@ class Prices:
         bounds = multiple * known.gains[:count]
         bounds += slack * squares[:count]
         return np.flatnonzero(bounds >= least)
+
+
+def less_rounding(bound: float, rounding: float) -> float:
+    """A lower bound less what rounding of the coordinates, a share of the longest difference, may have added to it."""
+    return bound * (1.0 - min(CLOSE * rounding, MOST_ROUNDING))

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.blocks.executors import executor_of
+from surepick.blocks.map_reduce import Meter, Passes
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.design import Design
+from surepick.core.design import Design, DesignOfRows
 from surepick.designs.column_generation import (
-    Iterated,
     bounded,
     factor_of,
-    first_working_set,
     iterated,
     spanning,
     sweep,
 )
 from surepick.designs.convex_hull_2d import outline
+from surepick.designs.long_lists.all_pairs import design_of_rows
 from surepick.designs.objective import Objective, ends_of
-from surepick.designs.pricing import BOUND_SAFETY
+from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
 from surepick.designs.problem import Problem, normalised, pose, restricted
-from surepick.designs.sparsify import SAFE_RANGE_CUT, sparse
+from surepick.designs.sparsify import on_few_arms
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
 from surepick.linalg.whitening import spanning_rows
 
 SOLVED_SHARE = 0.7
-STEADY_SHARE = 0.1
-CLOSE = 16.0
-MOST_ROUNDING = 1e-3
 OUTLINE_ABOVE = 64
 OUTLINE_SHARE = 0.5
 OUTLINE_CEILING = 0.8
@@ -75,19 +75,6 @@ def _nothing_compared(problem: Problem) -> bool:
     return bool((one == other).all()) and not np.ptp(problem.points[problem.active], axis=0).any()
 
 
-def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
-    """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
-    spanning = first_working_set(problem)
-    mixed = (1.0 - share) * weights
-    mixed[spanning.arms] += share * spanning.weights
-    return mixed
-
-
-def less_rounding(problem: Problem, bound: float) -> float:
-    """A lower bound less what rounding of the coordinates may have added to it."""
-    return bound * (1.0 - min(CLOSE * problem.relative_rounding, MOST_ROUNDING))
-
-
 def certified(objective: Objective, weights: FloatArray, bound: float) -> Design:
     """The record of weights (k,) on the distinct arms: spread over all arms, valued afresh.
 
@@ -105,6 +92,19 @@ def certified(objective: Objective, weights: FloatArray, bound: float) -> Design
     return Design(full, value, min(bound, value), problem.rank)
 
 
+@overload
+def solve_design(
+    features: RowBlocks,
+    active: None = None,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    executor: Any = None,
+    meter: Meter | None = None,
+) -> DesignOfRows: ...
+
+
+@overload
 def solve_design(
     features: ArrayLike,
     active: ArrayLike | None = None,
@@ -112,7 +112,19 @@ def solve_design(
     tolerance: float = 0.01,
     max_steps: int = 200,
     rank_tolerance: float | None = None,
-) -> Design:
+) -> Design: ...
+
+
+def solve_design(
+    features: ArrayLike | RowBlocks,
+    active: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.01,
+    max_steps: int = 200,
+    rank_tolerance: float | None = None,
+    executor: Any = None,
+    meter: Meter | None = None,
+) -> Design | DesignOfRows:
     """The optimal design for telling the active arms apart, with a certificate.
 
         tau = min over lambda in the simplex   max over a, b in S   ||x_a - x_b||^2 in A(lambda)^-1
@@ -120,28 +132,43 @@ def solve_design(
     where A(lambda) = sum_i lambda_i x_i x_i' runs over all K arms and S holds the active ones.
 
     Args:
-        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome.
+        features: x, shape (K, d), finite; any scale of the columns, any rank, equal rows welcome. Or rows in blocks,
+            too many for memory, all of them active.
         active: S as indices or as a mask of length K; None means all arms.
         tolerance: largest certified relative gap, above 0; below 1e-4 rounding may prevent it.
         max_steps: outer steps at most; 4 to 15 are usual.
         rank_tolerance: singular values of the column-scaled features below this share of the largest are taken for
             rounding noise; None means max(K, d) * machine epsilon. Features rounded to six decimals need about 1e-6.
             A dropped direction counts as misspecification.
+        executor: with rows in blocks, who makes the passes: None (this process), "processes:N", "dask:tcp://HOST:PORT".
+            The design is the same to the last bit.
+        meter: with rows in blocks, notes the passes, and is told how far each is.
 
     Returns:
         Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
-        lower_bound. The value is 0 when the active arms coincide.
+        lower_bound. The value is 0 when the active arms coincide. Of rows in blocks a DesignOfRows: the few rows with
+        their weights, and the same numbers for all K.
 
     Raises:
         InvalidInput: non-finite features (the rows are named), an empty, repeated or unknown active arm, a tolerance
-            that is not positive.
-        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
+            that is not positive, or an option that does nothing for rows in blocks, or but for these.
+        NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap. Of rows in
+            blocks it was not in 12 rounds, or so many of them may belong to the farthest pair that none can be ruled
+            out: unit vectors, say.
 
     Source: Algorithm 1, line 5; the method is ours.       Differs from the paper: solved to a certified gap.
     Cost: a few times O(K d^2) plus the pair search, and O(m^3) for the m arms in use (about 10 d); memory for about
         four arrays like the features, and blocks. One BLAS thread is used, whatever is allowed: more would wait.
     """
     check_tolerance(tolerance)
+    if isinstance(features, RowBlocks):
+        if active is not None or rank_tolerance is not None:
+            raise InvalidInput("all rows in blocks are active, and their rank is found: no active, no rank_tolerance.")
+        with one_blas_thread():
+            passes = Passes(features, executor_of(executor), Meter() if meter is None else meter)
+            return design_of_rows(passes, tolerance=tolerance, max_steps=max_steps)
+    if executor is not None or meter is not None:
+        raise InvalidInput("executor and meter are for rows in blocks; features in memory take no passes.")
     with one_blas_thread():
         problem = pose(features, active, rank_tolerance=rank_tolerance)
         return solved(problem, tolerance=tolerance, max_steps=max_steps)
@@ -161,14 +188,14 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
     """
     objective, exact = Objective(problem), closed_form(problem)
     if exact is not None:
-        return certified(objective, exact[0], less_rounding(problem, exact[1] * (1.0 - BOUND_SAFETY)))
+        return certified(objective, exact[0], less_rounding(exact[1] * (1.0 - BOUND_SAFETY), problem.relative_rounding))
     if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:
         outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
         if outlined is not None:
             return outlined
     found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
-    found = replace(found, lower=less_rounding(problem, found.lower))
-    design = certified(objective, _sparse(objective, found, tolerance=tolerance), found.lower)
+    found = replace(found, lower=less_rounding(found.lower, problem.relative_rounding))
+    design = certified(objective, on_few_arms(objective, found, tolerance=tolerance), found.lower)
     if not design.gap <= tolerance:
         raise NotConverged(
             f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
@@ -178,15 +205,6 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
             gap=design.gap,
         )
     return design
-
-
-def _sparse(objective: Objective, found: Iterated, *, tolerance: float) -> FloatArray:
-    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
-    weights = found.weights(len(objective.problem.basis))
-    ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
-    if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
-        weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
-    return sparse(objective, weights, ceiling=ceiling)
 
 
 def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
@@ -218,9 +236,9 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         factor = factor_of(problem, bounding)
         priced = bounding.multipliers.any()
         seen = bounded(objective, bounding, factor) if priced else sweep(objective, bounding, bound=0.0, goal=goal)
-        bound = max(bound, less_rounding(problem, seen.lower))
+        bound = max(bound, less_rounding(seen.lower, problem.relative_rounding))
         weights = np.zeros(len(problem.basis))
-        weights[rows] = _sparse(small, found, tolerance=OUTLINE_CEILING * tolerance)
+        weights[rows] = on_few_arms(small, found, tolerance=OUTLINE_CEILING * tolerance)
         design = certified(objective, weights, bound)
         if design.gap <= tolerance:
             return design

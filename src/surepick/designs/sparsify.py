@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.designs.column_generation import Iterated, first_working_set
 from surepick.designs.objective import Objective, information
+from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, normalised
 from surepick.linalg.factorisations import cholesky, solve_rows
 from surepick.linalg.whitening import null_space
 
 DUST = 1e-6
 SAFE_RANGE_CUT = 1e-5
+STEADY_SHARE = 0.1
 LARGEST_REDUCTION = 1500
 
 
@@ -92,3 +95,20 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
         else:
             high = middle
     return best
+
+
+def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArray:
+    """The weights mixed with a share of a spanning design: a regular A, for at most 1/(1 - share) of the value."""
+    spanning = first_working_set(problem)
+    mixed = (1.0 - share) * weights
+    mixed[spanning.arms] += share * spanning.weights
+    return mixed
+
+
+def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float) -> FloatArray:
+    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
+    weights = found.weights(len(objective.problem.basis))
+    ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
+    if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
+        weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
+    return sparse(objective, weights, ceiling=ceiling)

@@ -1,0 +1,1 @@
+"""Designs for rows too many for memory."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surepick.blocks.rows import RowBlocks
 from surepick.core.arrays import FloatArray
 from surepick.core.plan import Plan
 from surepick.core.validation import whole_number
 from surepick.errors import ContractError, InvalidInput, NotConverged
-from surepick.forecasts.result import Forecast, ForecastRound, ForecastRow
+from surepick.forecasts.long_lists import forecast_of_rows
+from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
 from surepick.forecasts.simulated_studies import (
     MOST_STUDIES,
     Limit,
@@ -43,6 +45,7 @@ AT_THE_BOUNDS = (
 )
 
 
+@overload
 def forecast(
     policy: Policy[Any],
     means: ArrayLike | None = None,
@@ -53,7 +56,25 @@ def forecast(
     max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
     assume_scale: ArrayLike | None = None,
-) -> Forecast:
+) -> Forecast: ...
+
+
+@overload
+def forecast(policy: RowBlocks, means: ArrayLike | None = None, **asked: Any) -> ForecastOfRows: ...
+
+
+def forecast(
+    policy: Policy[Any] | RowBlocks,
+    means: ArrayLike | None = None,
+    *,
+    minimize: bool = False,
+    seed: int = 0,
+    max_pulls: int | None = None,
+    max_cost: float | None = None,
+    rehearsals: int | None = None,
+    assume_scale: ArrayLike | None = None,
+    **asked: Any,
+) -> Forecast | ForecastOfRows:
     """What the study would cost, without a single measurement.
 
     Without a guess: the worst case. For policies of rounds no arm ever falls behind, every round is played in full with
@@ -77,8 +98,11 @@ def forecast(
     Where measurements have blocks, the simulated ones have no effects, and studies with the same seeds are simulated
     without blocks too: so the forecast says what blocks cost where they help nothing.
 
+    Of rows in blocks it is what `find_best` takes there, short list and all: see `forecast_of_rows`, for which `means`
+    are coefficients. Nothing is a worst case then.
+
     Args:
-        policy: the algorithm.
+        policy: the algorithm; or rows in blocks.
         means: a guess of the mean rewards, shape (K,), in the user's sign and unit; None: the worst case.
         minimize: small rewards are good; matters for a guess only.
         seed: decides the simulated rewards.
@@ -86,6 +110,7 @@ def forecast(
             else no limit that matters.
         max_cost: the same in money, for arms that have costs; None: no limit.
         rehearsals: most studies to simulate under a guess; fewer are quicker and less exact.
+        asked: with rows in blocks, what `find_best` is asked: epsilon, delta, noise, norm_bound, ...
         assume_scale: with noise of unknown scale a guess of its standard deviation, one number or one an arm, in reward
             units: made-up rewards are normal with it. The policy does not know it; the study rests on none of it.
 
@@ -99,9 +124,14 @@ def forecast(
     Source: ours. Cost: that of the policy's own computations, once for the worst case, 8 to 200 times for a guess.
     """
     if not isinstance(policy, Policy):
-        raise InvalidInput(
-            f"forecast was given a {type(policy).__name__}; give a policy, from make_policy for instance."
-        )
+        rows = _rows(policy)
+        if minimize or max_cost is not None or assume_scale is not None:
+            raise InvalidInput("rows in blocks have no costs, a known scale, and a guess in which large is good.")
+        limits = {"rehearsals": rehearsals, "max_pulls": max_pulls}
+        given: dict[str, Any] = {limit: value for limit, value in limits.items() if value is not None}
+        return forecast_of_rows(rows, means, seed=seed, **given, **asked)
+    if asked:
+        raise InvalidInput(f"{', '.join(asked)}: the policy knows what is asked; these are for rows in blocks.")
     if policy.traits.items is not None:
         raise InvalidInput(
             "what answers to test items will cost depends on how they go together, item by item, and means do not say "
@@ -110,7 +140,8 @@ def forecast(
     drawn = noise_to_draw(policy.problem.noise, assume_scale, policy.problem.num_arms)
     if max_pulls is not None and max_pulls < 0:
         raise InvalidInput(f"max_pulls is {max_pulls}; it must be zero or more.")
-    whole_number("rehearsals", rehearsals, least=1, meaning="a mean needs at least one simulated study.")
+    most = MOST_STUDIES if rehearsals is None else rehearsals
+    whole_number("rehearsals", most, least=1, meaning="a mean needs at least one simulated study.")
     pulls = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
     prices, bare = Prices.of(policy), unblocked(policy)
     budget = checked_budget(max_cost, prices)
@@ -120,9 +151,18 @@ def forecast(
         return _summary(policy, worst[:1], None, prices, worst[1:], drawn)
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     sign = -1.0 if minimize else 1.0
-    runs = simulate_studies(policy, guess, drawn, limit, most=rehearsals, seed=seed, sign=sign)
-    others = [] if bare is None else simulate_studies(bare, guess, drawn, limit, most=rehearsals, seed=seed, sign=sign)
+    runs = simulate_studies(policy, guess, drawn, limit, most=most, seed=seed, sign=sign)
+    others = [] if bare is None else simulate_studies(bare, guess, drawn, limit, most=most, seed=seed, sign=sign)
     return _summary(policy, runs, -guess if minimize else guess, prices, others, drawn)
+
+
+def _rows(given: object) -> RowBlocks:
+    if not isinstance(given, RowBlocks):
+        raise InvalidInput(
+            f"forecast was given a {type(given).__name__}; give a policy, from make_policy for instance, or rows in "
+            "blocks."
+        )
+    return given
 
 
 def compare(

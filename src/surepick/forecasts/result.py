@@ -141,3 +141,47 @@ class ForecastRow:
         """It runs, and no warning says that its certificate would be worthless, or would not come."""
         parts = [part for part in (self.worst, self.guess) if part is not None]
         return self.worst is not None and all(part.believable for part in parts)
+
+
+@record
+class ForecastOfRows:
+    """What the best of rows in blocks is expected to cost: a short list, then the best of it.
+
+    Args:
+        num_rows: K.
+        total: measurements in all; the mean of the simulated studies.
+        lowest, highest: of the simulated studies.
+        selection: measurements for the short list, the mean.
+        listed: candidates that the second step compares, the median.
+        shortest_list, longest_list: of the simulated studies.
+        batches: how often somebody must measure and report, in both steps; the median.
+        rehearsals: how many studies were simulated.
+        guess: the coefficients were guessed; else they were drawn.
+        epsilon, delta: as asked.
+        warnings: what the numbers rest on, in plain words.
+    """
+
+    num_rows: int
+    total: int
+    lowest: int
+    highest: int
+    selection: int
+    listed: int
+    shortest_list: int
+    longest_list: int
+    batches: int
+    rehearsals: int
+    guess: bool
+    epsilon: float
+    delta: float
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The forecast in words."""
+        case = "under the guess" if self.guess else "for rewards that were drawn"
+        return (
+            f"Expect {self.total:,} measurements in {self.batches} batches {case} ({self.lowest:,} to "
+            f"{self.highest:,} in {self.rehearsals} simulated studies). {self.selection:,} of them leave some "
+            f"{self.listed:,} of {self.num_rows:,} candidates ({self.shortest_list:,} to {self.longest_list:,}); the "
+            f"others find one of these within {self.epsilon:g} of the best, with probability {1.0 - self.delta:g}."
+        )

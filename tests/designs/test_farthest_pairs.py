@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surepick.designs import convex_hull_2d
 from surepick.designs import objective as objectives
 from surepick.designs.convex_hull_2d import farthest_in_the_plane
 from surepick.designs.farthest_pairs import farthest_pairs, pairs_from
@@ -32,15 +33,41 @@ def shape_in_the_plane(rng: np.random.Generator, kind: str, count: int) -> np.nd
         "grid": rng.integers(-3, 4, (count, 2)) * 1.0,
         "clusters": rng.integers(0, 2, (count, 1)) * [[1.0, 3.0]] + 1e-5 * rng.standard_normal((count, 2)),
         "square": rng.uniform(-1, 1, (count, 2)),
+        "half circle": np.abs(circle) * [1.0, rng.choice([-1.0, 1.0])],
+        "constant width": constant_width(rng, count),
+        "regular": np.stack([np.cos(turns := 2 * np.pi * np.arange(count) / count), np.sin(turns)], axis=1),
     }
     return shapes[kind]
 
 
-@settings(max_examples=300, deadline=None)
+def constant_width(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Points of arcs about the corners of a triangle, each of which is as far from its corner as any pair is."""
+    corner = rng.integers(0, 3, count)
+    toward = np.pi / 2 + 2 * np.pi * corner / 3
+    angles = toward + np.pi + rng.uniform(-np.pi / 6, np.pi / 6, count)
+    centres = np.stack([np.cos(toward), np.sin(toward)], axis=1)
+    return centres + np.sqrt(3) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+KINDS = [
+    "gaussian",
+    "circle",
+    "ellipse",
+    "line",
+    "grid",
+    "clusters",
+    "square",
+    "half circle",
+    "constant width",
+    "regular",
+]
+
+
+@settings(max_examples=400, deadline=None)
 @given(
     seeds,
-    st.sampled_from(["gaussian", "circle", "ellipse", "line", "grid", "clusters", "square"]),
-    st.integers(2, 600),
+    st.sampled_from(KINDS),
+    st.integers(2, 900),
     st.sampled_from([np.inf, 1.0, 0.999, 1.001]),
 )
 def test_in_the_plane(seed, kind, count, share):
@@ -57,6 +84,20 @@ def test_in_the_plane(seed, kind, count, share):
         assert pairs.squares[0] == pytest.approx(truth, rel=1e-12)
     else:
         assert pairs.exact or pairs.squares[0] > enough or pairs.bound <= enough
+
+
+def test_angles_that_are_cut_too_close_would_be_noticed(monkeypatch):
+    """The saboteur: windows that are a little too narrow lose the farthest of many nearly opposite pairs."""
+    monkeypatch.setattr(convex_hull_2d, "FEW", 20)
+    rng, lost = np.random.default_rng(4), {}
+    shapes = [
+        shape_in_the_plane(rng, kind, 300) for kind in ("circle", "half circle", "constant width") for _ in range(20)
+    ]
+    for margin in (convex_hull_2d.COSINE_MARGIN, -1e-3):
+        monkeypatch.setattr(convex_hull_2d, "COSINE_MARGIN", margin)
+        lost[margin] = sum(farthest_in_the_plane(each).bound < all_squares(each).max() * (1 - 1e-12) for each in shapes)
+    assert next(iter(lost.values())) == 0
+    assert lost[-1e-3] > 5
 
 
 @settings(max_examples=60, deadline=None)

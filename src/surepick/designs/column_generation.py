@@ -109,6 +109,28 @@ def first_working_set(problem: Problem) -> Working:
     return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
 
 
+def started(problem: Problem, arms: IntArray, pairs: IntArray, *, goal: float) -> Working:
+    """The restricted problem of given arms and pairs, solved at once.
+
+    Args:
+        arms: rows of the basis, shape (m,), ascending.
+        pairs: of rows of the points, shape (n, 2); equal ones and those of a row with itself are left out.
+        goal: the relative gap that is wanted.
+    """
+    ordered = np.unique(np.sort(pairs, axis=1), axis=0)
+    anchors, distinct = spanning(problem.basis), ordered[ordered[:, 0] < ordered[:, 1]]
+    used, number = np.union1d(arms, anchors), len(distinct)
+    start = Master(np.full(len(used), 1.0 / len(used)), np.full(number, 1.0 / number))
+    target = INNER_SHARE * min(goal, 1.0)
+    solution = solve_master(problem.basis[used], problem.differences(distinct), start, gap=1.0, target=target)
+    return Working(anchors, used, _regular(solution.weights, goal), distinct, solution.multipliers, goal)
+
+
+def _regular(weights: FloatArray, gap: float) -> FloatArray:
+    """The weights, shape (m,), raised to a floor far below the gap, so that A stays regular."""
+    return normalised(np.maximum(weights, HEURISTIC_FLOOR * min(gap, 1.0) / len(weights)))
+
+
 def spanning(basis: FloatArray) -> IntArray:
     """Rows of a basis (k, r) that span, shape (r,), from the longest ones if they do so clearly."""
     count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
@@ -271,8 +293,7 @@ def optimised(problem: Problem, working: Working) -> Working:
         gap=working.gap,
         target=INNER_SHARE * min(working.gap, 1.0),
     )
-    floor = HEURISTIC_FLOOR * min(working.gap, 1.0) / len(working.arms)
-    weights = normalised(np.maximum(master.weights, floor))  # A stays regular
+    weights = _regular(master.weights, working.gap)
     return Working(working.anchors, working.arms, weights, working.pairs, master.multipliers, working.gap)
 
 
@@ -309,10 +330,14 @@ def _announce(problem: Problem, first: float) -> None:
     )
 
 
-def iterated(objective: Objective, *, goal: float, max_steps: int) -> Iterated:
-    """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`."""
+def iterated(objective: Objective, *, goal: float, max_steps: int, first: Working | None = None) -> Iterated:
+    """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`.
+
+    Args:
+        first: where to start; None means at `first_working_set`.
+    """
     problem, began = objective.problem, time.monotonic()
-    working = first_working_set(problem)
+    working = first_working_set(problem) if first is None else first
     upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0
     while step < max_steps:
         step += 1

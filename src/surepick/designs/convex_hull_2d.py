@@ -12,9 +12,12 @@ from surepick.linalg.factorisations import row_squares
 
 DIRECTIONS = 32
 MARGIN = 1e-12
+COSINE_MARGIN = 1e-12
 SIDES = 8
 MANY = 512
 FEW = 256
+NARROWER = 0.7
+PARTNERS = 64  # for each point: where more are possible, the directions leave fewer pairs
 BLOCK_ENTRIES = 1_000_000
 
 
@@ -25,7 +28,7 @@ def directions(count: int) -> FloatArray:
 
 
 def outline(points: FloatArray, count: int) -> IntArray:
-    """The rows that lie farthest in some of `count` directions or their opposites, ascending.
+    """The rows that lie farthest in some of `count` directions and in their opposites, shape (count, 2).
 
     Args:
         points: shape (s, 2).
@@ -34,7 +37,7 @@ def outline(points: FloatArray, count: int) -> IntArray:
     own = points - points.mean(axis=0)
     own /= max(float(np.abs(own).max()), np.finfo(np.float64).tiny)
     reached = directions(count).astype(np.float32) @ own.T.astype(np.float32)
-    return np.union1d(np.argmax(reached, axis=1), np.argmin(reached, axis=1))
+    return np.stack([np.argmax(reached, axis=1), np.argmin(reached, axis=1)], axis=1)
 
 
 def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pairs:
@@ -42,7 +45,8 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
 
     With m directions every difference y is within pi/(2m) of one of them, g: ||y|| cos(pi/(2m)) <= |<y, g>| <= width.
     So no pair is farther apart than the largest width over the cosine, and a pair as far as D has ends within
-    width - D cos(pi/(2m)) of the two extremes of some direction.
+    width - D cos(pi/(2m)) of the two extremes of some direction. Where the points surround their centre, the angles at
+    which they lie leave fewer pairs (`_by_angle`).
 
     Args:
         points: shape (s, 2).
@@ -53,8 +57,12 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
 
     Source: ours. Cost: O(s) and the pairs near the extremes, in blocks of bounded memory.
     """
-    centred = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
-    reached = directions(DIRECTIONS) @ centred.T
+    columns = _centred(points)
+    outer = _outer(columns) if len(points) > FEW else np.arange(len(points))
+    if len(outer) < NARROWER * len(points):
+        found = farthest_in_the_plane(points[outer], enough=enough)
+        return Pairs(outer[found.first], outer[found.second], found.squares, found.elsewhere)
+    reached = directions(DIRECTIONS) @ columns
     upper, lower = np.argmax(reached, axis=1), np.argmin(reached, axis=1)
     everyone = np.arange(DIRECTIONS)
     highest, lowest = reached[everyone, upper], reached[everyone, lower]
@@ -69,18 +77,10 @@ def farthest_in_the_plane(points: FloatArray, *, enough: float = np.inf) -> Pair
         first, second = np.append(first, pair.first), np.append(second, pair.second)
         squares, ceiling = np.append(squares, pair.squares), pair.bound
     elif enough == np.inf or best <= enough < ceiling:
-        for way in np.argsort(lowest - highest, kind="stable"):
-            needed = math.sqrt(best) * cosine
-            if highest[way] - lowest[way] < needed:
-                break
-            upper = np.flatnonzero(reached[way] >= lowest[way] + needed)
-            lower = np.flatnonzero(reached[way] <= highest[way] - needed)
-            a, b = _farthest_between(points, _vertices(points, upper), _vertices(points, lower))
-            reach = float(_squares(points, a, b)[0])
-            if reach > best:
-                first, second = np.append(first, a), np.append(second, b)
-                squares, best = np.append(squares, reach), reach
-        ceiling = best
+        farther = _by_angle(points, columns, best) or _by_direction(points, reached, best)
+        first, second = np.append(first, farther.first), np.append(second, farther.second)
+        squares = np.append(squares, farther.squares)
+        ceiling = float(squares.max())
     elif best > enough:
         ceiling = np.inf  # there may be better; nobody needs to know
     return ordered(first, second, squares, ceiling)
@@ -92,6 +92,86 @@ def farthest_of_few(points: FloatArray) -> Pairs:
     first, second = _farthest_between(points, everyone, everyone)
     squares = _squares(points, first, second)
     return Pairs(first, second, squares, float(squares[0]))
+
+
+def _centred(points: FloatArray) -> FloatArray:
+    """Points in the plane, shape (s, 2), less the middle of their extent, as columns of (2, s)."""
+    columns = np.ascontiguousarray(points.T)  # a hundred times faster to find the largest of
+    centred: FloatArray = columns - 0.5 * (columns.max(axis=1) + columns.min(axis=1))[:, None]
+    return centred
+
+
+def _outer(columns: FloatArray) -> IntArray:
+    """The points that can belong to a farthest pair: with the distances r from any centre, R the largest, and D that of
+    some pair, r >= D - R. Of (2, s) columns, ascending."""
+    radii = np.sqrt(columns[0] * columns[0] + columns[1] * columns[1])
+    end = int(np.argmax(radii))
+    across, along = columns[0] - columns[0, end], columns[1] - columns[1, end]
+    reach = math.sqrt(float((across * across + along * along).max()))
+    return np.flatnonzero(radii >= reach * (1.0 - MARGIN) - float(radii[end]))
+
+
+def _by_angle(points: FloatArray, columns: FloatArray, known: float) -> Pairs | None:
+    """The farthest of the pairs that are as far apart as a known one, if any; None where the angles leave too many.
+
+    With r the distances from any centre, R the largest, and phi the angle by which a pair differs from an opposite one,
+    D^2 <= r_a^2 + r_b^2 + 2 r_a r_b cos(phi). So D <= r_a + R, and where D^2 > r_a^2 + R^2, cos(phi) is positive and
+    the right side grows with r_b: cos(phi) >= (D^2 - r_a^2 - R^2) / (2 r_a R).
+
+    Args:
+        points: shape (s, 2).
+        columns: the same less a centre among them, shape (2, s).
+        known: squared distance of some pair, D^2.
+    """
+    radii = np.sqrt(columns[0] * columns[0] + columns[1] * columns[1])
+    largest = float(radii.max())
+    near = np.flatnonzero(radii >= math.sqrt(known) * (1.0 - MARGIN) - largest)
+    angles = np.arctan2(columns[1, near], columns[0, near])
+    order = np.argsort(angles)
+    near, angles = near[order], angles[order]
+    own = radii[near]
+    if known == 0.0 or own.min() == 0.0:
+        return None
+    least = (known * (1.0 - MARGIN) - own * own - largest * largest) / (2.0 * largest * own) - COSINE_MARGIN
+    window = np.where(least > 0.0, np.arccos(np.clip(least, 0.0, 1.0)), math.pi)
+    opposite = np.where(angles > 0.0, angles - math.pi, angles + math.pi)
+    around = np.concatenate([angles - 2.0 * math.pi, angles, angles + 2.0 * math.pi])
+    start = np.searchsorted(around, opposite - window)
+    counts = np.searchsorted(around, opposite + window, side="right") - start
+    total = int(counts.sum())
+    if total > PARTNERS * len(near):
+        return None
+    first = np.repeat(np.arange(len(near)), counts)
+    second = (np.arange(total) + np.repeat(start - np.cumsum(counts) + counts, counts)) % len(near)
+    first, second = near[first], near[second]
+    squares = _squares(points, first, second)
+    best = np.atleast_1d(np.argmax(squares)) if total else np.empty(0, np.int64)
+    return Pairs(first[best], second[best], squares[best], known)
+
+
+def _by_direction(points: FloatArray, reached: FloatArray, known: float) -> Pairs:
+    """The farthest of the pairs that are farther apart than a known one, if any, from those near two extremes.
+
+    Args:
+        points: shape (s, 2).
+        reached: their products with all directions, shape (m, s).
+        known: the squared distance of some pair.
+    """
+    highest, lowest = reached.max(axis=1), reached.min(axis=1)
+    cosine = math.cos(math.pi / (2 * len(reached))) * (1.0 - MARGIN)
+    best, nothing = known, np.empty(0, np.int64)
+    found = Pairs(nothing, nothing, np.empty(0), known)
+    for way in np.argsort(lowest - highest, kind="stable"):
+        needed = math.sqrt(best) * cosine
+        if highest[way] - lowest[way] < needed:
+            break
+        upper = np.flatnonzero(reached[way] >= lowest[way] + needed)
+        lower = np.flatnonzero(reached[way] <= highest[way] - needed)
+        a, b = _farthest_between(points, _vertices(points, upper), _vertices(points, lower))
+        squares = _squares(points, a, b)
+        if float(squares[0]) > best:
+            best, found = float(squares[0]), Pairs(a, b, squares, known)
+    return found
 
 
 def _squares(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:

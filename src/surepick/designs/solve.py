@@ -19,6 +19,7 @@ from surepick.designs.column_generation import (
     factor_of,
     iterated,
     spanning,
+    started,
     sweep,
 )
 from surepick.designs.convex_hull_2d import outline
@@ -37,9 +38,10 @@ OUTLINE_SHARE = 0.5
 OUTLINE_CEILING = 0.8
 OUTLINE_TRIES = 4
 OUTLINE_MORE = 8
+OUTLINE_AT_ONCE = 32  # directions, whose arms and pairs are the first restricted problem
 LONGEST_ASKED = 1024
 CLEARLY = 0.05
-OUTLINE_DIRECTIONS = 4.8  # a circle then misses about a tenth of the tolerance, for arms and for pairs
+OUTLINE_DIRECTIONS = 3.2  # a circle then misses about a quarter of the tolerance, for arms and for pairs
 LEAST_OUTLINED = 1e-3
 
 
@@ -208,9 +210,11 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
 
 
 def _outermost(points: FloatArray, rows: IntArray, count: int) -> IntArray:
-    """Those of the rows, longest first, that are outermost in some direction; of the shorter ones a sample is asked."""
-    some = np.concatenate([rows[:LONGEST_ASKED], rows[LONGEST_ASKED :: 1 + len(rows) // LONGEST_ASKED]])
-    return some[outline(points[some], count)]
+    """Those of the rows, longest first, that are outermost in some direction and in its opposite, shape (count, 2); of
+    the shorter ones a sample is asked."""
+    if len(rows) > LONGEST_ASKED:
+        rows = np.concatenate([rows[:LONGEST_ASKED], rows[LONGEST_ASKED :: 1 + len(rows) // LONGEST_ASKED]])
+    return rows[outline(points[rows], count)]
 
 
 def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> Design | None:
@@ -221,17 +225,21 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
     """
     problem = objective.problem
     count = math.ceil(OUTLINE_DIRECTIONS * max(tolerance, LEAST_OUTLINED) ** -0.5)
-    rows = _outermost(problem.basis, np.arange(len(problem.basis)), count)
+    pairs = _outermost(problem.points, problem.active, count)
+    ends = pairs
     if len(problem.active) < len(problem.basis):
-        rows = np.union1d(rows, _outermost(problem.points, problem.active, count))
+        ends = np.concatenate([pairs, _outermost(problem.basis, np.arange(len(problem.basis)), count)])
+    rows, some = np.unique(ends), slice(None, None, math.ceil(count / OUTLINE_AT_ONCE))
+    if len(rows) < 2:
+        return None
     if spanning_rows(problem.basis[rows]).clearance < CLEARLY:
         rows = np.union1d(rows, spanning(problem.basis))
-    if np.count_nonzero(np.isin(rows, problem.active)) < 2:
-        return None
     bound, goal = 0.0, OUTLINE_SHARE * tolerance
     for _ in range(OUTLINE_TRIES):
         small = Objective(restricted(problem, rows))
-        found = iterated(small, goal=goal, max_steps=max_steps)
+        arms = np.searchsorted(rows, np.unique(ends[some]))
+        first = started(small.problem, arms, np.searchsorted(rows, pairs[some]), goal=goal)
+        found = iterated(small, goal=goal, max_steps=max_steps, first=first)
         bounding = found.bounding.renamed(rows)
         factor = factor_of(problem, bounding)
         priced = bounding.multipliers.any()
@@ -242,7 +250,7 @@ def _from_outline(objective: Objective, *, tolerance: float, max_steps: int) -> 
         design = certified(objective, weights, bound)
         if design.gap <= tolerance:
             return design
-        dear = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
-        ends = ends_of(objective.far(factor))
-        rows = np.unique(np.concatenate([rows, dear[seen.gains[dear] > 1.0], ends.ravel()]))
+        expensive = np.argsort(-seen.gains, kind="stable")[:OUTLINE_MORE]
+        more = np.append(ends_of(objective.far(factor)).ravel(), expensive[seen.gains[expensive] > 1.0])
+        rows = np.union1d(rows, more)
     return None

@@ -9,13 +9,14 @@ from surepick.designs.column_generation import Iterated, first_working_set
 from surepick.designs.objective import Objective, information
 from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, normalised
-from surepick.linalg.factorisations import cholesky, solve_rows
+from surepick.linalg.factorisations import cholesky, row_squares, solve_rows
 from surepick.linalg.whitening import null_space
 
 DUST = 1e-6
 SAFE_RANGE_CUT = 1e-5
 STEADY_SHARE = 0.1
 LARGEST_REDUCTION = 1500
+SLIVER = 1e-6
 
 
 def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
@@ -39,6 +40,11 @@ def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
     if len(support) <= len(upper[0]) or len(support) > LARGEST_REDUCTION or factor is None:
         return weights
     rows = solve_rows(factor, problem.basis[support])
+    quick = _three_in_the_plane(rows, weights[support]) if problem.rank == 2 else None
+    if quick is not None:
+        result = np.zeros_like(weights)
+        result[support] = quick
+        return result
     kernel = null_space((rows[:, upper[0]] * rows[:, upper[1]]).T)
     lam = weights[support].copy()
     while kernel.shape[1]:
@@ -56,6 +62,42 @@ def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
     result = np.zeros_like(weights)
     result[support] = lam
     return result
+
+
+def _three_in_the_plane(rows: FloatArray, weights: FloatArray) -> FloatArray | None:
+    """Weights on at most three arms, one of which is the heaviest, with the same information matrix; None where their
+    sum would be larger.
+
+    A vector u of squared length rho at the angle t/2 has u u' = rho (I + [[cos t, sin t], [sin t, -cos t]]) / 2. So
+    sum_i lambda_i u_i u_i' = I means sum_i lambda_i rho_i e_i = 0, e = (cos t, sin t), and sum_i lambda_i rho_i = 2:
+    the origin in a triangle of the e_i, whose barycentric coordinates are the areas of the opposite triangles. The
+    triangles with one corner in common cover the hull of all, so one of them with the heaviest arm holds it.
+
+    Args:
+        rows: u, shape (p, 2), with sum_i weights_i u_i u_i' = I.
+        weights: shape (p,).
+    """
+    squares = row_squares(rows)
+    heavy, seen = int(np.argmax(weights)), squares > 0.0
+    x, y = rows[:, 0], rows[:, 1]
+    scale = np.where(seen, squares, 1.0)
+    across, along = (x * x - y * y) / scale, 2.0 * x * y / scale  # the e_i
+    areas = across[:, None] * along - along[:, None] * across  # of e_j and e_k, twice
+    own = areas[heavy]
+    total = areas + own[:, None] - own
+    holds = (areas >= 0.0) & (own[:, None] >= 0.0) & (own <= 0.0) & (total > SLIVER) & seen & seen[:, None]
+    if not holds.any():
+        return None
+    least = np.full_like(total, np.inf)
+    sums = areas / scale[heavy] + own[:, None] / scale - own / scale[:, None]
+    np.divide(2.0 * sums, total, out=least, where=holds)
+    second, third = divmod(int(np.argmin(least)), len(rows))
+    if not least[second, third] <= weights.sum():
+        return None
+    found = np.zeros_like(weights)
+    for arm, area in ((heavy, areas[second, third]), (second, -own[third]), (third, own[second])):
+        found[arm] += 2.0 * area / (total[second, third] * scale[arm])
+    return found
 
 
 def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: float = DUST) -> FloatArray:
@@ -79,9 +121,10 @@ def sparse(objective: Objective, weights: FloatArray, *, ceiling: float, dust: f
     best, problem = weights, objective.problem
     cleaned = normalised(np.where(weights >= dust * weights.max(), weights, 0.0))
     fewer = reduced(problem, cleaned)
-    for candidate in (cleaned,) if fewer is cleaned else (cleaned, normalised(fewer)):
+    for candidate in (cleaned,) if fewer is cleaned else (normalised(fewer), cleaned):
         if objective.at_most(ceiling, candidate, range_cut=SAFE_RANGE_CUT):
             best = candidate
+            break
     start, support = best, np.flatnonzero(best)
     ascending = support[np.argsort(best[support], kind="stable")]
     low, high = 0, len(support)

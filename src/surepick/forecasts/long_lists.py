@@ -82,9 +82,7 @@ def forecast_of_rows(
         direction = stream(seed, "forecast", "truth", number).standard_normal(selection.where.rank)
         return np.asarray(selection.where.of(arms.features) @ (direction * (length / np.linalg.norm(direction))))
 
-    played = [
-        _played(selection, means, drawn, number, seed=seed, max_pulls=max_pulls) for number in range(rehearsals)
-    ]
+    played = [_played(selection, means, drawn, number, seed=seed, max_pulls=max_pulls) for number in range(rehearsals)]
     totals, listed = np.array([one.total for one in played]), np.array([one.listed for one in played])
     cut, wrong = sum(one.cut for one in played), sum(one.wrong for one in played)
     warnings = [NORMAL] if guess is not None else [DRAWN.format(norm=length), NORMAL]

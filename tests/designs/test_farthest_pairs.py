@@ -13,6 +13,7 @@ from surepick.designs.convex_hull_2d import farthest_in_the_plane
 from surepick.designs.farthest_pairs import farthest_pairs, pairs_from
 from surepick.designs.objective import Objective, information
 from surepick.designs.problem import pose
+from surepick.designs.solve import solve_design
 from surepick.linalg.factorisations import cholesky
 
 seeds = st.integers(0, 2**32 - 1)
@@ -190,8 +191,51 @@ def test_no_pair_that_is_not_noted_exceeds_the_bound(kind, monkeypatch):
         if objective._noted is None:
             continue
         noted += 1
-        squares = all_squares(np.linalg.solve(factor, problem.points.T).T)
+        squares = all_squares(np.linalg.solve(objective._noted.factor, problem.points.T).T)
         pairs = objective._noted.pairs
         squares[pairs.first, pairs.second] = squares[pairs.second, pairs.first] = 0.0
         assert squares.max() <= pairs.elsewhere * (1 + 1e-12)
     assert noted >= 5
+
+
+def on_a_sphere(count: int, dim: int) -> np.ndarray:
+    points = np.random.default_rng(dim).standard_normal((count, dim))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def test_one_full_search_is_enough_for_a_sphere(monkeypatch):
+    """The far pairs under equal weights of all arms hold those of all designs on the way, and prove the last value."""
+    monkeypatch.setattr(objectives, "FEW", 500)
+    searched = []
+    everything = objectives.farthest_pairs
+    monkeypatch.setattr(
+        objectives, "farthest_pairs", lambda points, **kw: searched.append(len(points)) or everything(points, **kw)
+    )
+    features = on_a_sphere(4000, 4)
+    design = solve_design(features)
+    assert design.gap <= 0.01
+    assert searched.count(4000) == 1
+    points = np.linalg.solve(cholesky(information(features, design.weights)), features.T).T
+    lengths = (points**2).sum(axis=1)
+    squares = lengths[:, None] + lengths - 2.0 * points @ points.T
+    assert design.value == pytest.approx(squares.max(), rel=1e-9)
+
+
+def test_a_memory_that_forgets_how_the_design_changed_would_be_noticed(monkeypatch):
+    """The saboteur of line 6: taken as they are, bounds under one design are below the far pairs of another."""
+    monkeypatch.setattr(objectives, "FEW", 100)
+    monkeypatch.setattr(objectives, "NOTED_LEAST", 20)
+    monkeypatch.setattr(objectives, "NEAR", 0.999)  # so that few pairs are noted
+    problem = pose(on_a_sphere(900, 4), None, rank_tolerance=None)
+    rng = np.random.default_rng(3)
+    designs = [rng.dirichlet(np.full(900, 0.3)) for _ in range(40)]
+    svd, wrong = objectives.thin_svd, {}
+    for honest in (True, False):
+        monkeypatch.setattr(objectives, "thin_svd", svd if honest else lambda matrix: (matrix, np.ones(4), matrix))
+        objective, wrong[honest] = Objective(problem), 0
+        for weights in designs:
+            factor = cholesky(information(problem.basis, weights))
+            truth = all_squares(np.linalg.solve(factor, problem.points.T).T).max()
+            wrong[honest] += objective.far(factor, enough=1.2 * truth).bound < truth * (1.0 - 1e-9)
+    assert wrong[True] == 0
+    assert wrong[False] > 5

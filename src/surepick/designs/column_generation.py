@@ -160,7 +160,8 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
         lower = max(bound, priced.lower)
         found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
     else:
-        found, own = objective.far(factor, most=pool), solve_rows(factor, problem.basis[working.arms])
+        found = objective.far(factor, most=pool, enough=0.0)  # far ones will do
+        own = solve_rows(factor, problem.basis[working.arms])
         ends = solve_rows(factor, problem.differences(ends_of(found)))
         priced = objective.prices.priced(factor, own, ends.T @ ends / len(ends))
         lower = priced.lower

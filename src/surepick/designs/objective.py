@@ -43,6 +43,7 @@ NOTED_LEAST = 1000
 RECENT = 64
 MANY_ENDS = 256
 PLANE_FIRST = 512
+HEURISTIC_DENSE = 0.5  # of the points, that no length excludes from the far pairs
 
 
 @record
@@ -52,10 +53,12 @@ class _Noted:
     Args:
         factor: L of that design.
         pairs: rows of the problem's points, and a bound on all other pairs.
+        differences: what they stand for, shape (n, r); None where these would take more memory than the points.
     """
 
     factor: FloatArray
     pairs: Pairs
+    differences: FloatArray | None
 
 
 @record
@@ -96,6 +99,8 @@ class Objective:
         self.problem = problem
         self.prices = Prices(problem)
         self._noted: _Noted | None = None
+        self._dense = False
+        self._evenly: bool | None = None  # whether the last full search was under I; None before the first
         self._recent = np.empty((0, 2), np.int64)
         self._rows = np.empty(0, np.int64)
 
@@ -124,7 +129,7 @@ class Objective:
             points = solve_rows(factor, self.problem.compared(0, len(self.problem.active)))
             return _renamed(farthest_in_the_plane(points, enough=enough), self.problem.active)
         found = self._remembered(factor, enough, most)
-        if found is None and len(self._rows) and enough < np.inf:
+        if found is None and len(self._rows) and not self._evenly:
             found = self._around(factor, hot, most=most, enough=enough)
         if found is None:
             found = self._searched(factor, enough, hot, most)
@@ -136,28 +141,48 @@ class Objective:
         """What the last full search says of this design, if it is enough."""
         if self._noted is None:
             return None
-        again = self._revalued(self._noted, factor)
+        again = self._revalued(self._noted, factor, most)
         if again.exact or (again.bound <= enough < np.inf):
             return again
-        return again if most == 1 and float(again.squares[0]) > enough else None
+        met = float(again.squares[0]) > enough and (most == 1 or self._dense)
+        return replace(again, elsewhere=np.inf) if met else None
 
     def _searched(self, factor: FloatArray, enough: float, hot: IntArray | None, most: int) -> Pairs:
-        """The farthest pairs of all, or some beyond `enough` if these are met first."""
+        """The farthest pairs of all, or some beyond `enough` if these are met first.
+
+        Where lengths exclude few points, the first full search is not under A but under I, the design of all arms: the
+        far pairs of what is searched for are mostly among those of this one, and then no other search is needed.
+        """
         front = self._front(factor)
         narrow = front.narrowed()
         if len(narrow.rows) <= FEW:
             return _renamed(farthest_pairs(narrow.points, least=most), narrow.rows)
         self._rows = narrow.rows
-        quick = self._around(factor, hot, most=most, enough=enough) if enough < np.inf else None
-        if quick is not None:
-            return quick
+        first, self._evenly = self._evenly is None, bool(self._evenly)
+        if first:
+            even = self._front(np.eye(self.problem.rank))
+            self._dense = self._evenly = len(even.narrowed().rows) > HEURISTIC_DENSE * len(self.problem.active)
+            if self._dense:
+                self._note(np.eye(self.problem.rank), even)
+                known = self._remembered(factor, enough, most)
+                if known is not None:
+                    return known
+        quick = None if first or self._evenly else self._around(factor, hot, most=most, enough=enough)
+        self._evenly = False
+        return self._note(factor, front) if quick is None else quick
+
+    def _note(self, factor: FloatArray, front: _Front) -> Pairs:
+        """The far pairs of points by a full search under A = L L', which are remembered."""
         found = _renamed(farthest_pairs(front.points, least=NOTED_LEAST, most=NOTED, share=NEAR), front.rows)
         found = replace(found, elsewhere=max(found.elsewhere, front.elsewhere))
-        self._noted = _Noted(factor, found)
+        differences = self.problem.differences(ends_of(found)) if len(found.first) <= len(front.rows) else None
+        self._noted = _Noted(factor, found, differences)
         return found
 
     def _around(self, factor: FloatArray, hot: IntArray | None, *, most: int, enough: float) -> Pairs | None:
         """Pairs beyond `enough` with one end among the hot points, or those of largest radius; None if none is met."""
+        if enough == np.inf:
+            return None
         rows = self._rows
         points = solve_rows(factor, self.problem.points[rows])
         ends = np.argpartition(-row_norms(points - points.mean(axis=0)), MANY_ENDS)[:MANY_ENDS]
@@ -259,13 +284,17 @@ class Objective:
         points = np.concatenate(parts)[rows] if len(parts) > 1 else points[rows]
         return _Front(problem.active[rows], points, radii[rows], reach)
 
-    def _revalued(self, noted: _Noted, factor: FloatArray) -> Pairs:
-        """The noted pairs under another A, and what the others can reach there."""
+    def _revalued(self, noted: _Noted, factor: FloatArray, most: int) -> Pairs:
+        """The farthest of the noted pairs under another A, and what all others can reach there."""
         change = solve_lower(factor, noted.factor)
         growth = float(thin_svd(change)[1][0]) ** 2 * (1.0 + SAFETY)
-        points, pairs = self.problem.points, noted.pairs
-        squares = row_squares(solve_rows(factor, points[pairs.first] - points[pairs.second]))
-        return ordered(pairs.first, pairs.second, squares, pairs.elsewhere * growth)
+        pairs, differences = noted.pairs, noted.differences
+        if differences is None:
+            differences = self.problem.differences(ends_of(pairs))
+        squares = row_squares(solve_rows(factor, differences))
+        chosen = largest(squares, most)
+        left = float(squares[chosen].min()) if len(chosen) < len(squares) else 0.0
+        return ordered(pairs.first[chosen], pairs.second[chosen], squares[chosen], max(pairs.elsewhere * growth, left))
 
 
 def ends_of(pairs: Pairs) -> IntArray:

@@ -226,3 +226,18 @@ def test_one_file_is_read_in_blocks_if_asked(sqlite_url, folder):
 def test_options_of_tables_are_refused_with_a_folder(sqlite_url, folder):
     with pytest.raises(InvalidInput, match="leave out --intercept"):
         surepick("create", sqlite_url, "library", "--arms", folder, "--intercept", *OPTIONS)
+
+
+def test_the_design_and_the_forecast_of_a_folder(folder):
+    code, said, _ = surepick("design", folder)
+    assert code == 0
+    assert "of 6,000 candidates" in said
+    assert "passes over the files" in said
+    asked = [folder, *OPTIONS, "--rehearsals", "3"]
+    code, said, _ = surepick("forecast", *asked)
+    assert code == 0
+    assert "in 3 simulated studies" in said
+    found = json.loads(surepick("forecast", *asked, "--format", "json")[1])
+    assert found["num_rows"] == 6000
+    with pytest.raises(InvalidInput, match="leave out --reward"):
+        surepick("forecast", *asked, "--reward", "r")

@@ -130,6 +130,20 @@ class PolicyOptions(QuestionOptions):
         Raises:
             InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
         """
+        name, settings = self.single()
+        known = policy_options(name)
+        if seed is not None and "seed" in known:
+            settings["seed"] = seed
+        if sample_seed is not None and settings.get("question") == "one-of":
+            settings.setdefault("sample_seed", sample_seed)
+        return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
+
+    def single(self) -> tuple[str, dict[str, Any]]:
+        """(the name of the one policy that the options ask for, its settings).
+
+        Raises:
+            InvalidInput: an option has several values, or the policy does not know it.
+        """
         values = self._values()
         for option, several in values.items():
             if len(several) > 1:
@@ -140,16 +154,12 @@ class PolicyOptions(QuestionOptions):
         settings = {option: value for option, (value,) in values.items()}
         name = (self.policy or "").strip() or fitting_policy(settings)
         known = policy_options(name)
-        if seed is not None and "seed" in known:
-            settings["seed"] = seed
-        if sample_seed is not None and settings.get("question") == "one-of":
-            settings.setdefault("sample_seed", sample_seed)
         for option in settings:
             if option in WHO_KNOWS and option not in known:
                 raise InvalidInput(
                     f"{_flag(option)} has no meaning for {name}; leave it out, or take --policy {WHO_KNOWS[option]}."
                 )
-        return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
+        return name, settings
 
     def grid(self, usual_norm_bound: str = "") -> dict[str, tuple[str, dict[str, Any]]]:
         """Every policy with every combination of the options that it knows: label -> (name, options).

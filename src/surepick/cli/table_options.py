@@ -37,14 +37,16 @@ class TableOptions:
         found: Arms = read_arms(source, **self._keywords)
         return found
 
-    def candidates(self, source: str, *, in_blocks: bool) -> Arms | RowBlocks:
-        """The candidates; those of a folder or a pattern, or if asked, as rows in blocks.
+    def candidates(self, source: str, *, in_blocks: bool = False) -> Arms | RowBlocks:
+        """The candidates; those of a folder or a pattern, or if asked, as rows in blocks."""
+        return self.rows(source) if in_blocks or in_files(source) else self.arms(source)
+
+    def rows(self, source: str) -> RowBlocks:
+        """The candidates as rows in blocks.
 
         Raises:
-            InvalidInput: they cannot be read, or an option has no meaning for rows in blocks.
+            InvalidInput: they cannot be read, or an option has no meaning for them.
         """
-        if not (in_blocks or is_folder(source) or "*" in source):
-            return self.arms(source)
         if others := given(replace(self, id=None, features=None)):
             raise InvalidInput(f"candidates in blocks have ids and features only: leave out {others[0]}.")
         found: RowBlocks = read_arms(source, self.id, self.features, blocks=True)
@@ -65,6 +67,11 @@ class TableOptions:
     @property
     def _keywords(self) -> dict[str, Any]:
         return picked(self, "id", "features", "cost", "segments", "standardize", "intercept") | self.reading.options
+
+
+def in_files(source: str) -> bool:
+    """Whether candidates of that name are read in blocks without being asked to."""
+    return is_folder(source) or "*" in source
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,18 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Option
 
+from surepick.blocks.rows import RowBlocks
 from surepick.cli import options
 from surepick.cli.output import Text, note, picked, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
-from surepick.cli.table_options import SourceArgument, TableOptions, example_named
+from surepick.cli.table_options import SourceArgument, TableOptions, example_named, in_files
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
+from surepick.core.json import encode
 from surepick.environments.noise_checks import quieter_records
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts import Forecast, ForecastRow, advice, compare, noise_to_draw
+from surepick.forecasts.long_lists import USUAL_STUDIES, forecast_of_rows
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies.base import Spec, spec_of
@@ -70,6 +73,14 @@ def forecast(
     --policy, --norm-bound, --norm-estimate, --gamma, --kernel and --expansion take lists with commas, e.g. "0.1,1", and
     every combination is compared. Nothing is measured and nothing is stored.
     """
+    if in_files(source):
+        if reward is not None or figure is not None or assume_scale is not None or minimize:
+            raise InvalidInput(
+                "a forecast of candidates in files makes rewards up: leave out --reward, --figure, --assume-scale and "
+                "--minimize."
+            )
+        _of_rows(table.rows(source), declared_noise(noise, WHY_NOISE), goal, policy, seed, rehearsals, output)
+        return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
     example = example_named(source, table, reward, minimize=minimize)
@@ -115,6 +126,28 @@ def forecast(
             "advice": counsel,
         }
     )
+
+
+def _of_rows(
+    rows: RowBlocks,
+    noise: Noise,
+    goal: options.Goal,
+    policy: PolicyOptions,
+    seed: int,
+    rehearsals: int,
+    output: options.Format,
+) -> None:
+    """The forecast of candidates in files."""
+    _, settings = policy.single()
+    asked = {"epsilon": goal.epsilon, "delta": goal.delta, "noise": noise, **settings}
+    with one_thread(), Console(stderr=True).status("forecasting ..."):
+        found = forecast_of_rows(rows, seed=seed, rehearsals=min(rehearsals, USUAL_STUDIES), **asked)
+    if output is options.Format.json:
+        print_json(encode(found))
+        return
+    say(str(found))
+    for sentence in found.warnings:
+        say(sentence)
 
 
 def _uniform(rows: Sequence[ForecastRow], subject: Subject, goal: options.Goal) -> int:

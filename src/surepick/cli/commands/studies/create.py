@@ -74,6 +74,6 @@ def create(
         f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol: "
         "surepick verify --registered CODE then refuses a certificate of any other promise."
     )
-    if found is candidates:
+    if candidates is found:
         say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
     say(f"Next: {command_line('ask', url, name)}")

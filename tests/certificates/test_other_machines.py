@@ -182,5 +182,6 @@ def test_what_several_threads_have_left_in_a_study_is_not_written(monkeypatch):
     cache._plug_in = cache._guess = cache._posed = None
     monkeypatch.setattr(documents, "several_threads", lambda: True)
     assert certificate_document(study) == before
+    assert certificate_document(study, check=True) == before
     monkeypatch.setattr(documents, "several_threads", lambda: False)
     assert certificate_document(study) != before  # so that the assertion above says something

@@ -3,14 +3,20 @@
 import json
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
+from certified_files import resealed
 from command_line import surepick
 
 import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
+from surepick.core.json import encode
 from surepick.errors import InvalidInput, OutOfTurn, StorageError
 from surepick.studies.database import resume_study
+from surepick.studies.logs.hash_chain import hash_of_arms
+from surepick.studies.registration import code_of
 
 FEATURES = np.random.default_rng(13).standard_normal((6000, 4)).astype(np.float32)
 THETA = np.array([0.7, -0.2, 0.5, 0.3])
@@ -190,6 +196,112 @@ def test_a_study_that_shortens_nothing_has_no_short_list():
         sp.short_list_policy(study)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"blocks": "day"}, "take no blocks"),
+        ({"batch_size": 20}, "take no batch_size"),
+        ({"later": ("5",)}, "take no later"),
+        ({"slack": 0.3}, "taken off epsilon"),
+        ({"evidence": "nonsense"}, "evidence"),
+        ({"bound": "x"}, "bound"),
+        ({"gap_bound": -1.0}, "gap_bound"),
+        ({"m": 2}, "'m'|no option m|m "),
+    ],
+)
+def test_what_only_the_second_study_would_refuse_is_refused_at_once(folder, options, words):
+    rows = sp.read_arms(folder, blocks=True)
+    (folder / "a.npy").unlink()
+    with pytest.raises(InvalidInput, match=words):
+        sp.make_policy("certified-linear", rows, **ASKED, **options)
+
+
+# --- what happened in the first study is told of the second
+
+
+def test_small_rewards_that_were_good_stay_good(folder):
+    policy, rng = policy_of(folder), np.random.default_rng(1)
+    study = sp.Study(policy, minimize=True)
+    study.run(lambda ids: -rewards_of(ids, rng), progress=False)
+    following = sp.short_list_policy(study)
+    with pytest.raises(InvalidInput, match="selected where small rewards were good"):
+        sp.Study(following)
+    after = sp.Study(following, minimize=True)
+    after.run(lambda ids: -rewards_of(ids, rng), progress=False)
+    document = certificate_document(after)
+    assert verify_certificate(document).holds
+    other = resealed({**document, "minimize": False})
+    assert not verify_certificate(other).holds
+
+
+def with_a_lost_result(folder, reason):
+    study, rng = sp.Study(policy_of(folder)), np.random.default_rng(1)
+    batch = study.ask()
+    ids = batch.pulls()
+    study.tell(ids[:-1], rewards_of(ids[:-1], rng))
+    study.abandon(reason)
+    study.run(lambda ids: rewards_of(ids, rng), progress=False)
+    return study
+
+
+def test_results_that_were_lost_are_told_of_the_answer(folder):
+    after = sp.Study(sp.short_list_policy(with_a_lost_result(folder, "independent-of-value")))
+    said = "Of the measurements for the selection: Plans closed with results missing: 1"
+    assert any(one.startswith(said) for one in after.certificate().assumptions)
+
+
+def test_results_that_were_left_out_for_their_values_end_it(folder):
+    with pytest.raises(InvalidInput, match="may depend on their values"):
+        sp.short_list_policy(with_a_lost_result(folder, "they looked too good"))
+
+
+def test_pulls_are_counted_where_the_second_study_does_not_begin_with_the_first(folder):
+    study = in_memory(sp.short_list_policy(in_memory(policy_of(folder, evidence="epochs"), 1)), 2)
+    assert study.certificate().pulls == study.trace[-1].total_pulls > 0
+
+
+# --- files that change
+
+
+def test_a_file_that_is_another_one_for_a_while_is_noticed(sqlite_url, folder):
+    sp.create_study(sqlite_url, "library", policy_of(folder))
+    study = resume_study(sqlite_url, "library")
+    measured_rows = study.policy.design.rows
+    whole = np.load(folder / "b.npy")
+    other = -whole
+    kept = measured_rows[measured_rows >= 3500] - 3500
+    other[kept] = whole[kept]
+    np.save(folder / "b.npy", other)
+    with pytest.raises(InvalidInput, match="are not those of the first look"):
+        measured(sqlite_url, "library", 1)
+    np.save(folder / "b.npy", whole)  # as it was, with another time
+    measured(sqlite_url, "library", 1)
+    sp.short_list_policy(sp.open_study(sqlite_url, "library"))
+
+
+def test_ids_of_parquet_files_that_may_have_changed_are_refused(sqlite_url, tmp_path):
+    columns = {f"x{one}": FEATURES[:, one] for one in range(4)}
+    names = [f"c{row}" for row in range(len(FEATURES))]
+    file = tmp_path / "library.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"sku": names, **columns}), file)
+    rows = sp.read_arms(file, id="sku", blocks=True)
+    sp.create_study(sqlite_url, "library", sp.make_policy("certified-linear", rows, size=50, **ASKED))
+    assert resume_study(sqlite_url, "library").policy.arms.ids[0].startswith("c")
+    pyarrow.parquet.write_table(pyarrow.table({"sku": names[::-1], **columns}), file)
+    with pytest.raises(InvalidInput, match="its ids may be those of other rows"):
+        resume_study(sqlite_url, "library").policy  # noqa: B018 (building it is what is refused)
+
+
+def test_the_registration_code_does_not_depend_on_last_bits(folder):
+    study = sp.Study(policy_of(folder))
+    spec = json.loads(json.dumps(encode(study.policy.spec)))
+    spec["first_look"]["design"]["weights"][0] *= 1.0 + 1e-15
+    arms = {"sha256": hash_of_arms(study.arms), "columns": study.arms.columns, "preparation": study.arms.preparation}
+    assert code_of(spec, arms, minimize=False) == study.registration
+    spec["first_look"]["root"] = "0" * 64
+    assert code_of(spec, arms, minimize=False) != study.registration
+
+
 # --- by commands
 
 
@@ -241,3 +353,22 @@ def test_the_design_and_the_forecast_of_a_folder(folder):
     assert found["num_rows"] == 6000
     with pytest.raises(InvalidInput, match="leave out --reward"):
         surepick("forecast", *asked, "--reward", "r")
+
+
+def test_a_list_that_is_short_at_once_has_a_report(sqlite_url, folder, tmp_path):
+    few = [word for word in OPTIONS if word not in ("--option", "size=50")]
+    assert surepick("create", sqlite_url, "library", "--arms", folder, *few)[0] == 0
+    assert surepick("report", sqlite_url, "library", "--out", tmp_path / "r.html")[0] == 0
+    assert surepick("shortlist", sqlite_url, "library", "all")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "words"),
+    [
+        ("https://surepick.example", [], "a server does not see the files"),
+        ("sqlite:///nowhere.db", ["--judge", "as-they-come"], "after whole rounds"),
+    ],
+)
+def test_what_such_a_study_cannot_do_is_refused_before_the_files_are_gone_through(folder, url, more, words):
+    with pytest.raises(InvalidInput, match=words):
+        surepick("create", url, "library", "--arms", folder, *OPTIONS, *more)

@@ -15,6 +15,11 @@ class LongListed(Protocol):
         """Its candidates."""
         ...
 
+    @property
+    def minimize(self) -> bool:
+        """Small rewards are good, as they were when the arms were selected."""
+        ...
+
     def check(self, rows: RowBlocks) -> str:
         """Select the arms again; what was found, in words.
 

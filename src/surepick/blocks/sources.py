@@ -130,7 +130,7 @@ class NpySource:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return {"path": str(Path(self.path).resolve())}
+        return {"path": str(Path(self.path).resolve()), "changed": self.changed}
 
     @property
     def num_rows(self) -> int:

@@ -40,7 +40,7 @@ from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
-from surepick.policies.registry import stored_policy
+from surepick.policies.registry import policy_names, stored_policy
 from surepick.questions import constraints_of
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -107,7 +107,8 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
 def _built_again(study: Study) -> Policy[Any]:
     """The policy without what it holds from before, which several threads may have computed, in other last bits."""
     spec = spec_of(study.policy)
-    return study.policy if spec is None or study.policy.traits.rows is not None else stored_policy(spec, study.arms)
+    known = spec is not None and spec.get("name") in policy_names(None) and study.policy.traits.rows is None
+    return stored_policy(spec, study.arms) if spec is not None and known else study.policy
 
 
 def _certificate_document(study: Study, policy: Policy[Any], name: str | None, checked: Audit | None) -> dict[str, Any]:
@@ -125,7 +126,8 @@ def _certificate_document(study: Study, policy: Policy[Any], name: str | None, c
         judge=study.judging,
     )
     repeated = Repeated(facts.policy, quick_plans(facts.policy, len(looks)))
-    document = document_of(facts, watch=repeated.watch, replayed=None if checked is None else checked.replayed)
+    replayed = None if checked is None or policy is not study.policy else checked.replayed
+    document = document_of(facts, watch=repeated.watch, replayed=replayed)
     return sealed({**document, "reproduced": repeated.equal})
 
 

@@ -20,10 +20,10 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import Policy, spec_of
 from surepick.questions import constraints_of
-from surepick.studies.deviations import EarlyEnd, checked_judge
+from surepick.studies.deviations import EarlyEnd
 from surepick.studies.logs.base import CLOSED_ROUNDS, Deviations
 from surepick.studies.replay import Closed
-from surepick.studies.validation import check_sums
+from surepick.studies.validation import check_sums, checked_judge
 
 WHOLE = {"plan": 1, "look": 1, "looks": 1, "dim": 0, "repeated": 0}  # of a look -> the least that it can be
 LARGEST = 2**63 - 1  # what a database can hold

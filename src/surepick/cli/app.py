@@ -180,6 +180,7 @@ def _main(
 
 def main() -> None:
     """Run the command line; every error that surepick raises on purpose becomes one message and an exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: more wait for each other, and round otherwise
     try:
         app()
     except (StorageError, NotConverged) as error:

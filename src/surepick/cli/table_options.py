@@ -71,7 +71,7 @@ class TableOptions:
 
 def in_files(source: str) -> bool:
     """Whether candidates of that name are read in blocks without being asked to."""
-    return is_folder(source) or "*" in source
+    return is_folder(source) or "*" in source or source.endswith(".npy")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.core.validation import as_number
 from surepick.embeddings.kernel_functions import GaussianKernel, Kernel
 from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
@@ -21,13 +24,16 @@ from surepick.questions import BEST, OneOf, question_spec
 USUAL_SHARE = 0.1  # of delta, for the short list
 HEURISTIC_SLACK = 0.25  # of epsilon, with a kernel: many rows near the best one are nearly as good
 LINEAR, KERNEL = SHORTENED = ("certified-linear", "certified-kernel")
+FEW = 64  # made-up rows on which settings are tried
 TRANSIENT = ("executor", "meter")  # who makes the passes, and who watches; no part of what is promised
 OF_THE_LIST = ("share", "size", "slack", "first_look")
 Make = Callable[..., Policy[Any]]
 
 
 def shortened_first(
+    make: Make,
     check: Callable[[str, Mapping[str, Any]], None],
+    refused: Mapping[str, Any],
     name: str,
     rows: Any,
     *,
@@ -39,7 +45,9 @@ def shortened_first(
     """The policy that shortens a list, after which one of that name finds the best of the short list.
 
     Args:
+        make: makes a policy for arms.
         check: refuses options that the policy of that name does not know.
+        refused: options that the selection knows nothing of, with the values that say nothing.
         rows: the list.
         epsilon, delta: of the answer; the list takes its share of delta, and what is slack of epsilon.
         options: of the policy of that name; and `share`, `size`, `slack`, `executor`, `meter`, and `first_look`, what
@@ -64,11 +72,20 @@ def shortened_first(
         raise InvalidInput("candidates in blocks need norm_bound: the largest norm that the linear reward can have.")
     if options.get("question") not in (None, BEST):
         raise InvalidInput("candidates in blocks answer which is the best, and no other question so far.")
-    share, size = own.get("share", USUAL_SHARE), own.get("size", USUAL_SIZE)
-    if not (isinstance(share, float) and 0.0 < share < 1.0):
+    said = [option for option in options if options[option] not in (None, refused.get(option, options[option]))]
+    if said:
+        raise InvalidInput(f"candidates in blocks take no {said[0]} so far; leave it out.")
+    share, size = as_number("share", own.get("share", USUAL_SHARE)), own.get("size", USUAL_SIZE)
+    if not 0.0 < share < 1.0:
         raise InvalidInput(f"share is {share}; it is the part of delta for the short list, between 0 and 1.")
     of_kernel = _kernel_of(name, options)
-    slack = own.get("slack", 0.0 if of_kernel is None else HEURISTIC_SLACK * epsilon)
+    slack = as_number("slack", own.get("slack", 0.0 if of_kernel is None else HEURISTIC_SLACK * epsilon))
+    if not 0.0 <= slack < epsilon:
+        raise InvalidInput(f"slack is {slack:g}; it is taken off epsilon, {epsilon:g}, so it lies between 0 and that.")
+    if "first_look" not in own:
+        few = Arms(np.random.default_rng(0).standard_normal((FEW, rows.num_columns)))
+        tried: dict[str, Any] = {"epsilon": epsilon - slack, "delta": (1.0 - share) * delta, "noise": noise}
+        make(name, few, **tried, **options)  # refuses settings before anything is read or measured
     selection = SubsetSelection.over(
         rows,
         delta=share * delta,
@@ -100,20 +117,35 @@ def _kernel_of(name: str, options: Mapping[str, Any]) -> Kernel | str | None:
     return kernel if gamma is None else GaussianKernel(gamma)
 
 
-def after_selection(make: Make, policy: Policy[Any], state: Any) -> Policy[Any]:
+def check_rows(policy: Policy[Any]) -> None:
+    """Go through the rows of a policy that shortens a list, and refuse them if they are not those of its first look.
+
+    Raises:
+        InvalidInput: they are not.
+    """
+    if isinstance(policy, SubsetSelection):
+        policy.look.tree_of(policy.passes)
+
+
+def after_selection(
+    make: Make, policy: Policy[Any], state: Any, *, minimize: bool = False, facts: tuple[str, ...] = ()
+) -> Policy[Any]:
     """The policy that finds the best of the list to which another one shortened a longer one.
 
     Args:
         make: makes a policy for arms.
         policy: that shortened it, as `shortened_first` made it.
         state: where it ended.
+        minimize: small rewards are good.
+        facts: what its certificate assumes of its measurements beside what the policy does, as sentences.
 
     Raises:
         InvalidInput: it shortens no list, or has not ended.
     """
     if not isinstance(policy, SubsetSelection) or policy.spec is None:
         raise InvalidInput("this study shortens no list: its candidates are not rows in blocks.")
-    arms, subset = policy.selected(state)
+    arms, selected = policy.selected(state)
+    subset = replace(selected, minimize=minimize, facts=facts)
     options = {option: value for option, value in policy.spec.items() if option not in OF_THE_LIST}
     return make(arms=arms, selected=subset, **options)
 

@@ -259,7 +259,7 @@ def make_policy(
     entry = _entry(name)
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        return shortened_first(_check_known, name, arms, **asked)
+        return shortened_first(make_policy, _check_known, entry.unsaid, name, arms, **asked)
     if "selected" in options:
         if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")

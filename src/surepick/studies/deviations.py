@@ -17,7 +17,6 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import Policy, name_of
 from surepick.policies.prices import Prices
 from surepick.policies.verdict import certificate_of
-from surepick.questions import Above
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import (
     ABANDONED,
@@ -31,45 +30,17 @@ from surepick.studies.logs.base import (
     Decision,
     Deviations,
     Event,
-    Judge,
     Withdrawal,
 )
 from surepick.studies.logs.leases import to_the_minute
 from surepick.studies.progress import times
 from surepick.studies.replay import relisted
 from surepick.studies.validation import stated
-from surepick.text import quoted
 
-JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
 AS_THEY_CAME = (
     "Results were judged in parts, as they came: which results are in a part, and when it is judged, does not depend "
     "on values that were not judged before."
 )
-
-
-def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) -> Judge:
-    """When results are judged, if the policy can.
-
-    Raises:
-        InvalidInput: there is no such rule, the policy's proof does not hold for parts, or small scores of test items
-            are to be good.
-    """
-    if minimize and policy.traits.items is not None:
-        raise InvalidInput("scores of test items are shares of points, so large ones are good: report 1 - score.")
-    asked = policy.problem.question
-    if minimize and isinstance(asked, Above) and asked.threshold is not None:
-        raise InvalidInput(
-            "a threshold is for rewards of which large ones are good: leave minimize out, and the second list has the "
-            "candidates below it."
-        )
-    if judge not in JUDGES:
-        raise InvalidInput(f"judge is {quoted(judge)}; it must be 'closed rounds' or 'as they come'.")
-    if judge == AS_THEY_COME and not policy.traits.judges_parts:
-        raise InvalidInput(
-            f"{name_of(policy)} judges whole rounds only; judge='as they come' needs evidence that is carried on: "
-            "certified-linear, certified-kernel or certified-independent, with evidence='carried'."
-        )
-    return judge
 
 
 def with_deviations(

@@ -19,9 +19,9 @@ from surepick.core.json import encode
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, known_as, name_of, spec_of
-from surepick.studies.deviations import checked_judge
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.logs.hash_chain import canonical, hash_of_arms
+from surepick.studies.validation import checked_judge
 from surepick.text import printable
 
 VERSION = 1  # of the definition; it stands in the prefix
@@ -69,11 +69,17 @@ def code_of(
     asked = {
         "arms": {name: encode(arms[name]) for name in ("columns", "preparation", "sha256")},
         "minimize": minimize,
-        "policy": {name: _plain(encode(value)) for name, value in spec.items() if value is not None},
+        "policy": {name: _plain(encode(_covered(name, one))) for name, one in spec.items() if one is not None},
         "registration": VERSION,
     } | ({} if judge == CLOSED_ROUNDS else {"judge": judge})
     text = base64.b32encode(hashlib.sha256(canonical(asked)).digest()).decode().lower()
     return _grouped(text[:LETTERS])
+
+
+def _covered(option: str, value: Any) -> Any:
+    """What of an option's value the code stands for: of the first look at a long list which one it is, and none of the
+    numbers that were computed of it, whose last bits differ between machines."""
+    return {name: value[name] for name in ("root", "sizes")} if option == "first_look" else value
 
 
 def read_code(text: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from surepick.errors import OutOfTurn
+from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import Policy
 from surepick.policies.long_lists import after_selection
 from surepick.policies.registry import make_policy
+from surepick.policies.verdict import certificate_of
 from surepick.studies.study import Study
 
 
@@ -17,15 +18,25 @@ def short_list_policy(study: Study) -> Policy[Any]:
     Its answer is for the whole list, and its certificate says so.
 
     Args:
-        study: of rows in blocks. The same measurements may minimize: give the next study the same `minimize`.
+        study: of rows in blocks. Where it minimizes, so must the next one, or it is refused.
 
     Raises:
-        InvalidInput: the study shortens no list, or its files are not what they were.
+        InvalidInput: the study shortens no list, its files are not what they were, or measurements were left out of it
+            for a reason that may depend on their values.
         OutOfTurn: the list is not short yet.
 
     Cost: a pass over the files.
     """
     policy, state = study.policy, study.state
     if policy.traits.rows is not None and not policy.claim(state).finished:
-        raise OutOfTurn(f"the list is not short yet: {state.left:,} candidates are left. Ask and tell on.")
-    return after_selection(make_policy, policy, state)
+        over = "The study was closed; begin another" if study.early_end() is not None else "Ask and tell on"
+        raise OutOfTurn(f"the list is not short yet: {state.left:,} candidates are left. {over}.")
+    last = study.log.last_decision()
+    if last is not None and last.deviations.doubtful:
+        raise InvalidInput(
+            "measurements of this study were left out for a reason that may depend on their values, so nothing is "
+            "certain of its short list, nor of what would follow. Begin another study of the list."
+        )
+    usual = certificate_of(policy, state).assumptions
+    facts = tuple(one for one in study.certificate().assumptions if one not in usual)
+    return after_selection(make_policy, policy, state, minimize=study.minimize, facts=facts)

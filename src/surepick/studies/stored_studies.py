@@ -18,6 +18,7 @@ from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
+from surepick.policies.long_lists import check_rows
 from surepick.policies.terms import Terms
 from surepick.questions import constraints_in
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
@@ -208,13 +209,16 @@ def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
     files = configuration.get("files")
     if files is None:
         return arms, stored_policy(configuration["policy"], arms)
-    policy = stored_policy(configuration["policy"], read_again(files))
+    rows, written = read_again(files)
+    policy = stored_policy(configuration["policy"], rows)
     if hash_of_arms(policy.problem.arms or arms) != row.arms_hash:
         raise StorageError(
             f"study {row.name!r}: the candidates that it measures are no longer in the files that it goes through "
             f"({files['files'][0]['path']}{', ...' if len(files['files']) > 1 else ''}); these were changed. Nothing "
             "was changed in the study; put the files back."
         )
+    if written:
+        check_rows(policy)
     return arms, policy
 
 

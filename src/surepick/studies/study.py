@@ -17,7 +17,7 @@ from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.terms import Stated, Terms
-from surepick.studies import deviations, leasing, recording
+from surepick.studies import deviations, leasing, recording, validation
 from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Measure, Result, run_study
 from surepick.studies.deviations import EarlyEnd
@@ -67,7 +67,7 @@ class Study(Stated, Kept):
     ) -> None:
         arms, policy = subject_of(arms, policy)
         kept = MemoryLog() if log is None else log
-        self.judging = deviations.checked_judge(judge, policy, minimize=minimize)
+        self.judging = validation.checked_judge(judge, policy, minimize=minimize)
         self._begin(
             kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +15,14 @@ from surepick.core.observations import Observations
 from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale
-from surepick.studies.logs.base import Results
+from surepick.policies.base import Policy, name_of
+from surepick.questions import Above
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Results
 from surepick.studies.logs.block_names import block_totals
 from surepick.studies.logs.quantities import quantity_totals
 from surepick.text import quoted
 
+JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
 ROUNDING = 1e-9
 LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
 MOST_PULLS = 2**53
@@ -245,3 +249,35 @@ def stated(reason: str) -> str:
         InvalidInput: it is no text that a database can hold.
     """
     return storable_text("the reason", reason).strip()
+
+
+def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) -> Judge:
+    """When results are judged, if the policy can.
+
+    Raises:
+        InvalidInput: there is no such rule, the policy's proof does not hold for parts, small scores of test items
+            are to be good, or others than where the arms were selected.
+    """
+    if minimize and policy.traits.items is not None:
+        raise InvalidInput("scores of test items are shares of points, so large ones are good: report 1 - score.")
+    listed = policy.traits.long_list
+    if listed is not None and listed.minimize != minimize:
+        was, is_now = ("small", "large") if listed.minimize else ("large", "small")
+        raise InvalidInput(
+            f"the candidates were selected where {was} rewards were good, and here {is_now} ones are to be: give "
+            f"minimize={listed.minimize}."
+        )
+    asked = policy.problem.question
+    if minimize and isinstance(asked, Above) and asked.threshold is not None:
+        raise InvalidInput(
+            "a threshold is for rewards of which large ones are good: leave minimize out, and the second list has the "
+            "candidates below it."
+        )
+    if judge not in JUDGES:
+        raise InvalidInput(f"judge is {quoted(judge)}; it must be 'closed rounds' or 'as they come'.")
+    if judge == AS_THEY_COME and not policy.traits.judges_parts:
+        raise InvalidInput(
+            f"{name_of(policy)} judges whole rounds only; judge='as they come' needs evidence that is carried on: "
+            "certified-linear, certified-kernel or certified-independent, with evidence='carried'."
+        )
+    return judge

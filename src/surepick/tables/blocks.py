@@ -78,7 +78,8 @@ class ParquetRows:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return {"path": str(Path(self.path).resolve()), "id": self.id, "features": list(self.columns)}
+        columns = {"id": self.id, "features": list(self.columns)}
+        return {"path": str(Path(self.path).resolve()), **columns, "changed": self.changed}
 
     @property
     def num_rows(self) -> int:
@@ -192,18 +193,26 @@ def read_blocks(
     return RowBlocks([_source(one, id, features) for one in files], **more)
 
 
-def read_again(spec: Mapping[str, Any]) -> RowBlocks:
-    """The rows whose `RowBlocks.spec` this is.
+def read_again(spec: Mapping[str, Any]) -> tuple[RowBlocks, bool]:
+    """(the rows whose `RowBlocks.spec` this is, whether a file was written to since).
 
     Raises:
-        InvalidInput: a file is missing or another one (the message names it), or it is no such spec.
+        InvalidInput: a file is missing, or one with ids was written to (the message names it), or it is no such spec.
     """
     try:
         files = [(Path(one["path"]), one.get("id"), one.get("features")) for one in spec["files"]]
         entries = int(spec["block_entries"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"where the rows lie cannot be read: {error!r}.") from None
-    return RowBlocks([_source(*one) for one in files], block_entries=entries)
+    rows = RowBlocks([_source(*one) for one in files], block_entries=entries)
+    before, now = [[one.get("changed") for one in each["files"]] for each in (spec, rows.spec or spec)]
+    for (path, named, _), was, is_now in zip(files, before, now, strict=True):
+        if named is not None and was != is_now:
+            raise InvalidInput(
+                f"{path} was written to since the study was made, so its ids may be those of other rows. Put the file "
+                "back as it was, with its time."
+            )
+    return rows, before != now
 
 
 def _source(path: Path, id: str | None, features: Names | None) -> RowSource:  # noqa: A002 (as in read_arms)

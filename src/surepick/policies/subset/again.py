@@ -26,6 +26,11 @@ class LongList:
         """Its candidates."""
         return self.subset.total
 
+    @property
+    def minimize(self) -> bool:
+        """Small rewards are good."""
+        return self.subset.minimize
+
     def check(self, rows: RowBlocks) -> str:
         """Select the candidates again; what was found, in words.
 

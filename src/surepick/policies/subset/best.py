@@ -59,9 +59,14 @@ class BestOfSubset:
         """The kind of evidence of the inner policy."""
         return getattr(self.inner, "evidence", None)
 
+    @property
+    def _counted(self) -> int:
+        """Pulls of the selection that the inner policy counts as its own."""
+        return self._prior.total if self.evidence == "carried" else 0
+
     def init(self) -> Any:
         state = self.inner.init()
-        if self._prior.total == 0 or self.inner.claim(state).finished or self.evidence != "carried":
+        if self._counted == 0 or self.inner.claim(state).finished:
             return state
         began = self.inner.tell(state, self.inner.ask(state), self._prior).state
         silent = began.vectors is not None and not began.vectors.begun  # the first batch has bet on nothing
@@ -72,11 +77,11 @@ class BestOfSubset:
 
     def tell(self, state: Any, plan: Plan, seen: Observations) -> Step[Any]:
         step = self.inner.tell(state, plan, seen)
-        return replace(step, record=replace(step.record, total_pulls=step.record.total_pulls - self._prior.total))
+        return replace(step, record=replace(step.record, total_pulls=step.record.total_pulls - self._counted))
 
     def claim(self, state: Any) -> Claim:
         claim = self.inner.claim(state)
-        own = max(0, claim.pulls - self._prior.total)
+        own = max(0, claim.pulls - self._counted)
         return replace(
             claim,
             pulls=own,
@@ -84,6 +89,7 @@ class BestOfSubset:
             spent=claim.spent + self.subset.rules.delta,
             assumptions=(
                 self.subset.sentence(self.problem.num_arms),
+                *(f"Of the measurements for the selection: {fact}" for fact in self.subset.facts),
                 *dict.fromkeys((self.subset.rules.sentence(self.subset.columns), *claim.assumptions)),
             ),
         )

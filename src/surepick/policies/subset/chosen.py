@@ -124,6 +124,8 @@ class Subset:
         rows: the number on the long list of each candidate of the study.
         batches: what was measured for it.
         paths: that candidates of the study are on the long list: of all, or of those measured for the selection.
+        minimize: small rewards were good; the sums of `batches` have the other sign.
+        facts: what else its certificate assumes of its measurements, as sentences.
     """
 
     total: int
@@ -134,6 +136,8 @@ class Subset:
     rows: tuple[int, ...]
     batches: tuple[Told, ...]
     paths: tuple[Path, ...]
+    minimize: bool = False
+    facts: tuple[str, ...] = ()
 
     @property
     def pulls(self) -> int:
@@ -172,6 +176,8 @@ class Subset:
             "rows": list(self.rows),
             "batches": batches,
             "paths": [one.spec() for one in self.paths],
+            **({"minimize": True} if self.minimize else {}),
+            **({"facts": list(self.facts)} if self.facts else {}),
         }
 
     @staticmethod
@@ -188,7 +194,8 @@ class Subset:
             paths = tuple(Path.of(one) for one in spec["paths"])
             sizes = tuple(map(int, spec["sizes"]))
             size, rows = (int(spec["total"]), int(spec["columns"])), tuple(map(int, spec["rows"]))
-            found = Subset(*size, str(spec["root"]), sizes, rules, rows, batches, paths)
+            more = bool(spec.get("minimize", False)), tuple(map(str, spec.get("facts", ())))
+            found = Subset(*size, str(spec["root"]), sizes, rules, rows, batches, paths, *more)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"'selected' cannot be read: {error!r}.") from None
         if sum(found.sizes) != found.total or not (0.0 < rules.delta < 1.0 and rules.slack >= 0.0):

@@ -80,8 +80,8 @@ def spending(study: Facts, seen: Foreseen) -> Spending | None:
         return None
     actual = {entry["round"]: entry["total_pulls"] for entry in study.document["rounds"]}
     ahead = {each.round: each.total for each in seen.forecast.rounds}
-    across = FRAME.across(0.0, float(max(*actual, *ahead, 1)), whole=True)
-    up = FRAME.up(0.0, float(max(*actual.values(), *ahead.values(), 1)), whole=True)
+    across = FRAME.across(0.0, float(max([*actual, *ahead, 1])), whole=True)
+    up = FRAME.up(0.0, float(max([*actual.values(), *ahead.values(), 1])), whole=True)
     lines = [[(across.at(step), up.at(total)) for step, total in {0: 0, **one}.items()] for one in (actual, ahead)]
     spent, expected = (staircase([*corners, corners[-1]]) for corners in lines)
     return Spending(

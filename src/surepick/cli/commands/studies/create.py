@@ -12,7 +12,9 @@ from surepick.cli.open_study import NameArgument, UrlArgument, command_line
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
+from surepick.client.addresses import is_http
 from surepick.client.opening import create_study
+from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
 from surepick.studies.progress import times
@@ -45,7 +47,10 @@ def create(
     The database is made if it is absent. Then repeat until it is done: ask what to measure, tell the results.
     """
     assumed = declared_noise(noise, "Every certificate rests on it.")
+    when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
     found = table.candidates(arms, in_blocks=in_blocks)
+    if isinstance(found, RowBlocks):
+        _check_list(url, when)
     chosen = policy.chosen(found, assumed, goal, seed=seed)
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
@@ -56,7 +61,6 @@ def create(
             f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says "
             "how much they can matter."
         )
-    when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
     study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
@@ -70,10 +74,21 @@ def create(
         say("It looks for a short list first; surepick shortlist then makes the study of that list.")
     say(f"Candidates: {names}")
     say(f"{name}: {study.progress()}")
+    later = "surepick verify --registered CODE then refuses a certificate of any other promise."
+    if isinstance(found, RowBlocks):
+        later = "It stands for the whole question; the study of the short list has one of its own."
     say(
         f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol: "
-        "surepick verify --registered CODE then refuses a certificate of any other promise."
+        f"{later}"
     )
     if candidates is found:
         say("This is the first round only; surepick forecast says how many measurements all rounds may take.")
     say(f"Next: {command_line('ask', url, name)}")
+
+
+def _check_list(url: str, judge: str) -> None:
+    """Refuse what a study of a list in files cannot do, before the files are gone through."""
+    if is_http(url):
+        raise InvalidInput("a server does not see the files of a long list: make the study on the database itself.")
+    if judge == AS_THEY_COME:
+        raise InvalidInput("a list is shortened after whole rounds: leave out --judge as-they-come.")

@@ -68,6 +68,7 @@ WRITTEN = ("results.csv", "report.html", "certificate.json")  # what these comma
 OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
 ENDING = {"release": [["--worker", "bob"]], "close": [["--reason", "enough"]]}
 WRITING = {
+    "shortlist": [["short"]],
     "create",
     "abandon",
     "run-study",

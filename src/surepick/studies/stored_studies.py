@@ -18,7 +18,6 @@ from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
-from surepick.policies.long_lists import check_rows
 from surepick.policies.terms import Terms
 from surepick.questions import constraints_in
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
@@ -32,7 +31,6 @@ from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.registration import check_promise, code_of
 from surepick.studies.study import Study
-from surepick.tables.blocks import read_again
 
 VERSION = 1  # of the configuration's format
 
@@ -209,6 +207,9 @@ def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
     files = configuration.get("files")
     if files is None:
         return arms, stored_policy(configuration["policy"], arms)
+    from surepick.policies.long_lists import check_rows  # noqa: PLC0415 (only for lists in files)
+    from surepick.tables.blocks import read_again  # noqa: PLC0415 (as above)
+
     rows, written = read_again(files)
     policy = stored_policy(configuration["policy"], rows)
     if hash_of_arms(policy.problem.arms or arms) != row.arms_hash:

@@ -56,6 +56,7 @@ def test_peeking_at_the_size_of_the_figures():
 
 IDS = ("a", "b", "c")
 SHOWN = {  # commands that show something of a study -> arguments after URL and NAME
+    "shortlist": [["short"]],
     "status": [[], ["--format", "json"]],
     "recommend": [[], ["--format", "json"]],
     "certificate": [[], ["--format", "json"], ["--out", "FOLDER/certificate.json"]],
@@ -68,7 +69,6 @@ WRITTEN = ("results.csv", "report.html", "certificate.json")  # what these comma
 OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
 ENDING = {"release": [["--worker", "bob"]], "close": [["--reason", "enough"]]}
 WRITING = {
-    "shortlist": [["short"]],
     "create",
     "abandon",
     "run-study",

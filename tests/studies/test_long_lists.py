@@ -359,6 +359,9 @@ def test_a_list_that_is_short_at_once_has_a_report(sqlite_url, folder, tmp_path)
     few = [word for word in OPTIONS if word not in ("--option", "size=50")]
     assert surepick("create", sqlite_url, "library", "--arms", folder, *few)[0] == 0
     assert surepick("report", sqlite_url, "library", "--out", tmp_path / "r.html")[0] == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "a short list, not an answer" in page
+    assert "rule of thumb" not in page
     assert surepick("shortlist", sqlite_url, "library", "all")[0] == 0
 
 

@@ -62,6 +62,11 @@ class Facts:
         return bool(self.document["traits"]["uses_features"])
 
     @property
+    def shortens(self) -> bool:
+        """The study makes a long list shorter, and its candidates are a few of it."""
+        return "first_look" in (self.document.get("policy") or {})
+
+    @property
     def lists(self) -> dict[str, Any] | None:
         """The answer by lists; None where the question is which candidate is the best."""
         found: dict[str, Any] | None = self.document.get("lists")

@@ -135,7 +135,11 @@ def report_drawings(study: Study) -> list[tuple[str, str, Markup]]:
     facts = facts_of(document)
     drawn = {"narrowing": narrowing(facts), "gaps": gaps(facts), "standings": standings(facts), "effort": effort(facts)}
     lists = facts.lists is not None
-    narrows = drawn["narrowing"] is not None and (facts.list_names is None or bool(facts.list_names.second))
+    narrows = (
+        drawn["narrowing"] is not None
+        and not facts.shortens
+        and (facts.list_names is None or bool(facts.list_names.second))
+    )
     shown = (
         ("narrowing", "How the lists filled" if lists else "How the field narrowed", narrows),
         ("gap", "How close to the best", drawn["gaps"] is not None),

@@ -74,12 +74,11 @@ def create(
         say("It looks for a short list first; surepick shortlist then makes the study of that list.")
     say(f"Candidates: {names}")
     say(f"{name}: {study.progress()}")
-    later = "surepick verify --registered CODE then refuses a certificate of any other promise."
+    later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
     if isinstance(found, RowBlocks):
-        later = "It stands for the whole question; the study of the short list has one of its own."
+        later = ". It stands for the whole question; the study of the short list has one of its own."
     say(
-        f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol: "
-        f"{later}"
+        f"Registration code: {study.registration}. Keep it outside of the database, for instance in the protocol{later}"
     )
     if candidates is found:
         say("This is the first round only; surepick forecast says how many measurements all rounds may take.")

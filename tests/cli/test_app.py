@@ -11,6 +11,7 @@ import pytest
 from command_line import surepick
 
 import surepick as sp
+from surepick.cli import main
 
 
 def in_a_process(*arguments) -> tuple[int, str, str]:
@@ -91,3 +92,16 @@ def test_progress_is_drawn_on_standard_error_only(monkeypatch, table):
     assert json.loads(done.stdout)["verdict"] == "certified"
     assert "round" in done.stderr
     assert re.search(r"\d of 3 (candidates left|possible)", done.stderr)
+
+
+@pytest.mark.parametrize(("set_before", "then"), [(None, "1"), ("3", "3")])
+def test_commands_use_one_thread_of_linear_algebra_unless_somebody_says_how_many(monkeypatch, set_before, then):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "restored after the test")
+    if set_before is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    else:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", set_before)
+    monkeypatch.setattr(sys, "argv", ["surepick", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == then

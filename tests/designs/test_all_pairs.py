@@ -72,7 +72,7 @@ def test_a_design_that_is_not_optimal_is_noticed(monkeypatch):
     def evenly(points, centre, *more):
         inner = usual(points, centre, *more)
         weights = np.full(len(inner.weights), 1.0 / len(inner.weights))
-        inverse = module._inverse_factor((points[inner.rows].T * weights) @ points[inner.rows])
+        inverse = module.unit_factor((points[inner.rows].T * weights) @ points[inner.rows])
         radii = np.vstack([inverse, -centre @ inverse])
         return replace(inner, weights=weights, radii=radii, least=(inner.least[0], 0.0))
 

@@ -9,7 +9,7 @@ from surepick.blocks.moments import Coordinates
 from surepick.blocks.search import largest
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput, NotConverged
-from surepick.linalg.factorisations import cholesky, row_squares, solve_lower, solve_rows
+from surepick.linalg.factorisations import cholesky, inverse_factor, row_squares, solve_rows
 
 HEURISTIC_POOL = 2048  # rows that a pass brings
 MOST_STEPS = 5000
@@ -67,7 +67,7 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
     Source: Kiefer and Wolfowitz (1960) for the bound; Titterington (1976) for the steps; the passes are ours.
     Cost: a pass a round, 3 to 6 as a rule; a pool of at most 12 times 2,048 rows in memory.
     """
-    unit, pool, features = _inverse_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
+    unit, pool, features = unit_factor(where.information), np.empty(0, np.int64), np.empty((0, where.rank))
     design, value = None, np.inf
     for _ in range(MOST_PASSES):
         (found,) = largest(passes, where, factors=(unit,), most=HEURISTIC_POOL, name="design")
@@ -78,7 +78,7 @@ def d_optimal(passes: Passes, where: Coordinates, *, tolerance: float = 0.05) ->
         pool = np.union1d(pool, found.rows)
         features = where.of(passes.rows.take(pool))
         design = _solved(features, 0.3 * tolerance)
-        unit = _inverse_factor((features[design.rows].T * design.weights) @ features[design.rows])
+        unit = unit_factor((features[design.rows].T * design.weights) @ features[design.rows])
     raise NotConverged(
         f"design gap {value / where.rank - 1.0:.2%} > tolerance {tolerance:.2%} after {MOST_PASSES} passes over "
         f"{passes.rows.num_rows:,} rows. Raise tolerance: the design costs pulls, never validity.",
@@ -93,16 +93,19 @@ class _OfPool:
     weights: FloatArray
 
 
-def _inverse_factor(matrix: FloatArray) -> FloatArray:
-    """F with F F' = matrix^-1, shape (r, r).
+def unit_factor(matrix: FloatArray) -> FloatArray:
+    """F with F F' = matrix^-1, shape (r, r): F'u are rows in coordinates in which the matrix is I.
 
     Raises:
         InvalidInput: the matrix is singular to rounding.
     """
-    factor = cholesky(matrix)
+    factor = inverse_factor(matrix)
     if factor is None:
-        raise InvalidInput("the features are dependent to rounding; give max_rank, the directions that are kept.")
-    return solve_lower(factor, np.eye(len(matrix))).T
+        raise InvalidInput(
+            "the features are dependent to rounding: drop columns that are sums of others. A search for the best one "
+            "also takes max_rank, the directions that are kept."
+        )
+    return factor
 
 
 def _solved(features: FloatArray, tolerance: float) -> _OfPool:

@@ -88,6 +88,12 @@ def solve_lower(factor: FloatArray, right: FloatArray, *, transposed: bool = Fal
     return result
 
 
+def inverse_factor(matrix: FloatArray) -> FloatArray | None:
+    """F with F F' = matrix^-1, shape (r, r); None where the matrix is not positive definite to rounding."""
+    factor = cholesky(matrix)
+    return None if factor is None else np.asarray(solve_lower(factor, np.eye(len(matrix))).T)
+
+
 def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
     """L^-1 z for each row z of (n, r), shape (n, r)."""
     return solve_lower(factor, rows.T).T

@@ -13,17 +13,16 @@ from surepick.blocks.search import PIECE, Largest, largest
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import DesignOfRows
 from surepick.designs.column_generation import iterated
+from surepick.designs.d_optimal import unit_factor
 from surepick.designs.farthest_pairs import farthest_pairs
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import PRICE_SAFETY, less_rounding
 from surepick.designs.problem import pose
 from surepick.designs.sparsify import on_few_arms
-from surepick.errors import InvalidInput, NotConverged
+from surepick.errors import NotConverged
 from surepick.linalg.factorisations import (
-    cholesky,
     row_norms,
     row_squares,
-    solve_lower,
     symmetric_spectrum,
 )
 from surepick.linalg.unique_rows import equal_rows
@@ -108,7 +107,7 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
     """
     began, found = len(passes.meter.passes), moments(passes)
     seen = directions(passes, found)
-    white = _White(seen, _inverse_factor(seen.information))
+    white = _White(seen, unit_factor(seen.information))
     centre = white.of(found.mean[None])[0, :-1]
     pool, best, lower = _first_pool(passes, white, centre), None, 0.0
     for _ in range(MOST_PASSES):
@@ -140,18 +139,6 @@ def design_of_rows(passes: Passes, *, tolerance: float, max_steps: int) -> Desig
     )
 
 
-def _inverse_factor(matrix: FloatArray) -> FloatArray:
-    """F with F F' = matrix^-1, shape (r, r).
-
-    Raises:
-        InvalidInput: the matrix is singular to rounding.
-    """
-    factor = cholesky(matrix)
-    if factor is None:
-        raise InvalidInput("the features are dependent to rounding; drop columns that are sums of others.")
-    return solve_lower(factor, np.eye(len(matrix))).T
-
-
 def _first_pool(passes: Passes, white: _White, centre: FloatArray) -> IntArray:
     """The rows that are longest, those that are farthest from the centre, and some of all, evenly."""
     same = np.eye(len(centre))
@@ -170,8 +157,8 @@ def _of_pool(points: FloatArray, centre: FloatArray, tolerance: float, max_steps
     kept, bounding = np.flatnonzero(weights), found.bounding
     kept = kept[np.argsort(problem.first[kept])]
     rows = problem.first[kept]
-    inverse = _inverse_factor(information(points[rows], weights[kept]))
-    other = _inverse_factor(information(points[problem.first[bounding.arms]], bounding.weights))
+    inverse = unit_factor(information(points[rows], weights[kept]))
+    other = unit_factor(information(points[problem.first[bounding.arms]], bounding.weights))
     ends = points[problem.first[bounding.pairs[:, 0]]] - points[problem.first[bounding.pairs[:, 1]]]
     ends = ends @ other * np.sqrt(bounding.multipliers)[:, None]
     spectrum = symmetric_spectrum(ends.T @ ends)

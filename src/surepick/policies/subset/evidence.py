@@ -17,7 +17,7 @@ from surepick.blocks.map_reduce import Passes
 from surepick.blocks.moments import Coordinates
 from surepick.blocks.search import PIECE, Largest
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
-from surepick.linalg.factorisations import cholesky, row_norms, row_squares, solve_lower
+from surepick.linalg.factorisations import inverse_factor, row_norms, row_squares
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 HEURISTIC_CAUTION = 0.5  # errors by which a guess of a lead is lowered
@@ -64,10 +64,9 @@ class Bet:
             scale: s, in reward units.
         """
         information = (features.T * (counts / scale**2)) @ features
-        lower = cholesky(information)
-        if lower is None:
+        factor = inverse_factor(information)
+        if factor is None:
             return None
-        factor = np.asarray(solve_lower(lower, np.eye(len(lower))).T)
         inverse, rank = factor @ factor.T, len(factor)
         spread = float(np.linalg.norm(information) * np.linalg.norm(inverse))
         mismatch = float(np.linalg.norm(information @ inverse - np.eye(rank))) + ROUNDING * (rank + 8) * spread

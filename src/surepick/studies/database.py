@@ -16,7 +16,7 @@ from surepick.policies.base import Policy, spec_of, stopped
 from surepick.studies import stored_studies as stored
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
 from surepick.studies.logs.sql import schema as tables
-from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, shown
+from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, released, shown
 from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.reading.audit import audit
@@ -143,7 +143,9 @@ def create_study(
         StorageError: the database cannot be reached or written, or is not ours.
     """
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
-    return Database(url, create=True).create(name, arms, policy, minimize=minimize, judge=judge)
+    database = Database(url, create=True)
+    with released(database.engine):
+        return database.create(name, arms, policy, minimize=minimize, judge=judge)
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
@@ -158,8 +160,10 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
         StorageError: the database cannot be reached, is not ours, or holds something that does not follow from the
             reported results; the row is named.
     """
-    study = resume_study(url, name, policy)
-    audit(study, name)
+    database = Database(url)
+    with released(database.engine):
+        study = database.resume(name, policy)
+        audit(study, name)
     return study
 
 
@@ -171,7 +175,9 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Stud
     Raises:
         As `open_study`, but for what only a computation could find.
     """
-    return Database(url).resume(name, policy)
+    database = Database(url)
+    with released(database.engine):
+        return database.resume(name, policy)
 
 
 def list_studies(url: str) -> list[Listed]:
@@ -180,7 +186,11 @@ def list_studies(url: str) -> list[Listed]:
     Raises:
         InvalidInput, StorageError: as in `open_study`.
     """
-    return Database(url).list()
+    database = Database(url)
+    try:
+        return database.list()
+    finally:
+        database.engine.dispose()
 
 
 def migrate_studies(url: str) -> tuple[str | None, str]:

@@ -77,7 +77,7 @@ def connect(url: str, *, create: bool = False) -> Engine:
     """
     engine, version = reach(url, create=create)
     if version is not None or not create:
-        with _released(engine):
+        with released(engine):
             check_version(version, url)
     return engine
 
@@ -86,13 +86,13 @@ def reach(url: str, *, create: bool = False) -> tuple[Engine, str | None]:
     """(an engine for the database, the schema it says it has, None without tables); as `connect`, of any schema."""
     address = read_url(url)
     engine = _sqlite(address, create=create) if address.get_backend_name() == "sqlite" else _postgresql(address)
-    with _released(engine), in_words(address):
+    with released(engine), in_words(address):
         return engine, _version(engine, address)
 
 
 @contextmanager
-def _released(engine: Engine) -> Iterator[None]:
-    """Close its connections if the database is refused: nobody else could."""
+def released(engine: Engine) -> Iterator[None]:
+    """Close its connections if the database, or what is asked of it, is refused: nobody else could."""
     try:
         yield
     except BaseException:

@@ -11,8 +11,8 @@ from dask_cluster import dask_cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surepick.blocks.executors import Processes, executor_of
-from surepick.blocks.map_reduce import Meter, Passes, Serial, tree
+from surepick.blocks.executors import Processes, executor_of, runs_for
+from surepick.blocks.map_reduce import Meter, Passes, Serial, runs_of, tree
 from surepick.blocks.rows import RowBlocks
 from surepick.blocks.sources import ArraySource, rows_of
 from surepick.errors import InvalidInput
@@ -35,6 +35,32 @@ def test_the_tree_is_as_deep_as_it_must_be(number):
 def test_the_tree_depends_on_nothing_but_the_number():
     shape = tree(map(str, range(7)), lambda left, right: f"({left}{right})")
     assert shape == "(((01)(23))((45)6))"
+
+
+def nested(left, right):
+    return f"({left} {right})"
+
+
+@given(st.integers(1, 70), st.sampled_from([1, 2, 4, 8, 16]))
+def test_the_tree_of_runs_is_the_tree_of_blocks(number, size):
+    names = [str(block) for block in range(number)]
+    assert tree((tree(run, nested) for run in runs_of(names, size)), nested) == tree(names, nested)
+
+
+def test_the_tree_of_other_runs_is_another_one():
+    """The saboteur: three blocks are no node of the tree."""
+    names = [str(block) for block in range(7)]
+    assert tree((tree(run, nested) for run in runs_of(names, 3)), nested) != tree(names, nested)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "workers", "size"), [(77, 2, 8), (77, 0, 16), (3, 2, 1), (770, 100, 1), (770, 2, 64)]
+)
+def test_each_worker_has_several_runs(blocks, workers, size):
+    runs = runs_for(range(blocks), workers)
+    assert [len(run) for run in runs[:-1]] == [size] * (len(runs) - 1)
+    assert sum(map(len, runs)) == blocks
+    assert len(runs) >= min(blocks, 4 * workers)
 
 
 def test_few_values_are_held_at_a_time():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
-from surepick.blocks.map_reduce import Combine, Executor, Meter, OfBlock, Serial, applied, tree
+from surepick.blocks.map_reduce import Combine, Executor, Meter, OfBlock, Run, Serial, applied, runs_of, tree
 from surepick.blocks.rows import Block
 from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput
@@ -15,14 +16,20 @@ from surepick.linalg.blas_threads import one_blas_thread
 
 T = TypeVar("T")
 MOST_DEATHS = 3  # of workers in one pass
-AHEAD = 4  # blocks that are under way for each worker of a cluster
+AHEAD = 4  # runs that are under way for each worker of a cluster
+SHARES = 4  # runs for each worker, at least: a run costs milliseconds to hand out, and the last one is waited for
 PATIENCE = 2.0  # seconds after which we ask whether a worker is still there
 
 
-def _alone(function: OfBlock[T], block: Block) -> T:
-    """What the function says of a block, with one thread of linear algebra, as in this process."""
+def _alone(function: OfBlock[T], combine: Combine[T], run: Run) -> T:
+    """The sum of what the function says of each block, with one thread of linear algebra, as in this process."""
     with one_blas_thread():
-        return applied(function, block)
+        return tree((applied(function, block) for block in run), combine)
+
+
+def runs_for(blocks: Sequence[Block], workers: int) -> list[Run]:
+    """The blocks in runs, of one size, `SHARES` or more for each worker."""
+    return runs_of(blocks, 1 << max(0, (len(blocks) // (SHARES * max(1, workers))).bit_length() - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +46,10 @@ class Processes:
         whole_number("jobs", self.jobs, least=1, meaning="the processes that share the work.")
 
     def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
-        return tree(meter.watched(name, blocks, self._results(blocks, function)), combine)
+        runs = runs_for(blocks, self.jobs)
+        return tree(meter.watched(name, runs, self._results(runs, function, combine)), combine)
 
-    def _results(self, blocks: Sequence[Block], function: OfBlock[T]) -> Iterator[T]:
+    def _results(self, runs: Sequence[Run], function: OfBlock[T], combine: Combine[T]) -> Iterator[T]:
         try:
             from joblib import Parallel, delayed  # noqa: PLC0415 (an extra)
             from joblib.externals.loky.process_executor import TerminatedWorkerError  # noqa: PLC0415
@@ -50,10 +58,10 @@ class Processes:
                 'several processes need joblib, which is absent: pip install "surepick[bench]".'
             ) from error
         done, deaths = 0, 0
-        while done < len(blocks):
+        while done < len(runs):
             work = Parallel(n_jobs=self.jobs, return_as="generator", batch_size=1, pre_dispatch="2*n_jobs")
             try:
-                for result in work(delayed(_alone)(function, block) for block in blocks[done:]):
+                for result in work(delayed(_alone)(function, combine, run) for run in runs[done:]):
                     done += 1
                     yield result
             except TerminatedWorkerError as error:
@@ -67,9 +75,9 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The workers of a Dask cluster, which must see the same files; what they say of blocks is summed up here.
+    """The workers of a Dask cluster, which must see the same files; what they say of runs of blocks is summed up here.
 
-    A block is given to the same worker in each pass, so that what that worker's system keeps of its files is used
+    A run is given to the same worker in each pass, so that what that worker's system keeps of its files is used
     again. Where a worker is gone, another one does what it had.
 
     Args:
@@ -79,21 +87,25 @@ class Cluster:
     client: Any
 
     def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
-        return tree(meter.watched(name, blocks, self._results(blocks, function)), combine)
+        workers = self._workers()
+        runs = runs_for(blocks, len(workers))
+        return tree(
+            meter.watched(name, runs, self._results(runs, partial(_alone, function, combine), workers)), combine
+        )
 
-    def _results(self, blocks: Sequence[Block], function: OfBlock[T]) -> Iterator[T]:
-        """One a block, in their order; a few blocks a worker are under way."""
-        workers, waiting, gone = self._workers(), deque[tuple[Block, Any, str | None]](), set[str]()
-        for number, block in enumerate(blocks):
+    def _results(self, runs: Sequence[Run], work: Callable[[Run], T], workers: Sequence[str]) -> Iterator[T]:
+        """One a run, in their order; a few runs a worker are under way."""
+        waiting, gone = deque[tuple[Run, Any, str | None]](), set[str]()
+        for number, run in enumerate(runs):
             worker = workers[number % len(workers)] if workers else None
-            waiting.append((block, self._submitted(function, block, worker), worker))
+            waiting.append((run, self._submitted(work, run, worker), worker))
             if len(waiting) > AHEAD * max(1, len(workers)):
-                yield self._result(function, *waiting.popleft(), gone)
+                yield self._result(work, *waiting.popleft(), gone)
         while waiting:
-            yield self._result(function, *waiting.popleft(), gone)
+            yield self._result(work, *waiting.popleft(), gone)
 
-    def _result(self, function: OfBlock[T], block: Block, future: Any, worker: str | None, gone: set[str]) -> T:
-        """What comes of a block, wherever it is done in the end.
+    def _result(self, work: Callable[[Run], T], run: Run, future: Any, worker: str | None, gone: set[str]) -> T:
+        """What comes of a run, wherever it is done in the end.
 
         Work that was given to one worker by name is not given to another by Dask once that one is gone.
 
@@ -107,13 +119,13 @@ class Cluster:
                 if worker is not None and (worker in gone or worker not in self._workers()):
                     gone.add(worker)
                     future.cancel()
-                    future, worker = self._submitted(function, block, None), None
+                    future, worker = self._submitted(work, run, None), None
             else:
                 return result
 
-    def _submitted(self, function: OfBlock[T], block: Block, worker: str | None) -> Any:
+    def _submitted(self, work: Callable[[Run], T], run: Run, worker: str | None) -> Any:
         named: dict[str, Any] = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        return self.client.submit(_alone, function, block, pure=False, **named)
+        return self.client.submit(work, run, pure=False, **named)
 
     def _workers(self) -> list[str]:
         return sorted(self.client.scheduler_info(n_workers=-1)["workers"])

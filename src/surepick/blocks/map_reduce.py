@@ -14,6 +14,7 @@ from surepick.core.notes import announce
 T = TypeVar("T")
 OfBlock = Callable[[FloatArray, int], T]  # (rows, number of the first one) -> what they say
 Combine = Callable[[T, T], T]
+Run = Sequence[Block]  # neighbours that one worker goes through at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Meter:
     """What passes took, and how far the present one is.
 
     Args:
-        watch: called after each block with (name, rows seen, rows of the pass, seconds to come); None: nobody watches.
+        watch: called after each run of blocks with (name, rows seen, rows of the pass, seconds to come); None: nobody
+            watches.
         passes: made so far.
     """
 
@@ -49,14 +51,14 @@ class Meter:
         """Read by all passes."""
         return sum(one.num_bytes for one in self.passes)
 
-    def watched(self, name: str, blocks: Sequence[Block], results: Iterable[T]) -> Iterator[T]:
-        """The results, one a block, noted as they come."""
-        total, seen, size, began = sum(one.stop - one.start for one in blocks), 0, 0, time.monotonic()
-        for block, result in zip(blocks, results, strict=True):
-            seen += block.stop - block.start
-            size += (block.stop - block.start) * block.source.row_bytes
+    def watched(self, name: str, runs: Sequence[Run], results: Iterable[T]) -> Iterator[T]:
+        """The results, one a run of blocks, noted as they come."""
+        total, seen, size, began = sum(one.stop - one.start for run in runs for one in run), 0, 0, time.monotonic()
+        for run, result in zip(runs, results, strict=True):
+            seen += sum(block.stop - block.start for block in run)
+            size += sum((block.stop - block.start) * block.source.row_bytes for block in run)
             to_come = (time.monotonic() - began) * (total - seen) / seen
-            if block is blocks[0]:
+            if run is runs[0]:
                 announce(to_come, f"Going through {total:,} rows ({name}).")
             if self.watch is not None:
                 self.watch(name, seen, total, to_come)
@@ -77,7 +79,18 @@ class Serial:
     """This process, a block after the other."""
 
     def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
-        return tree(meter.watched(name, blocks, (applied(function, block) for block in blocks)), combine)
+        return tree(meter.watched(name, runs_of(blocks), (applied(function, block) for block in blocks)), combine)
+
+
+def runs_of(blocks: Sequence[Block], size: int = 1) -> list[Run]:
+    """The blocks in runs of 2^n neighbours, the last one perhaps of fewer.
+
+    Such a run is a part of `tree`, so that the tree of the sums of runs is the tree of the blocks, bit for bit.
+
+    Args:
+        size: 2^n.
+    """
+    return [blocks[first : first + size] for first in range(0, len(blocks), size)]
 
 
 def applied(function: OfBlock[T], block: Block) -> T:

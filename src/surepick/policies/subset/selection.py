@@ -340,7 +340,8 @@ class SubsetSelection:
                 where = np.searchsorted(held.found.rows, found.rows) if found.rows is not None else slice(None)
                 features = held.features[where]
             else:
-                found = left(self.passes, self.where, self.rule, bets, guess, most=HELD)
+                most = HELD if bets or self.passes.rows.num_rows <= HELD else 0  # without bets nobody is beaten
+                found = left(self.passes, self.where, self.rule, bets, guess, most=most)
                 features = None
                 if found.rows is not None:
                     features = self.where.of(self.passes.rows.take(found.rows))

@@ -7,8 +7,8 @@ from block_functions import written
 from surepick.blocks.map_reduce import Passes
 from surepick.blocks.moments import directions, moments
 from surepick.blocks.sources import rows_of
-from surepick.designs import d_optimal as module
-from surepick.designs.d_optimal import d_optimal
+from surepick.designs.long_lists import d_optimal as module
+from surepick.designs.long_lists.d_optimal import d_optimal
 from surepick.errors import InvalidInput, NotConverged
 
 RNG = np.random.default_rng(9)

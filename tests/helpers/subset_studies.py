@@ -11,7 +11,7 @@ from surepick.blocks.moments import Directions
 from surepick.blocks.sources import rows_of
 from surepick.core.arms import Arms
 from surepick.core.observations import Observations
-from surepick.designs.d_optimal import SparseDesign
+from surepick.designs.long_lists.d_optimal import SparseDesign
 from surepick.noise import SubGaussian
 from surepick.policies.base import Problem
 from surepick.policies.subset.chosen import SubsetRules

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.designs.column_generation import Iterated, first_working_set
+from surepick.designs.column_generation import Iterated
 from surepick.designs.objective import Objective, information
 from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, normalised
+from surepick.designs.working_set import first_working_set
 from surepick.linalg.factorisations import cholesky, row_squares, solve_rows
 from surepick.linalg.whitening import null_space
 

@@ -13,7 +13,6 @@ from surepick.core.design import Embedding
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.designs import farthest_pairs
-from surepick.designs.farthest_first import ROWS, farthest_first
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.norm_bound import ESTIMATED_NORM
 from surepick.estimators import (
@@ -28,6 +27,7 @@ from surepick.estimators import (
     norm_contradicted_in_blocks,
 )
 from surepick.estimators.normal_mgf import rounding_of, squared_deviations
+from surepick.linalg.farthest_first import ROWS, farthest_first
 from surepick.linalg.unique_rows import equal_rows
 from surepick.noise import known_scale
 from surepick.policies.base import Problem

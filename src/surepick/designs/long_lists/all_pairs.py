@@ -13,8 +13,8 @@ from surepick.blocks.search import PIECE, Largest, largest
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import DesignOfRows
 from surepick.designs.column_generation import iterated
-from surepick.designs.d_optimal import unit_factor
 from surepick.designs.farthest_pairs import farthest_pairs
+from surepick.designs.long_lists.d_optimal import unit_factor
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import PRICE_SAFETY, less_rounding
 from surepick.designs.problem import pose

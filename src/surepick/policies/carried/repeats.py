@@ -12,8 +12,8 @@ import numpy as np
 import scipy.linalg
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.designs.farthest_first import farthest_first
 from surepick.estimators.normal_mgf import least_chi_squares
+from surepick.linalg.farthest_first import farthest_first
 
 HEURISTIC_CRUDE = 40.0  # times the usual variance of repeats: a bound that is worth having
 HEURISTIC_WORTH = 2.0  # times the repeats for a bound: what an arm without one must be planned to get in all

@@ -16,7 +16,7 @@ from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.json import encode, from_json
-from surepick.designs.d_optimal import SparseDesign, d_optimal
+from surepick.designs.long_lists.d_optimal import SparseDesign, d_optimal
 from surepick.embeddings.kernel_blocks import KernelDirections, kernel_directions
 from surepick.embeddings.kernel_functions import Kernel
 from surepick.errors import InvalidInput, SurepickError

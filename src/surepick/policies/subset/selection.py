@@ -19,7 +19,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.designs.d_optimal import SparseDesign
+from surepick.designs.long_lists.d_optimal import SparseDesign
 from surepick.embeddings.kernel_functions import Kernel
 from surepick.embeddings.kernel_names import make_kernel
 from surepick.errors import InvalidInput

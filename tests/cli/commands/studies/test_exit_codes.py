@@ -53,7 +53,9 @@ def test_a_damaged_database_is_a_storage_failure(paint, refused):
         assert "one of the results of plan 1 is not what was stored" in refused(command, paint.url, "paint", code=1)
     damaged = paint.folder / "damaged"
     damaged.write_bytes(b"not a database " * 100)
-    damaged.replace(file)  # another file: a connection of this process that closes late writes its pages into the old one
+    damaged.replace(
+        file
+    )  # another file: a connection of this process that closes late writes its pages into the old one
     for beside in ("-wal", "-shm"):
         Path(file + beside).unlink(missing_ok=True)
     assert "this is not a SQLite database" in refused("status", paint.url, "paint", code=1)

@@ -1,0 +1,201 @@
+"""The restricted problem between two outer steps: which arms and pairs are in it, and how it grows and shrinks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
+from surepick.designs.objective import FEW, information
+from surepick.designs.problem import Problem, normalised
+from surepick.designs.restricted_master import Master, solve_master
+from surepick.linalg.factorisations import cholesky, row_norms, solve_rows
+from surepick.linalg.whitening import spanning_rows
+
+INNER_SHARE = 0.3
+HEURISTIC_WARM_UP = 24
+HEURISTIC_LEAST_ADDED = 10
+HEURISTIC_ADDED = 120
+HEURISTIC_IDLE = 0.1  # with few arms; what was dropped comes back at no cost ...
+HEURISTIC_IDLE_OF_MANY = 0.01  # ... but for a search
+HEURISTIC_IDLE_GAIN = 0.7
+HEURISTIC_MOST_ARMS = 25
+HEURISTIC_FIRST_ARMS = 12
+HEURISTIC_FLOOR = 1e-6
+HEURISTIC_NEARLY_FREE = 1.25
+HEURISTIC_SPREAD = 0.02
+HEURISTIC_LONGEST = 1024
+HEURISTIC_CLEARANCE = 0.05
+
+
+@record
+class Working:
+    """The restricted problem between two outer steps.
+
+    Args:
+        anchors: rows of the basis that span it; never dropped.
+        arms: rows of the basis in use, shape (m,).
+        weights: their lambda, shape (m,), sum 1.
+        pairs: the pairs in use, as rows of the points, shape (n, 2).
+        multipliers: their pi, shape (n,), sum 1 (all 0 before the first solution).
+        gap: certified relative gap so far.
+    """
+
+    anchors: IntArray
+    arms: IntArray
+    weights: FloatArray
+    pairs: IntArray
+    multipliers: FloatArray
+    gap: float
+
+    def renamed(self, rows: IntArray) -> Working:
+        """The same for a problem of which this one is the restriction to `rows`, shape (k,)."""
+        return replace(self, anchors=rows[self.anchors], arms=rows[self.arms], pairs=rows[self.pairs])
+
+
+@record
+class Sweep:
+    """What one look at all arms says of a working set.
+
+    Args:
+        working: the working set; in its first sweep with the multipliers that gave the bound (no pairs: too many).
+        upper: no active pair is farther apart under the weights; where not `certain`, just the farthest one that was
+            met, which is beyond what the goal allows.
+        certain: whether all pairs were looked at.
+        lower: certified bound below every value; 0 when there is none yet.
+        own, gains: as in `Priced`.
+        far: far pairs of active points, as rows of the points, shape (p, 2), the farthest first.
+    """
+
+    working: Working
+    upper: float
+    certain: bool
+    lower: float
+    own: FloatArray
+    gains: FloatArray
+    far: IntArray
+
+
+def first_working_set(problem: Problem) -> Working:
+    """Arms that span and arms of large leverage, with a few multiplicative steps towards the D-optimal weights.
+
+    With hardly more arms than dimensions each tells of hardly any other: then equal weights on the compared ones.
+    """
+    basis, rank = problem.basis, problem.rank
+    if not problem.opposite and len(basis) <= HEURISTIC_NEARLY_FREE * rank:
+        weights = np.full(len(basis), HEURISTIC_SPREAD / len(basis))
+        weights[problem.active] += (1.0 - HEURISTIC_SPREAD) / len(problem.active)
+        everybody = np.arange(len(basis))
+        return Working(spanning(basis), everybody, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
+    anchors = spanning(basis)
+    arms = np.union1d(anchors, np.arange(min(len(basis), HEURISTIC_FIRST_ARMS * rank)))
+    weights = np.full(len(arms), 1.0 / len(arms))
+    for _ in range(min(HEURISTIC_WARM_UP if len(basis) <= FEW else HEURISTIC_WARM_UP // 2, 3 * rank)):
+        factor = cholesky(information(basis[arms], weights))
+        if factor is None:
+            break
+        weights = normalised(weights * row_norms(solve_rows(factor, basis[arms])) ** 2)
+    return Working(anchors, arms, weights, np.empty((0, 2), np.int64), np.empty(0), 1.0)
+
+
+def started(problem: Problem, arms: IntArray, pairs: IntArray, *, goal: float) -> Working:
+    """The restricted problem of given arms and pairs, solved at once.
+
+    Args:
+        arms: rows of the basis, shape (m,), ascending.
+        pairs: of rows of the points, shape (n, 2); equal ones and those of a row with itself are left out.
+        goal: the relative gap that is wanted.
+    """
+    ordered = np.unique(np.sort(pairs, axis=1), axis=0)
+    anchors, distinct = spanning(problem.basis), ordered[ordered[:, 0] < ordered[:, 1]]
+    used, number = np.union1d(arms, anchors), len(distinct)
+    start = Master(np.full(len(used), 1.0 / len(used)), np.full(number, 1.0 / number))
+    target = INNER_SHARE * min(goal, 1.0)
+    solution = solve_master(problem.basis[used], problem.differences(distinct), start, gap=1.0, target=target)
+    return Working(anchors, used, regular(solution.weights, goal), distinct, solution.multipliers, goal)
+
+
+def regular(weights: FloatArray, gap: float) -> FloatArray:
+    """The weights, shape (m,), raised to a floor far below the gap, so that A stays regular."""
+    return normalised(np.maximum(weights, HEURISTIC_FLOOR * min(gap, 1.0) / len(weights)))
+
+
+def spanning(basis: FloatArray) -> IntArray:
+    """Rows of a basis (k, r) that span, shape (r,), from the longest ones if they do so clearly."""
+    count = max(HEURISTIC_LONGEST, 8 * basis.shape[1])
+    while count < len(basis):
+        found = spanning_rows(basis[:count])
+        if found.clearance > HEURISTIC_CLEARANCE:
+            return found.rows
+        count *= 8
+    return spanning_rows(basis).rows
+
+
+def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
+    """The first pairs of a list (n, 2), at most `most`, in which no arm appears more than `each` times."""
+    seen: dict[int, int] = {}
+    chosen: list[int] = []
+    for row, (a, b) in enumerate(pairs.tolist()):
+        if seen.get(a, 0) < each and seen.get(b, 0) < each:
+            seen[a], seen[b] = seen.get(a, 0) + 1, seen.get(b, 0) + 1
+            chosen.append(row)
+            if len(chosen) == most:
+                break
+    return pairs[chosen]
+
+
+def new_pairs(problem: Problem, working: Working, far: IntArray) -> IntArray:
+    """The far pairs that are not in use, each with its smaller row first."""
+    size = len(problem.points)
+    ordered = np.sort(far, axis=1)
+    known = working.pairs[:, 0] * size + working.pairs[:, 1]
+    return ordered[~np.isin(ordered[:, 0] * size + ordered[:, 1], known)]
+
+
+def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float, stalled: bool = False) -> Working:
+    """The working set without what is idle, with the best arms and the farthest pairs outside of it.
+
+    Args:
+        gap: certified so far. Above 1 / HEURISTIC_IDLE every pair may look idle.
+        stalled: the last steps brought nothing, so what they dropped was needed: nothing is idle. Each step then adds
+            to the set, which ends any circle.
+
+    Returns:
+        Working: with at least one pair: where none is busy and none is new, all stay.
+    """
+    fresh = np.flatnonzero(swept.gains > 1.0)
+    fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
+    few = len(problem.points) <= FEW
+    most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED) if few else 0, HEURISTIC_LEAST_ADDED)
+    idle = -1.0 if stalled else (HEURISTIC_IDLE if few else HEURISTIC_IDLE_OF_MANY) * gap
+    if len(fresh) > most:
+        fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
+    added = diverse(new_pairs(problem, working, swept.far), most=most, each=max(2, problem.rank // 4))
+    busy = working.multipliers > idle / max(len(working.pairs), 1)
+    if not (busy.any() or len(added)):
+        busy = np.ones_like(busy)
+    used = working.weights > idle / len(working.arms)
+    used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
+        working.arms, working.anchors
+    )
+    arms = np.concatenate([working.arms[used], fresh])
+    weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
+    pairs = np.concatenate([working.pairs[busy], added])
+    multipliers = np.concatenate([working.multipliers[busy], np.zeros(len(added))])
+    return Working(working.anchors, arms, normalised(weights), pairs, multipliers, gap)
+
+
+def _most_arms(rank: int) -> int:
+    """Arms in use at most: more than Caratheodory's r(r+1)/2 + 1 tell A nothing new, though some slack helps."""
+    return max(HEURISTIC_MOST_ARMS * rank, rank * (rank + 1) // 2 + 4 * rank)
+
+
+def _kept(weights: FloatArray, busy: BoolArray, gains: FloatArray, *, most: int) -> BoolArray:
+    """The arms that stay: the busy ones and idle ones of large gain, in this order if they are more than `most`."""
+    staying = busy | (gains > HEURISTIC_IDLE_GAIN)
+    if np.count_nonzero(staying) > most:
+        order = np.lexsort((-np.where(busy, weights, gains), ~busy, ~staying))
+        staying = np.zeros_like(staying)
+        staying[order[:most]] = True
+    return staying

@@ -16,8 +16,8 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TYPES_ONLY = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
 BREACHES = {  # contract -> (a file, an import that has no place in it)
     "the direction of dependence": [
-        ("designs/convex_hull_2d.py", "from surepick.policies.registry import make_policy\n"),
-        ("designs/convex_hull_2d.py", TYPES_ONLY.format("from surepick.policies.base import Policy")),
+        ("linalg/convex_hull_2d.py", "from surepick.policies.registry import make_policy\n"),
+        ("linalg/convex_hull_2d.py", TYPES_ONLY.format("from surepick.policies.base import Policy")),
     ],
     "an algorithm cannot peek": [("policies/baselines/lucb.py", "from surepick.environments import Environment\n")],
     "the wings of policies stand apart": [
@@ -37,7 +37,7 @@ BREACHES = {  # contract -> (a file, an import that has no place in it)
         ("errors.py", TYPES_ONLY.format("from surepick.core.design import Design")),
         ("core/arrays.py", TYPES_ONLY.format("from surepick.linalg.whitening import Whitened")),
     ],
-    "heavy packages only where they belong": [("designs/convex_hull_2d.py", "import torch\n")],
+    "heavy packages only where they belong": [("linalg/convex_hull_2d.py", "import torch\n")],
 }
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.designs import convex_hull_2d
 from surepick.designs import objective as objectives
-from surepick.designs.convex_hull_2d import farthest_in_the_plane
-from surepick.designs.farthest_pairs import farthest_pairs, pairs_from
 from surepick.designs.objective import Objective, information
 from surepick.designs.problem import pose
 from surepick.designs.solve import solve_design
+from surepick.linalg import convex_hull_2d
+from surepick.linalg.convex_hull_2d import farthest_in_the_plane
 from surepick.linalg.factorisations import cholesky
+from surepick.linalg.farthest_pairs import farthest_pairs, pairs_from
 
 seeds = st.integers(0, 2**32 - 1)
 

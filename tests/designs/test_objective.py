@@ -9,7 +9,7 @@ import pytest
 from design_oracles import whitened_by_svd
 
 from surepick.designs import design_value
-from surepick.designs.farthest_pairs import farthest_pairs
+from surepick.linalg.farthest_pairs import farthest_pairs
 
 
 def all_pairs(features: np.ndarray, weights: np.ndarray, active: np.ndarray) -> float:

@@ -11,8 +11,8 @@ from design_oracles import whitened_by_svd
 from scipy.optimize import linprog
 
 from surepick.designs import design_value, solve_design, solve_target_design
-from surepick.designs.farthest_pairs import farthest_pairs
 from surepick.errors import InvalidInput, NotConverged
+from surepick.linalg.farthest_pairs import farthest_pairs
 
 
 def optimum(features: np.ndarray, active: np.ndarray) -> float:

@@ -1,12 +1,12 @@
 """Where to look: weights over the arms that tell the active ones apart, and whole pulls from weights."""
 
 from surepick.designs.diagonal import independent_design, independent_star_design
-from surepick.designs.farthest_pairs import farthest_pairs
 from surepick.designs.objective import design_value
 from surepick.designs.problem import PosedArms
 from surepick.designs.rounding import allocate, round_design
 from surepick.designs.solve import solve_design
 from surepick.designs.star import solve_star_design, solve_target_design
+from surepick.linalg.farthest_pairs import farthest_pairs
 
 __all__ = [
     "PosedArms",

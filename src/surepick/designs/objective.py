@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.designs.convex_hull_2d import FEW as PLANE_FEW
-from surepick.designs.convex_hull_2d import farthest_in_the_plane, farthest_of_few
-from surepick.designs.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
+from surepick.designs.longest import Longest
 from surepick.designs.pricing import Prices
 from surepick.designs.problem import Problem, checked_weights, pose
 from surepick.linalg.blas_threads import one_blas_thread
+from surepick.linalg.convex_hull_2d import FEW as PLANE_FEW
+from surepick.linalg.convex_hull_2d import farthest_in_the_plane, farthest_of_few
 from surepick.linalg.factorisations import (
     cholesky,
     reciprocal_condition,
@@ -29,6 +29,7 @@ from surepick.linalg.factorisations import (
     solve_rows,
     thin_svd,
 )
+from surepick.linalg.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
 from surepick.linalg.whitening import longest_image
 
 SAFE_RECIPROCAL_CONDITION = 1e-10
@@ -98,6 +99,7 @@ class Objective:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.prices = Prices(problem)
+        self.longest = Longest(problem.points, problem.point_lengths)  # where vectors count, not differences
         self._noted: _Noted | None = None
         self._dense = False
         self._evenly: bool | None = None  # whether the last full search was under I; None before the first
@@ -119,7 +121,7 @@ class Objective:
             of the first is `elsewhere` a promise.
         """
         if self.problem.opposite:
-            return self._longest(factor, most)
+            return self.longest.under(factor, most=most, enough=enough)
         if self.problem.rank == 2:
             if most == 1:
                 front = self._front(factor).narrowed()
@@ -235,27 +237,6 @@ class Objective:
             return np.inf
         squares = row_norms(points) ** 2 if problem.opposite else farthest_pairs(points).squares
         return float(squares.max()) / total
-
-    def _longest(self, factor: FloatArray, most: int) -> Pairs:
-        """The longest vectors under A, which stand for pairs of their own; the lengths before tell where to stop."""
-        vectors, lengths = self.problem.points, self.problem.point_lengths
-        stretch = longest_image(factor @ factor.T) if len(vectors) > FEW else np.inf
-        squares, size = np.empty(0), FEW
-        while len(squares) < len(vectors):
-            rows = slice(len(squares), min(size, len(vectors)))
-            squares = np.concatenate([squares, row_norms(solve_rows(factor, vectors[rows])) ** 2])
-            size *= 2
-            if len(squares) < len(vectors):
-                rest = (stretch * float(lengths[len(squares)])) ** 2 * (1.0 + SAFETY)
-                if rest < NEAR * float(squares.max()):
-                    break
-        else:
-            rest = 0.0
-        chosen = largest(squares, most)
-        chosen = chosen[np.argsort(-squares[chosen], kind="stable")]
-        if len(chosen) < len(squares):
-            rest = max(rest, float(squares[chosen[-1]]))
-        return Pairs(chosen, chosen, squares[chosen], rest)
 
     def _front(self, factor: FloatArray) -> _Front:
         """The active points but for those whose radius excludes them; they are looked at by decreasing length."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.problem import Problem
 from surepick.linalg.factorisations import Spectrum, solve_lower, solve_rows, symmetric_spectrum, thin_svd
 from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.single_precision import SingleRows
 
 BOUND_SAFETY = 1e-12
 PRICE_SAFETY = 1e-9
@@ -18,6 +20,7 @@ MOST_ROUNDING = 1e-3
 NOTHING = 1e-13  # of the largest eigenvalue: what M has in a direction that is left out of a product with all arms
 BLOCK = 4096
 FEW = 16_384  # arms that are simply priced
+LEAST_DIRECTIONS = 48  # from so many on single precision saves time
 HEURISTIC_MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 HEURISTIC_SAMPLE = 2048
 HEURISTIC_MANY = 0.125  # of the arms that the lengths leave: so many are priced with all of these
@@ -66,6 +69,11 @@ class Prices:
         self._problem = problem
         self._squares: FloatArray | None = None
         self._reference: _Reference | None = None
+
+    @cached_property
+    def single(self) -> SingleRows:
+        """The basis in single precision."""
+        return SingleRows(self._problem.basis, self._problem.lengths)
 
     def priced(self, factor: FloatArray, own: FloatArray, spread: FloatArray) -> Priced:
         """The lower bound tr(W)^2 / max_i u_i'W u_i for one W, and the gains of the arms that may have the largest.
@@ -123,9 +131,12 @@ class Prices:
         return gains
 
     def _nearly(self, spectrum: Spectrum, count: int) -> FloatArray:
-        """z'M z of the first rows up to rounding, shape (count,): one thin product where M has a low rank."""
+        """z'M z of the first rows up to rounding, or at least that, shape (count,): one product, thin where M has a low
+        rank."""
         strong = int(np.count_nonzero(spectrum.values > NOTHING * spectrum.values[0]))
         half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
+        if self._problem.rank >= LEAST_DIRECTIONS:
+            return self.single.squares_at_most(half)[:count]
         found = np.empty(count)
         for rows in row_blocks(count):
             some = self._problem.basis[rows] @ half

@@ -15,7 +15,6 @@ from surepick.blocks.rows import RowBlocks
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design, DesignOfRows
 from surepick.designs.column_generation import bounded, factor_of, iterated, sweep
-from surepick.designs.convex_hull_2d import outline
 from surepick.designs.long_lists.all_pairs import design_of_rows
 from surepick.designs.objective import Objective, ends_of
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
@@ -24,6 +23,7 @@ from surepick.designs.sparsify import on_few_arms
 from surepick.designs.working_set import spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
+from surepick.linalg.convex_hull_2d import outline
 from surepick.linalg.whitening import spanning_rows
 
 SOLVED_SHARE = 0.7

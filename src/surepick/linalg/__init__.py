@@ -1,1 +1,1 @@
-"""Factorisations and coordinates, with their rounding."""
+"""Factorisations, coordinates and distances, with their rounding."""

@@ -13,7 +13,6 @@ from surepick.blocks.search import PIECE, Largest, largest
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import DesignOfRows
 from surepick.designs.column_generation import iterated
-from surepick.designs.farthest_pairs import farthest_pairs
 from surepick.designs.long_lists.d_optimal import unit_factor
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import PRICE_SAFETY, less_rounding
@@ -25,6 +24,7 @@ from surepick.linalg.factorisations import (
     row_squares,
     symmetric_spectrum,
 )
+from surepick.linalg.farthest_pairs import farthest_pairs
 from surepick.linalg.unique_rows import equal_rows
 
 HEURISTIC_POOL = 2048  # rows that a pass brings for their price, and pairs for their distance

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.designs.farthest_pairs import Pairs, ordered
 from surepick.linalg.factorisations import row_squares
+from surepick.linalg.farthest_pairs import Pairs, ordered
 
 DIRECTIONS = 32
 MARGIN = 1e-12

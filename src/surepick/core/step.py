@@ -27,6 +27,7 @@ class RoundRecord:
         alarms: what the checks of the embedding found at this look, in words.
         withdrawn: indices of the arms that were withdrawn so far; None: none was.
         waiting: how many arms may still come; None: none was declared to.
+        rows_left: of a long list that is made shorter, how many rows may still be the best; None: there is no list.
     """
 
     round: int
@@ -45,6 +46,7 @@ class RoundRecord:
     alarms: tuple[str, ...] = ()
     withdrawn: IntArray | None = field(default=None, metadata=LATER)
     waiting: int | None = field(default=None, metadata=LATER)
+    rows_left: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64, withdrawn=np.int64)

@@ -107,6 +107,7 @@ class Progress:
         withdrawn: candidates that were withdrawn; they are neither left nor ruled out.
         waiting: how many more may still come; `candidates` leaves them out.
         shortens: rows of the list that is made shorter by measuring a few of them, the candidates; 0: there is none.
+        rows_left: of these, how many may still be the best after the closed rounds; None: nobody knows yet.
         leader_withdrawn: the leader is one of those; another is named once the open plan is judged.
     """
 
@@ -143,6 +144,7 @@ class Progress:
     leader_withdrawn: bool = False
     waiting: int = 0
     shortens: int = 0
+    rows_left: int | None = None
 
     @property
     def done_by(self) -> float | None:
@@ -170,7 +172,8 @@ class Progress:
             return "nothing is known before the first round is complete"
         if self.shortens:
             short = f"the list of {self.shortens:,} candidates is short now, and `surepick shortlist` makes its study"
-            return short if self.stopped else f"{self.leader} looks best of those that are measured"
+            left = "" if self.rows_left is None else f"; {self.rows_left:,} of {self.shortens:,} candidates are left"
+            return short if self.stopped else f"{self.leader} looks best of those that are measured{left}"
         if self.listed:
             answered = f"every candidate that is asked about is on a list, {self.verdict}"
             waiting = f"{self.left:,} of {times(self.candidates, 'candidate')} are on no list yet"
@@ -289,6 +292,7 @@ def progress_of(
         candidates=number,
         waiting=waiting,
         shortens=terms.shortens,
+        rows_left=None if row is None else row.rows_left,
         left=left,
         leader=None if decision is None or (row is None and not decision.stopped) else ids[decision.leader],
         certified_gap=None if row is None or not proved else informative(row.certified_gap, noise, terms.gap_bound),

@@ -261,7 +261,8 @@ class SubsetSelection:
             int(np.argmax(self.design.features @ guess)),
             "shortened" if found.number <= self.rules.size else "",
         )
-        return Step(after, trace_row(plan, after, pulls=seen.total, gap=None))
+        row = trace_row(plan, after, pulls=seen.total, gap=None)
+        return Step(after, replace(row, rows_left=found.number))
 
     def claim(self, state: SubsetState) -> Claim:
         best = BEST if self.rules.slack == 0.0 else NEARLY.format(slack=self.rules.slack)

@@ -10,10 +10,20 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.notes import announce
 from surepick.designs.objective import Objective, ends_of, information
+from surepick.designs.pools import pooled_working_set
 from surepick.designs.pricing import Priced
 from surepick.designs.problem import Problem
 from surepick.designs.restricted_master import Master, solve_master
-from surepick.designs.working_set import INNER_SHARE, Sweep, Working, first_working_set, grown, new_pairs, regular
+from surepick.designs.working_set import (
+    INNER_SHARE,
+    Sweep,
+    Working,
+    first_working_set,
+    grown,
+    many_directions,
+    new_pairs,
+    regular,
+)
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import cholesky, solve_lower, solve_rows
 
@@ -22,6 +32,7 @@ HEURISTIC_POOL = 12
 HEURISTIC_LISTED = 200
 HEURISTIC_PROGRESS = 0.99  # of the least gap so far; ...
 HEURISTIC_FIRST_STEPS = 20  # a whole design takes about so many times its first step, which has few arms and pairs
+HEURISTIC_FIRST_STEPS_OF_POOLS = 3  # the first of which is the longest
 HEURISTIC_PATIENCE = 3  # ... after so many steps without it nothing is idle until there is some
 
 
@@ -137,12 +148,19 @@ class Iterated:
 
 def _announce(problem: Problem, first: float) -> None:
     """Say that a design will take long, from the seconds that its first step took."""
+    steps = HEURISTIC_FIRST_STEPS_OF_POOLS if many_directions(problem) else HEURISTIC_FIRST_STEPS
     announce(
-        HEURISTIC_FIRST_STEPS * first,
+        steps * first,
         f"Designing a batch for {len(problem.first):,} distinct candidates in {problem.rank:,} directions takes long: "
         "the work grows with the cube of the directions (a smoother kernel, a larger epsilon or a smaller norm has "
         "fewer), and each batch takes a few designs.",
     )
+
+
+def _first(objective: Objective) -> Working:
+    """Where to start."""
+    pooled = pooled_working_set(objective) if many_directions(objective.problem) else None
+    return first_working_set(objective.problem) if pooled is None else pooled
 
 
 def iterated(objective: Objective, *, goal: float, max_steps: int, first: Working | None = None) -> Iterated:
@@ -152,7 +170,7 @@ def iterated(objective: Objective, *, goal: float, max_steps: int, first: Workin
         first: where to start; None means at `first_working_set`.
     """
     problem, began = objective.problem, time.monotonic()
-    working = first_working_set(problem) if first is None else first
+    working = _first(objective) if first is None else first
     upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0
     while step < max_steps:
         step += 1
@@ -163,7 +181,7 @@ def iterated(objective: Objective, *, goal: float, max_steps: int, first: Workin
             upper, best = swept.upper, working
         if upper <= (1.0 + goal) * lower:
             break
-        if not (swept.certain or len(new_pairs(problem, working, swept.far))):
+        if not (swept.certain or len(new_pairs(problem, working.pairs, swept.far))):
             objective.forget()
         gap = min(swept.upper, upper) / lower - 1.0 if lower > 0.0 else np.inf
         least, since = (gap, 0) if gap < HEURISTIC_PROGRESS * least else (least, since + 1)

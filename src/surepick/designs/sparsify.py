@@ -6,10 +6,11 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.designs.column_generation import Iterated
-from surepick.designs.objective import Objective, information
+from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, normalised
-from surepick.designs.working_set import first_working_set
+from surepick.designs.restricted_master import Master, solve_master
+from surepick.designs.working_set import INNER_SHARE, first_working_set, many_directions, new_pairs
 from surepick.linalg.factorisations import cholesky, row_squares, solve_rows
 from surepick.linalg.whitening import null_space
 
@@ -18,6 +19,10 @@ SAFE_RANGE_CUT = 1e-5
 STEADY_SHARE = 0.1
 LARGEST_REDUCTION = 1500
 SLIVER = 1e-6
+HEURISTIC_ARMS = (4, 6)  # times r: so many are tried
+ROUGH = 0.1  # a design to a larger tolerance is not for measuring: its arms may be many
+HEURISTIC_TRIES = 3  # with the vectors that were too long among those in use
+THINNED = 0.03  # the gap at which the weights of few arms are good enough
 
 
 def reduced(problem: Problem, weights: FloatArray) -> FloatArray:
@@ -149,10 +154,45 @@ def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArr
     return mixed
 
 
+def _thinned(objective: Objective, found: Iterated, *, ceiling: float) -> FloatArray | None:
+    """The weights anew for the heaviest arms alone, as few as the ceiling allows of some numbers; None: none of these.
+
+    In many directions with many arms the best weights are spread over arms that are nearly alike: to leave the light
+    ones out costs much, and hardly anything once the others make up for them.
+    """
+    problem, working = objective.problem, found.best
+    pairs, multipliers = working.pairs, working.multipliers
+    order = np.argsort(-working.weights, kind="stable")
+    for multiple in HEURISTIC_ARMS:
+        if multiple * problem.rank >= np.count_nonzero(working.weights) or not multipliers.any():
+            return None
+        arms = np.sort(order[: multiple * problem.rank])
+        rows, weights = working.arms[arms], normalised(working.weights[arms])
+        for _ in range(HEURISTIC_TRIES):
+            start, differences = Master(weights, multipliers), problem.differences(pairs)
+            solution = solve_master(problem.basis[rows], differences, start, gap=1.0, target=INNER_SHARE * THINNED)
+            weights, multipliers = solution.weights, solution.multipliers
+            full = np.zeros(len(problem.basis))
+            full[rows] = weights
+            factor = cholesky(information(problem.basis, full))
+            if factor is None:
+                break
+            far = objective.far(factor, most=problem.rank // 2, enough=ceiling)
+            if far.bound <= ceiling and objective.at_most(ceiling, full, range_cut=SAFE_RANGE_CUT):
+                return full
+            fresh = new_pairs(problem, pairs, ends_of(far))
+            pairs = np.concatenate([pairs, fresh])
+            multipliers = np.concatenate([multipliers, np.zeros(len(fresh))])
+    return None
+
+
 def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float) -> FloatArray:
     """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
     weights = found.weights(len(objective.problem.basis))
     ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
         weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
+    elif many_directions(objective.problem) and tolerance <= ROUGH:
+        thinned = _thinned(objective, found, ceiling=ceiling)
+        weights = weights if thinned is None else thinned
     return sparse(objective, weights, ceiling=ceiling)

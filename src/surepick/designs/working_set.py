@@ -19,7 +19,12 @@ HEURISTIC_LEAST_ADDED = 10
 HEURISTIC_ADDED = 120
 HEURISTIC_IDLE = 0.1  # with few arms; what was dropped comes back at no cost ...
 HEURISTIC_IDLE_OF_MANY = 0.01  # ... but for a search
+HEURISTIC_IDLE_LEAST = 0.01  # in many directions, where a pair more in use costs more than one that comes back
 HEURISTIC_IDLE_GAIN = 0.7
+HEURISTIC_IDLE_GAIN_OF_MANY = 0.9
+HEURISTIC_FRONT = 8  # times as many rows as are added are looked at for that
+LEAST_DIRECTIONS = 48
+LEAST_ROWS = 4096  # arms and vectors together; below, a step is cheap
 HEURISTIC_MOST_ARMS = 25
 HEURISTIC_FIRST_ARMS = 12
 HEURISTIC_FLOOR = 1e-6
@@ -75,6 +80,12 @@ class Sweep:
     own: FloatArray
     gains: FloatArray
     far: IntArray
+
+
+def many_directions(problem: Problem) -> bool:
+    """Whether the problem is one of vectors, in many directions, with many arms and vectors."""
+    many = len(problem.basis) + len(problem.points) > LEAST_ROWS
+    return problem.opposite and problem.rank >= LEAST_DIRECTIONS and many
 
 
 def first_working_set(problem: Problem) -> Working:
@@ -145,11 +156,11 @@ def diverse(pairs: IntArray, *, most: int, each: int) -> IntArray:
     return pairs[chosen]
 
 
-def new_pairs(problem: Problem, working: Working, far: IntArray) -> IntArray:
+def new_pairs(problem: Problem, pairs: IntArray, far: IntArray) -> IntArray:
     """The far pairs that are not in use, each with its smaller row first."""
     size = len(problem.points)
     ordered = np.sort(far, axis=1)
-    known = working.pairs[:, 0] * size + working.pairs[:, 1]
+    known = pairs[:, 0] * size + pairs[:, 1]
     return ordered[~np.isin(ordered[:, 0] * size + ordered[:, 1], known)]
 
 
@@ -166,19 +177,21 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float, stall
     """
     fresh = np.flatnonzero(swept.gains > 1.0)
     fresh = np.setdiff1d(fresh, working.arms, assume_unique=True)
-    few = len(problem.points) <= FEW
-    most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED) if few else 0, HEURISTIC_LEAST_ADDED)
-    idle = -1.0 if stalled else (HEURISTIC_IDLE if few else HEURISTIC_IDLE_OF_MANY) * gap
-    if len(fresh) > most:
-        fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]]
-    added = diverse(new_pairs(problem, working, swept.far), most=most, each=max(2, problem.rank // 4))
+    most, idle, idle_gain = _habits(problem, gap)
+    if stalled:
+        idle = -1.0
+    far = new_pairs(problem, working.pairs, swept.far)
+    if many_directions(problem):
+        fresh, added = _unlike(problem.basis, fresh, swept.gains[fresh], most), far[:most]
+    else:
+        fresh = fresh[np.argpartition(-swept.gains[fresh], most - 1)[:most]] if len(fresh) > most else fresh
+        added = diverse(far, most=most, each=max(2, problem.rank // 4))
     busy = working.multipliers > idle / max(len(working.pairs), 1)
     if not (busy.any() or len(added)):
         busy = np.ones_like(busy)
     used = working.weights > idle / len(working.arms)
-    used = _kept(working.weights, used, swept.own, most=_most_arms(problem.rank)) | np.isin(
-        working.arms, working.anchors
-    )
+    used = _kept(working.weights, used, swept.own, idle_gain, most=_most_arms(problem.rank))
+    used |= np.isin(working.arms, working.anchors)
     arms = np.concatenate([working.arms[used], fresh])
     weights = np.concatenate([working.weights[used], np.full(len(fresh), 0.2 * min(gap, 1.0) / max(len(fresh), 1))])
     pairs = np.concatenate([working.pairs[busy], added])
@@ -186,14 +199,34 @@ def grown(problem: Problem, working: Working, swept: Sweep, *, gap: float, stall
     return Working(working.anchors, arms, normalised(weights), pairs, multipliers, gap)
 
 
+def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -> IntArray:
+    """Of the rows that are worth the most, at most so many that are unlike each other."""
+    if len(rows) <= most:
+        return rows
+    front = rows[np.argsort(-worth, kind="stable")[: HEURISTIC_FRONT * most]]
+    return front[spanning_rows(vectors[front]).rows[:most]]
+
+
+def _habits(problem: Problem, gap: float) -> tuple[int, float, float]:
+    """(arms and pairs that a step adds at most, the share of the mean weight below which one is idle, the gain from
+    which an idle arm stays)."""
+    if many_directions(problem):
+        idle = max(HEURISTIC_IDLE * min(gap, 1.0), HEURISTIC_IDLE_LEAST)
+        return problem.rank // 2, idle, HEURISTIC_IDLE_GAIN_OF_MANY
+    if len(problem.points) > FEW:
+        return max(2 * problem.rank, HEURISTIC_LEAST_ADDED), HEURISTIC_IDLE_OF_MANY * gap, HEURISTIC_IDLE_GAIN
+    most = max(2 * problem.rank, min(4 * problem.rank, HEURISTIC_ADDED), HEURISTIC_LEAST_ADDED)
+    return most, HEURISTIC_IDLE * gap, HEURISTIC_IDLE_GAIN
+
+
 def _most_arms(rank: int) -> int:
     """Arms in use at most: more than Caratheodory's r(r+1)/2 + 1 tell A nothing new, though some slack helps."""
     return max(HEURISTIC_MOST_ARMS * rank, rank * (rank + 1) // 2 + 4 * rank)
 
 
-def _kept(weights: FloatArray, busy: BoolArray, gains: FloatArray, *, most: int) -> BoolArray:
+def _kept(weights: FloatArray, busy: BoolArray, gains: FloatArray, idle_gain: float, *, most: int) -> BoolArray:
     """The arms that stay: the busy ones and idle ones of large gain, in this order if they are more than `most`."""
-    staying = busy | (gains > HEURISTIC_IDLE_GAIN)
+    staying = busy | (gains > idle_gain)
     if np.count_nonzero(staying) > most:
         order = np.lexsort((-np.where(busy, weights, gains), ~busy, ~staying))
         staying = np.zeros_like(staying)

@@ -21,6 +21,9 @@ from surepick.errors import ContractError, NotConverged
 
 SCREEN_TOLERANCE = 0.05
 EVERY_DIMENSION = 12
+DEAR = 48  # directions from which a design ...
+MANY = 3000  # ... of more arms takes seconds
+HEURISTIC_RATIO = 1.25  # of tau(d) to d, before any is known
 P = ParamSpec("P")
 DesignOf = Callable[[Embedding | IndependentArms, float], Design]
 
@@ -152,7 +155,9 @@ def cheapest_dimension(
     Any d whose bias stays below t keeps the guarantee; the smallest such d may leave hardly any room and cost many
     times the best. tau(d) does not decrease in d, because psi_d is the beginning of psi_{d+1}: so a design solved at d
     bounds the cost of every larger d from below, and most dimensions are never solved. Beyond EVERY_DIMENSION only
-    every fourth part is looked at: tau changes little in between, and a design costs time.
+    every fourth part is looked at: tau changes little in between, and a design costs time. Where it costs much (many
+    arms and directions), tau(d) / d is taken for what it was at the last d, and the d that then looks best is solved,
+    until that is no other one.
 
     Args:
         embedding: the family psi_d, nested.
@@ -171,21 +176,37 @@ def cheapest_dimension(
     Cost: one design per dimension that could still win.
     """
     solve = design_of or (lambda embedded, tolerance: embedding_design(embedded, active, tolerance=tolerance))
-    lower = 0.0
+    lower, ratio = 0.0, HEURISTIC_RATIO
     best: tuple[float, DimensionChoice] | None = None
-    for dim in _candidates(embedding):
+
+    def looked_at(dim: int) -> Design:
+        nonlocal best
+        design, gamma = best_found(solve, embedding.at(dim), screen_tolerance), embedding.misspecification(dim)
+        cost = round_cost(gamma, design.value, accuracy, slack)
+        allowed = dim == embedding.max_dim or (dim >= least_dim and design.value >= least_value)
+        if allowed and cost < (math.inf if best is None else best[0]):
+            best = (cost, DimensionChoice(dim, design))
+        return design
+
+    candidates = _candidates(embedding)
+    dear = [dim for dim in candidates if dim >= DEAR and embedding.num_arms > MANY]
+    for dim in candidates[: len(candidates) - len(dear)]:
         gamma = embedding.misspecification(dim)
         if round_cost(gamma, lower, accuracy, slack) >= (math.inf if best is None else best[0]):
             continue
-        design = best_found(solve, embedding.at(dim), screen_tolerance)
-        lower = max(lower, design.lower_bound)
-        cost = round_cost(gamma, design.value, accuracy, slack)
-        if dim < embedding.max_dim and (dim < least_dim or design.value < least_value):
-            continue
-        if cost < (math.inf if best is None else best[0]):
-            best = (cost, DimensionChoice(dim, design))
+        design = looked_at(dim)
+        lower, ratio = max(lower, design.lower_bound), design.value / dim
         if gamma == 0.0:
+            dear = []
             break
+    dear = [dim for dim in dear if round_cost(embedding.misspecification(dim), lower, accuracy, slack) < math.inf]
+    while dear:
+        predicted = {dim: round_cost(embedding.misspecification(dim), ratio * dim, accuracy, slack) for dim in dear}
+        dim = min(dear, key=predicted.__getitem__)
+        if best is not None and predicted[dim] >= best[0]:
+            break
+        dear.remove(dim)
+        ratio = looked_at(dim).value / dim
     if best is None:
         raise ContractError(
             f"at every dimension the bias that misspecification can cause exceeds the accuracy {accuracy:g} of this "

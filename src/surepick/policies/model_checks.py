@@ -12,7 +12,6 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Embedding
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Plan
-from surepick.designs import farthest_pairs
 from surepick.embeddings import ArmEmbedding
 from surepick.embeddings.norm_bound import ESTIMATED_NORM
 from surepick.estimators import (
@@ -28,6 +27,7 @@ from surepick.estimators import (
 )
 from surepick.estimators.normal_mgf import rounding_of, squared_deviations
 from surepick.linalg.farthest_first import ROWS, farthest_first
+from surepick.linalg.farthest_pairs import farthest_pairs
 from surepick.linalg.unique_rows import equal_rows
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
@@ -36,6 +36,8 @@ from surepick.text import quoted
 FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
 MOST_CHECK_PULLS = 64
+MANY_DIRECTIONS = 48
+LOOKED_AT = 8192  # arms, in so many directions
 SATURATED = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
     "every list of means is representable."
@@ -279,7 +281,8 @@ def check_pulls(
     """Single pulls for arms spread over the set, so that a lack of fit can show: at most `share` of the round's pulls.
 
     A design may support so few arms that any rewards fit. The arms are the farthest-first traversal from the design's
-    support, in the coordinates of the largest dimension.
+    support, in the coordinates of the largest dimension; in 48 and more of some of the arms, evenly from the list,
+    where distances to all would take longer than the rest of a round.
 
     Args:
         embedding: the family psi_d.
@@ -297,8 +300,12 @@ def check_pulls(
     room = min(int(share * counts.sum()), MOST_CHECK_PULLS)
     if room == 0 or (is_saturated(embedding, dim) and embedding.num_distinct == embedding.num_arms):
         return extra
-    pulled = counts > 0
-    spread = farthest_first(embedding.at(embedding.max_dim).features, np.flatnonzero(pulled), ~pulled, room)
+    pulled, features = counts > 0, embedding.at(embedding.max_dim).features
+    if features.shape[1] < MANY_DIRECTIONS or len(features) <= LOOKED_AT:
+        spread = farthest_first(features, np.flatnonzero(pulled), ~pulled, room)
+    else:
+        some = np.union1d(np.flatnonzero(pulled), np.arange(0, len(features), math.ceil(len(features) / LOOKED_AT)))
+        spread = some[farthest_first(features[some], np.flatnonzero(pulled[some]), ~pulled[some], room)]
     if costs is not None:
         left, kept = share * float(counts @ costs), []
         for arm in spread.tolist():

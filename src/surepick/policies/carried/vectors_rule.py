@@ -23,6 +23,7 @@ from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.linalg.row_blocks import row_blocks
 from surepick.policies.carried.rest import Goal, Rest, start_weights
+from surepick.policies.certified.sampling_rule import rough_tolerance
 from surepick.policies.dimension import best_found
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
@@ -174,7 +175,8 @@ def planned(
     if matched:
         needs = goal.threshold - processes.log_values[rivals]
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-        design = _star(vectors, goal, slack, goal.aimed(needs), tolerance, posed)
+        first = rough_tolerance(embedded, tolerance) if gamma > 0.0 else tolerance
+        design = _star(vectors, goal, slack, goal.aimed(needs), first, posed)
         if gamma > 0.0:
             bias = _account(vectors, processes, goal, _bought(vectors, goal, design.weights)).bias
             slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)

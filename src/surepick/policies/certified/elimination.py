@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import Step
-from surepick.designs import round_design
+from surepick.designs import PosedArms, round_design
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import Evidence, batch_evidence, estimate, noise_mgf_after, only, with_squares
@@ -169,9 +170,10 @@ class CertifiedElimination:
         return best
 
     def _batch_for(self, state: CertifiedState, candidate: int, dim: int, plug_in: PlugInMeans) -> NextBatch:
-        epoch = current_test(state, candidate)
+        epoch, embedded = current_test(state, candidate), self.embedded(dim)
+        posed = None if isinstance(embedded, IndependentArms) else partial(self._posed, embedded)
         return sampling_rule.next_batch(
-            self.embedded(dim),
+            embedded,
             candidate,
             rivals=epoch.open_rivals(),
             evidence=epoch.evidence,
@@ -180,7 +182,11 @@ class CertifiedElimination:
             noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
             epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
+            posed=posed,
         )
+
+    def _posed(self, embedded: Embedding) -> PosedArms:
+        return self._cache.posed(embedded.dim, lambda: PosedArms.of(embedded.features))
 
     def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:

@@ -7,6 +7,7 @@ benchmarks/policies.py (docs/decisions/0008).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from surepick.estimators import Estimate, NoiseMgf, NormalMgf, estimate, noise_m
 from surepick.linalg.whitening import Whitened
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
-from surepick.policies.dimension import best_found, embedding_design
+from surepick.policies.dimension import DEAR, best_found, embedding_design
 from surepick.policies.round_sizes import whole_pulls
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
@@ -28,6 +29,7 @@ HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than 
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
 HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
+HEURISTIC_ROUGH = 0.2
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
@@ -127,6 +129,7 @@ def next_batch(
     epsilon: float,
     tolerance: float,
     bias: FloatArray | None = None,
+    posed: Callable[[], PosedArms] | None = None,
 ) -> NextBatch:
     """The design that is predicted to reject the open rivals of a candidate with the fewest pulls.
 
@@ -145,6 +148,7 @@ def next_batch(
         noise_scales: s, shape (K,), in reward units.
         tolerance: relative gap of the design.
         bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
+        posed: gives the arms as designs see them, where somebody keeps them.
 
     Source: ours (docs/decisions/0008 has what was tried).
     """
@@ -152,20 +156,26 @@ def next_batch(
     margins = plug_in.margins(candidate, epsilon)[rivals]
     gamma = embedded.misspecification
 
-    def solved(bias: FloatArray) -> tuple[Design, IntArray]:
+    def solved(bias: FloatArray, tolerance: float = tolerance) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, LEAST_SLACK * margins)
         accuracies = np.ones(embedded.num_arms)
         accuracies[rivals] = slack / effort
-        design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance)
+        design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance, posed)
         return design, rivals[margins - bias < LEAST_SLACK * margins]
 
-    design, bias_limited = solved(np.full(len(rivals), 2.0 * gamma) if bias is None else bias)
-    if bias is not None:
-        return NextBatch(candidate, embedded.dim, design, bias_limited)
-    if gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon and isinstance(embedded, Embedding):
-        lengths = _lengths(embedded, candidate, rivals, design)
-        design, bias_limited = solved(gamma * (2.0 + lengths))
+    least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
+    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon
+    if bias is None and matters and isinstance(embedded, Embedding):
+        rough, _ = solved(least, rough_tolerance(embedded, tolerance))
+        least = gamma * (2.0 + _lengths(embedded, candidate, rivals, rough))
+    design, bias_limited = solved(least)
     return NextBatch(candidate, embedded.dim, design, bias_limited)
+
+
+def rough_tolerance(embedded: Embedding, tolerance: float) -> float:
+    """Relative gap of a design that only says how far the bias reaches: a rough one will do where designs take long."""
+    dear = embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
+    return max(tolerance, HEURISTIC_ROUGH) if dear else tolerance
 
 
 def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
@@ -183,13 +193,14 @@ def _star(
     rivals: IntArray,
     noise_scales: FloatArray,
     tolerance: float,
+    posed: Callable[[], PosedArms] | None,
 ) -> Design:
     if isinstance(embedded, IndependentArms):
         return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     uneven = np.ptp(noise_scales) > 0.0
     return best_found(  # a worse design costs pulls, not validity
         solve_star_design,
-        embedded.features,
+        embedded.features if uneven or posed is None else posed(),
         candidate,
         accuracies if uneven else accuracies / noise_scales[0],
         rivals=rivals,

@@ -1,0 +1,180 @@
+"""Where to start in many directions: multiplicative steps on pools of arms and of compared vectors.
+
+A restricted problem of m arms and n vectors costs m^2 n + m^3 / 3 a Newton step. From 64 directions on, with thousands
+of arms, which of them matter is what takes long. These steps say so for m r^2 + n r^2 each, in single precision:
+
+    lambda_i <- lambda_i g_i^(1/2),   pi_j <- pi_j v_j^(1/2),   g_i = u_i'W u_i,   v_j = ||L^-1 y_j||^2
+
+with A = L L' and W as in docs/design-solver.md: at the optimum all arms with weight have the largest gain and all
+vectors with a multiplier the largest value. Nothing here is certified, and nothing needs to be: the sweeps that follow
+measure the working set on all arms and all vectors, in double precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.designs.objective import Objective
+from surepick.designs.problem import Problem, normalised
+from surepick.designs.working_set import Working
+from surepick.linalg.factorisations import inverse_factor, symmetric_spectrum
+from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.single_precision import Single
+from surepick.linalg.whitening import spanning_rows
+
+HEURISTIC_FIRST = 1500  # the longest arms, and as many of the others; vectors too
+HEURISTIC_STEPS = 20
+HEURISTIC_LOOKS = 8
+HEURISTIC_EVERY = 8  # of so many rows one is looked at first, then of half as many
+HEURISTIC_FRONT = 2000  # rows among which those that join are chosen
+HEURISTIC_NEAR = 0.5  # of the largest gain, or value: what is less does not join
+HEURISTIC_KEPT = 1e-3  # of the largest weight: what is less leaves
+HEURISTIC_FRESH = 0.1  # of all weight, for those that join
+HEURISTIC_ENOUGH = 0.5  # the gap at which Newton steps take over
+
+TINY = 1e-300
+
+
+@record
+class _Pools:
+    """Arms and vectors that may matter.
+
+    Args:
+        arms: rows of the basis, shape (m,), with their weights, sum 1.
+        vectors: rows of the points, shape (n,), with their multipliers, sum 1.
+    """
+
+    arms: IntArray
+    weights: FloatArray
+    vectors: IntArray
+    multipliers: FloatArray
+
+
+@record
+class _Look:
+    """What some rows of each kind are worth under the last design of the pools.
+
+    Args:
+        arms, vectors: that join.
+        gap: relative, as far as these rows tell.
+    """
+
+    arms: IntArray
+    vectors: IntArray
+    gap: float
+
+
+def pooled_working_set(objective: Objective) -> Working | None:
+    """Arms and vectors that matter, with weights and multipliers near the best; None where A becomes singular.
+
+    Args:
+        objective: of a problem of vectors (`opposite`).
+
+    Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
+    Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
+    """
+    problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
+    pools, gap = _started(problem), np.inf
+    for look in range(HEURISTIC_LOOKS):
+        stepped = _stepped(basis, points, pools, HEURISTIC_STEPS * (1 if look else 2))
+        if stepped is None:
+            return None
+        pools, unit, spread = stepped
+        every = max(1, HEURISTIC_EVERY >> look)
+        seen = _looked(basis, points, pools, unit, spread, every)
+        gap = seen.gap
+        if (every == 1 and gap <= HEURISTIC_ENOUGH) or look == HEURISTIC_LOOKS - 1:
+            break
+        pools = _joined(pools, seen)
+    order = np.argsort(pools.arms)
+    arms = pools.arms[order]
+    anchors = arms[spanning_rows(problem.basis[arms]).rows]
+    pairs = np.stack([pools.vectors, pools.vectors], axis=1)
+    return Working(anchors, arms, pools.weights[order], pairs, pools.multipliers, gap)
+
+
+def _started(problem: Problem) -> _Pools:
+    """The longest rows and some of all lengths, with equal weights."""
+    arms, vectors = (_some(len(rows)) for rows in (problem.basis, problem.points))
+    return _Pools(arms, np.full(len(arms), 1.0 / len(arms)), vectors, np.full(len(vectors), 1.0 / len(vectors)))
+
+
+def _some(size: int) -> IntArray:
+    return np.union1d(np.arange(min(size, HEURISTIC_FIRST)), np.arange(0, size, max(1, size // HEURISTIC_FIRST)))
+
+
+def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[_Pools, Single, Single] | None:
+    """(pools after so many steps without what has no weight, T with T'A T = I, W); None where A is singular."""
+    arms, vectors = basis[pools.arms], points[pools.vectors]
+    weights, multipliers = pools.weights, pools.multipliers
+    for _ in range(steps):
+        factor = inverse_factor(((arms.T * weights.astype(np.float32)) @ arms).astype(np.float64))
+        if factor is None:
+            return None
+        unit = factor.astype(np.float32)
+        u, v = arms @ unit, vectors @ unit
+        spread = (v.T * multipliers.astype(np.float32)) @ v
+        gains, values = _gains(u, spread), _squares(v)
+        weights = normalised(weights * np.sqrt(gains / gains.max()))
+        multipliers = normalised(multipliers * np.sqrt(values / values.max()))
+    used, busy = (share > HEURISTIC_KEPT * share.max() for share in (weights, multipliers))
+    left = _Pools(pools.arms[used], normalised(weights[used]), pools.vectors[busy], normalised(multipliers[busy]))
+    return left, unit, spread
+
+
+def _gains(rows: Single, spread: Single) -> FloatArray:
+    """u'W u, shape (n,)."""
+    gains: FloatArray = np.maximum(np.einsum("ij,ij->i", rows @ spread, rows), 0.0).astype(np.float64)
+    return gains
+
+
+def _squares(rows: Single) -> FloatArray:
+    squares: FloatArray = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+    return squares
+
+
+def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: Single, every: int) -> _Look:
+    """Of each so many rows one is looked at; those that are worth the most, and unlike each other, join."""
+    spectrum = symmetric_spectrum(spread.astype(np.float64))
+    half = unit @ (spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))).astype(np.float32)
+    values, gains = _images(points[::every], unit), _images(basis[::every], half)
+    lower = float(np.trace(spread)) ** 2 / max(float(gains.max()), TINY)
+    gap = float(values.max()) / lower - 1.0
+    arms = _unlike(basis[::every], unit, gains, pools.arms, every)
+    vectors = _unlike(points[::every], unit, values, pools.vectors, every)
+    return _Look(arms, vectors, gap)
+
+
+def _images(rows: Single, right: Single) -> FloatArray:
+    """||z'R||^2, shape (n,)."""
+    found = np.empty(len(rows))
+    for some in row_blocks(len(rows)):
+        found[some] = _squares(rows[some] @ right)
+    return found
+
+
+def _unlike(rows: Single, unit: Single, worth: FloatArray, known: IntArray, every: int) -> IntArray:
+    """Rows of large worth in as many directions as there are, but for those that are known; all times `every`."""
+    least = HEURISTIC_NEAR * float(worth.max())
+    worth[known[known % every == 0] // every] = 0.0
+    found = np.flatnonzero(worth >= least)
+    if len(found) > HEURISTIC_FRONT:
+        found = found[np.argpartition(-worth[found], HEURISTIC_FRONT)[:HEURISTIC_FRONT]]
+    if len(found) > len(unit):
+        found = found[spanning_rows((rows[found] @ unit).astype(np.float64)).rows]
+    return every * found
+
+
+def _joined(pools: _Pools, seen: _Look) -> _Pools:
+    """The pools with more rows, which share a tenth of the weight, and of the multipliers."""
+    return _Pools(
+        np.append(pools.arms, seen.arms),
+        _shared(pools.weights, len(seen.arms)),
+        np.append(pools.vectors, seen.vectors),
+        _shared(pools.multipliers, len(seen.vectors)),
+    )
+
+
+def _shared(weights: FloatArray, fresh: int) -> FloatArray:
+    return normalised(np.append((1.0 - HEURISTIC_FRESH) * weights, np.full(fresh, HEURISTIC_FRESH / max(fresh, 1))))

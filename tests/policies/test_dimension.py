@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.design import IndependentArms
+from surepick.core.design import Design, IndependentArms
 from surepick.designs import design_value, independent_design
 from surepick.policies.dimension import (
     bias,
@@ -142,3 +142,48 @@ def test_uniform_pulls_are_enough(num_arms):
         return (num_arms - 1) * norm.sf(0.2 * math.sqrt(pulls / 2))
 
     assert union(each) <= 0.05 < union(each / 4)
+
+
+class Told:
+    """Designs of which only the value is known, and which dimensions were asked for."""
+
+    def __init__(self, value_of, num_arms: int = 5000) -> None:
+        self.value_of, self.num_arms, self.asked = value_of, num_arms, []
+
+    def __call__(self, embedded, tolerance):
+        self.asked.append(embedded.dim)
+        value = self.value_of(embedded.dim)
+        return Design(np.full(self.num_arms, 1.0 / self.num_arms), value, value / 1.05, embedded.dim)
+
+
+def chosen(value_of, misspecifications, accuracy):
+    """(cost of the dimension that is taken, of the best of all, the dear ones that were asked for)."""
+    designs = Told(value_of)
+    family = Family(np.ones((5000, len(misspecifications))), misspecifications)
+    choice = cheapest_dimension(family, np.arange(5000), accuracy, tolerance=0.05, design_of=designs)
+    costs = [
+        round_cost(gamma, value_of(d), accuracy, 0.1) for d, gamma in enumerate(misspecifications, 1) if d in CANDIDATES
+    ]
+    return costs_of(choice, misspecifications, accuracy), min(costs), [d for d in designs.asked if d >= 48]
+
+
+CANDIDATES = {*range(1, 13), 15, 19, 24, 30, 38, 48, 60, 75, 94, 118, 148, 185, 200}
+
+
+def costs_of(choice, misspecifications, accuracy):
+    return round_cost(misspecifications[choice.dim - 1], choice.design.value, accuracy, 0.1)
+
+
+@pytest.mark.parametrize("decay", [0.016, 0.02, 0.03, 0.05])
+def test_few_dear_dimensions_are_tried_and_hardly_a_better_one_is_missed(decay):
+    gammas = [0.3 * math.exp(-decay * d) for d in range(1, 201)]
+    cost, best, dear = chosen(lambda d: d * (1.3 - 0.0007 * d), gammas, 0.3)
+    assert cost <= 1.03 * best
+    assert len(dear) <= 3
+
+
+def test_a_dimension_that_only_just_leaves_room_is_found():
+    """The guess of tau says that none does, and is wrong at 185."""
+    gammas = [0.3 / (2.0 + math.sqrt(1.1 * 1.2 * d)) if d >= 185 else 1.0 for d in range(1, 201)]
+    cost, best, _ = chosen(lambda d: d * (1.19 if d == 185 else 1.3), gammas, 0.3)
+    assert cost == best < math.inf

@@ -314,7 +314,9 @@ def test_from_a_folder_to_a_verified_certificate(sqlite_url, folder, tmp_path):
         surepick("shortlist", sqlite_url, "library", "short")
     first = resume_study(sqlite_url, "library").ask()
     resume_study(sqlite_url, "library").tell(first, rewards_of(first.pulls(), np.random.default_rng(1)))
-    assert "of those that are measured; 6,000 of 6,000 candidates are left" in surepick("status", sqlite_url, "library")[1]
+    assert (
+        "of those that are measured; 6,000 of 6,000 candidates are left" in surepick("status", sqlite_url, "library")[1]
+    )
     measured(sqlite_url, "library", 1)
     assert "the list of 6,000 candidates is short now" in surepick("status", sqlite_url, "library")[1]
     code, said, _ = surepick("shortlist", sqlite_url, "library", "short", "--format", "json")

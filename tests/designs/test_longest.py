@@ -73,6 +73,6 @@ def missed() -> int:
 def test_too_small_a_growth_would_be_noticed(monkeypatch):
     """The saboteur: with a growth below the true one, vectors that became the longest are not looked at."""
     assert missed() == 0
-    monkeypatch.setattr(longest, "thin_svd", lambda matrix: (None, np.full(1, 0.5), None))
+    monkeypatch.setattr(longest, "_growth", lambda factor, earlier: 0.25)
     monkeypatch.setattr(longest, "HEURISTIC_SOME", 1)
     assert missed() > 3

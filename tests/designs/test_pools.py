@@ -107,3 +107,34 @@ def test_a_singular_design_has_no_pools(monkeypatch):
     monkeypatch.setattr(pools, "inverse_factor", lambda matrix: None)
     assert pools.pooled_working_set(objective) is None
     assert solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05).gap <= 0.05
+
+
+def blocks(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """(features, targets) in 40 and in 8 other directions; the latter are worth a thousandth of the weight."""
+    features, targets = np.zeros((3000, 48)), np.zeros((2000, 48))
+    features[:1500, :40], targets[:1000, :40] = rng.standard_normal((1500, 40)), rng.standard_normal((1000, 40))
+    features[1500:, 40:], targets[1000:, 40:] = rng.standard_normal((1500, 8)), 0.02 * rng.standard_normal((1000, 8))
+    return features, targets
+
+
+def test_directions_of_hardly_any_weight_are_measured():
+    features, targets = blocks(np.random.default_rng(0))
+    design = solve_target_design(features, targets, tolerance=0.05)
+    assert design.gap <= 0.05
+    assert bracket(features, targets, design) == pytest.approx(design.value, rel=1e-6)
+
+
+def test_one_direction_of_little_weight_among_many():
+    rng = np.random.default_rng(3)
+    features, scales = np.zeros((5001, 48)), np.ones(5001)
+    features[1:2501, :47], features[2501:, 47:] = rng.standard_normal((2500, 47)), rng.standard_normal((2500, 1))
+    scales[2501:] = 100.0
+    design = solve_star_design(features, 0, scales, tolerance=0.05)
+    assert design.gap <= 0.05
+    targets = (features[0] - features[1:]) / scales[1:, None]
+    assert bracket(features, targets, design) == pytest.approx(design.value, rel=1e-6)
+
+
+def test_lengths_that_vanish_in_single_precision_need_no_pools():
+    features = np.random.default_rng(2).standard_normal((ARMS, DIM)) * 1e-165
+    assert solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05).gap <= 0.05

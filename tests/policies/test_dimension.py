@@ -187,3 +187,28 @@ def test_a_dimension_that_only_just_leaves_room_is_found():
     gammas = [0.3 / (2.0 + math.sqrt(1.1 * 1.2 * d)) if d >= 185 else 1.0 for d in range(1, 201)]
     cost, best, _ = chosen(lambda d: d * (1.19 if d == 185 else 1.3), gammas, 0.3)
     assert cost == best < math.inf
+
+
+@pytest.mark.parametrize("least", [1, 3, 4, 5])
+def test_a_dimension_that_is_not_allowed_ends_no_search(least):
+    """From d = 3 on nothing is left out, but fewer than `least` dimensions are not allowed."""
+    family = Family(np.random.default_rng(0).normal(size=(30, 5)), [0.1, 0.05, 0.0, 0.0, 0.0])
+    choice = cheapest_dimension(family, np.arange(30), 1.0, least_dim=least)
+    assert choice.dim >= least
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_cost_is_at_most_twice_that_of_the_best_whatever_tau_does(seed):
+    """The guess of tau(d) may be wrong; the lower bounds of smaller dimensions say what may be missed."""
+    rng = np.random.default_rng(seed)
+    values = np.arange(200.0) + np.cumsum(rng.exponential(1.0, 200) * (rng.uniform(size=200) < rng.uniform(0.05, 1.0)))
+    gammas = list(np.minimum.accumulate(rng.uniform(0.0, 0.1, 200) ** rng.uniform(1, 4)))
+    designs = Told(lambda d: 1.05 * max(values[d - 1], 1e-9))
+    family = Family(np.ones((5000, 200)), gammas)
+    costs = [round_cost(gammas[d - 1], designs.value_of(d), 0.5, 0.1) for d in CANDIDATES]
+    if min(costs) == math.inf:
+        with pytest.raises(sp.errors.ContractError):
+            cheapest_dimension(family, np.arange(5000), 0.5, tolerance=0.05, design_of=designs)
+    else:
+        choice = cheapest_dimension(family, np.arange(5000), 0.5, tolerance=0.05, design_of=designs)
+        assert costs_of(choice, gammas, 0.5) <= 2.0 * 1.05 * min(costs)

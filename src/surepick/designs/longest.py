@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.linalg.factorisations import row_norms, solve_lower, solve_rows, thin_svd
+from surepick.linalg.factorisations import row_norms, row_squares, solve_lower, solve_rows
 from surepick.linalg.farthest_pairs import Pairs, largest
+from surepick.linalg.row_blocks import row_blocks
 from surepick.linalg.single_precision import SingleRows
 from surepick.linalg.whitening import longest_image
 
@@ -82,7 +83,12 @@ class Longest:
 
     def _squares(self, factor: FloatArray, rows: IntArray | slice) -> FloatArray:
         """||L^-1 y||^2 of some rows."""
-        return row_norms(solve_rows(factor, self._vectors[rows])) ** 2
+        if isinstance(rows, slice):
+            return row_norms(solve_rows(factor, self._vectors[rows])) ** 2
+        found = np.empty(len(rows))
+        for some in row_blocks(len(rows)):
+            found[some] = row_squares(solve_rows(factor, self._vectors[rows[some]]))
+        return found
 
     def _screened(self, factor: FloatArray, most: int) -> Pairs:
         """Those that may be among the longest, by bounds on all of them, which are remembered."""
@@ -103,7 +109,7 @@ class Longest:
         known = self._reference
         if known is None:
             return None
-        growth = float(thin_svd(solve_lower(factor, known.factor))[1][0]) ** 2 * (1.0 + SAFETY)
+        growth = _growth(factor, known.factor)
         rows, squares, rest = self._among(factor, known.bounds, most)
         longest = float(squares.max())
         if most == 1 and longest > enough:
@@ -122,6 +128,11 @@ class Longest:
         rows = largest(bounds, max(2 * most, HEURISTIC_SOME))
         rest = np.delete(bounds, rows)
         return rows, self._squares(factor, rows), float(rest.max(initial=0.0))
+
+
+def _growth(factor: FloatArray, earlier: FloatArray) -> float:
+    """||L^-1 L_0||^2, rounded up."""
+    return float(np.linalg.norm(solve_lower(factor, earlier), 2)) ** 2 * (1.0 + SAFETY)
 
 
 def _listed(rows: IntArray, squares: FloatArray, most: int, rest: float) -> Pairs:

@@ -17,7 +17,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.objective import Objective
 from surepick.designs.problem import Problem, normalised
-from surepick.designs.working_set import Working
+from surepick.designs.working_set import Working, regular, spanning
 from surepick.linalg.factorisations import inverse_factor, symmetric_spectrum
 from surepick.linalg.row_blocks import row_blocks
 from surepick.linalg.single_precision import Single
@@ -33,6 +33,7 @@ HEURISTIC_KEPT = 1e-3  # of the largest weight: what is less leaves
 HEURISTIC_FRESH = 0.1  # of all weight, for those that join
 HEURISTIC_ENOUGH = 0.5  # the gap at which Newton steps take over
 
+LEAST_CLEARANCE = 1e-3  # of the arms in the pools; else they may leave a direction out, whose best weight is small
 TINY = 1e-300
 
 
@@ -66,7 +67,8 @@ class _Look:
 
 
 def pooled_working_set(objective: Objective) -> Working | None:
-    """Arms and vectors that matter, with weights and multipliers near the best; None where A becomes singular.
+    """Arms that span and matter, and vectors that do, with weights and multipliers near the best; None where rounding
+    hides what matters.
 
     Args:
         objective: of a problem of vectors (`opposite`).
@@ -87,11 +89,14 @@ def pooled_working_set(objective: Objective) -> Working | None:
         if (every == 1 and gap <= HEURISTIC_ENOUGH) or look == HEURISTIC_LOOKS - 1:
             break
         pools = _joined(pools, seen)
-    order = np.argsort(pools.arms)
-    arms = pools.arms[order]
-    anchors = arms[spanning_rows(problem.basis[arms]).rows]
+    spanned = spanning_rows(problem.basis[pools.arms])
+    clearly = len(pools.arms) >= problem.rank and spanned.clearance > LEAST_CLEARANCE
+    anchors = pools.arms[spanned.rows] if clearly else spanning(problem.basis)
+    arms = np.union1d(pools.arms, anchors)
+    weights = np.zeros(len(arms))
+    weights[np.searchsorted(arms, pools.arms)] = pools.weights
     pairs = np.stack([pools.vectors, pools.vectors], axis=1)
-    return Working(anchors, arms, pools.weights[order], pairs, pools.multipliers, gap)
+    return Working(anchors, arms, regular(weights, 1.0), pairs, pools.multipliers, max(gap, 0.0))
 
 
 def _started(problem: Problem) -> _Pools:
@@ -116,6 +121,8 @@ def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[
         u, v = arms @ unit, vectors @ unit
         spread = (v.T * multipliers.astype(np.float32)) @ v
         gains, values = _gains(u, spread), _squares(v)
+        if not (gains.max() > 0.0 and values.max() > 0.0):
+            return None
         weights = normalised(weights * np.sqrt(gains / gains.max()))
         multipliers = normalised(multipliers * np.sqrt(values / values.max()))
     used, busy = (share > HEURISTIC_KEPT * share.max() for share in (weights, multipliers))

@@ -136,7 +136,7 @@ class Prices:
         strong = int(np.count_nonzero(spectrum.values > NOTHING * spectrum.values[0]))
         half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
         if self._problem.rank >= LEAST_DIRECTIONS:
-            return self.single.squares_at_most(half)[:count]
+            return self.single.squares_at_most(half, count)
         found = np.empty(count)
         for rows in row_blocks(count):
             some = self._problem.basis[rows] @ half

@@ -177,10 +177,15 @@ def _thinned(objective: Objective, found: Iterated, *, ceiling: float) -> FloatA
             factor = cholesky(information(problem.basis, full))
             if factor is None:
                 break
+            within = float(row_squares(solve_rows(factor, differences)).max())
+            if within > ceiling * (1.0 + INNER_SHARE * THINNED):
+                break  # more vectors only raise that
             far = objective.far(factor, most=problem.rank // 2, enough=ceiling)
             if far.bound <= ceiling and objective.at_most(ceiling, full, range_cut=SAFE_RANGE_CUT):
                 return full
             fresh = new_pairs(problem, pairs, ends_of(far))
+            if len(fresh) == 0:
+                break
             pairs = np.concatenate([pairs, fresh])
             multipliers = np.concatenate([multipliers, np.zeros(len(fresh))])
     return None

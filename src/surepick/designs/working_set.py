@@ -204,7 +204,8 @@ def _unlike(vectors: FloatArray, rows: IntArray, worth: FloatArray, most: int) -
     if len(rows) <= most:
         return rows
     front = rows[np.argsort(-worth, kind="stable")[: HEURISTIC_FRONT * most]]
-    return front[spanning_rows(vectors[front]).rows[:most]]
+    chosen = front[spanning_rows(vectors[front]).rows[:most]]
+    return chosen if front[0] in chosen else np.append(chosen[:-1], front[0])
 
 
 def _habits(problem: Problem, gap: float) -> tuple[int, float, float]:

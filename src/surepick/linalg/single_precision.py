@@ -9,7 +9,7 @@ from surepick.core.arrays import FloatArray
 from surepick.linalg.row_blocks import row_blocks
 
 UNIT = 2.0**-24  # what rounding may be of a number
-NOTHING = 2.0**-100  # more than what may be lost of numbers too small for single precision
+NOTHING = 2.0**-50  # of the longest row times the largest entry: more than what is lost of too small numbers
 
 Single = NDArray[np.float32]
 
@@ -30,14 +30,15 @@ class SingleRows:
             self.rows[some] = np.ldexp(1.0, self._exponent) * rows[some]
         self._lengths = np.ldexp(lengths, self._exponent)
 
-    def squares_at_most(self, right: FloatArray) -> FloatArray:
-        """Upper bounds on ||z'R||^2, shape (n,), for R of shape (d, r).
+    def squares_at_most(self, right: FloatArray, count: int | None = None) -> FloatArray:
+        """Upper bounds on ||z'R||^2 of the first rows, shape (count,), for R of shape (d, r); None: of all rows.
 
         With p = z'R and p_hat as computed, u = 2^-24, n = d + r + 4 and g = n u / (1 - n u): rounding z and R, and
         products and sums in any order, err by |p_hat - p| <= g |z|'|R| in each entry, so that
         ||p|| <= ||p_hat|| + g ||z|| ||R||_F; the sum of the squares of p_hat errs by less than 2 g of itself. Scales
-        are powers of two, which are exact; numbers below 2^-126 lose less than 2^-100 in all. The products need d + 2
-        terms only: what is left, (r + 2) u ||z|| ||R||_F, is for an R that is off by rounding in double precision.
+        are powers of two, which are exact; where numbers below 2^-126 become 0, and squares of those below 2^-63,
+        lengths lose less than 2^-50. The products need d + 2 terms only: what is left, (r + 2) u ||z|| ||R||_F, is for
+        an R that is off by rounding in double precision.
 
         Source: Higham, Accuracy and Stability of Numerical Algorithms (2002), section 3.1.
         """
@@ -47,13 +48,13 @@ class SingleRows:
         terms = (sum(right.shape) + 4) * UNIT
         share, single = terms / (1.0 - terms), scaled.astype(np.float32)
         off = share * (1.0 + 1e-6) * float(np.sqrt(np.sum(scaled**2)))
-        bounds = np.empty(len(self.rows))
+        bounds = np.empty(len(self.rows) if count is None else count)
         for some in row_blocks(len(bounds)):
             found = self.rows[some] @ single
-            np.einsum("ij,ij->i", found, found, out=bounds[some], casting="unsafe")
+            bounds[some] = np.einsum("ij,ij->i", found, found)
         np.sqrt(bounds, out=bounds)
         bounds *= 1.0 + 2.0 * share
-        bounds += off * self._lengths + NOTHING
+        bounds += off * self._lengths[: len(bounds)] + NOTHING
         bounds *= bounds
         result: FloatArray = np.ldexp(bounds, 2 * (int(exponent) - self._exponent))
         return result

@@ -24,6 +24,7 @@ EVERY_DIMENSION = 12
 DEAR = 48  # directions from which a design ...
 MANY = 3000  # ... of more arms takes seconds
 HEURISTIC_RATIO = 1.25  # of tau(d) to d, before any is known
+HEURISTIC_HOPE = 0.5  # of the least cost: a dimension that may cost so little is tried, whatever is guessed of it
 P = ParamSpec("P")
 DesignOf = Callable[[Embedding | IndependentArms, float], Design]
 
@@ -157,7 +158,8 @@ def cheapest_dimension(
     bounds the cost of every larger d from below, and most dimensions are never solved. Beyond EVERY_DIMENSION only
     every fourth part is looked at: tau changes little in between, and a design costs time. Where it costs much (many
     arms and directions), tau(d) / d is taken for what it was at the last d, and the d that then looks best is solved,
-    until that is no other one.
+    until that is no other one. Where all arms are compared tau(d) is at least d - 1: with m the mean of the z_i under
+    the weights, sum_i lambda_i ||z_i - z_c||^2 in A^-1 = d - ||m||^2 + ||z_c - m||^2, and A >= m m'.
 
     Args:
         embedding: the family psi_d, nested.
@@ -196,17 +198,27 @@ def cheapest_dimension(
             continue
         design = looked_at(dim)
         lower, ratio = max(lower, design.lower_bound), design.value / dim
-        if gamma == 0.0:
+        if gamma == 0.0 and best is not None and best[1].dim == dim:
             dear = []
             break
-    dear = [dim for dim in dear if round_cost(embedding.misspecification(dim), lower, accuracy, slack) < math.inf]
-    while dear:
-        predicted = {dim: round_cost(embedding.misspecification(dim), ratio * dim, accuracy, slack) for dim in dear}
-        dim = min(dear, key=predicted.__getitem__)
-        if best is not None and predicted[dim] >= best[0]:
+    everybody = len(active) == embedding.num_arms
+    least = {dim: max(lower, dim - 1.0 if everybody else 0.0) for dim in dear}  # lower bounds on tau
+    while True:
+        most = math.inf if best is None else best[0]
+        hopes = {dim: round_cost(embedding.misspecification(dim), least[dim], accuracy, slack) for dim in least}
+        least = {dim: bound for dim, bound in least.items() if hopes[dim] < most}
+        guesses = {dim: round_cost(embedding.misspecification(dim), ratio * dim, accuracy, slack) for dim in least}
+        hopeful = [dim for dim in least if best is None or guesses[dim] < most or hopes[dim] < HEURISTIC_HOPE * most]
+        if not hopeful:
             break
-        dear.remove(dim)
-        ratio = looked_at(dim).value / dim
+        dim = min(hopeful, key=lambda dim: (guesses[dim], hopes[dim]))
+        design = looked_at(dim)
+        ratio = design.value / dim
+        least = {
+            other: max(bound, design.lower_bound) if other > dim else bound
+            for other, bound in least.items()
+            if other != dim
+        }
     if best is None:
         raise ContractError(
             f"at every dimension the bias that misspecification can cause exceeds the accuracy {accuracy:g} of this "

@@ -37,7 +37,7 @@ FALSE_ALARM = 1e-3
 _NUMBERS = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
 MOST_CHECK_PULLS = 64
 MANY_DIRECTIONS = 48
-LOOKED_AT = 8192  # arms, in so many directions
+LOOKED_AT = 8191  # arms, in so many directions; a prime: no step through a list that runs through levels in turn
 SATURATED = (
     "Nothing is assumed about the features: they were used in as many dimensions as there are distinct arms, where "
     "every list of means is representable."
@@ -304,7 +304,7 @@ def check_pulls(
     if features.shape[1] < MANY_DIRECTIONS or len(features) <= LOOKED_AT:
         spread = farthest_first(features, np.flatnonzero(pulled), ~pulled, room)
     else:
-        some = np.union1d(np.flatnonzero(pulled), np.arange(0, len(features), math.ceil(len(features) / LOOKED_AT)))
+        some = np.union1d(np.flatnonzero(pulled), np.arange(LOOKED_AT) * len(features) // LOOKED_AT)
         spread = some[farthest_first(features[some], np.flatnonzero(pulled[some]), ~pulled[some], room)]
     if costs is not None:
         left, kept = share * float(counts @ costs), []

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.designs import farthest_first
 from surepick.embeddings import LinearEmbedding
+from surepick.linalg import farthest_first
 from surepick.linalg.whitening import whitened
 from surepick.policies.certified.cache import MOST_DIMENSIONS, Cache
 from surepick.policies.certified.elimination import CertifiedElimination

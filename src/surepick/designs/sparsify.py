@@ -197,7 +197,11 @@ def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float) -> F
     ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
         weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
-    elif many_directions(objective.problem) and tolerance <= ROUGH:
-        thinned = _thinned(objective, found, ceiling=ceiling)
-        weights = weights if thinned is None else thinned
-    return sparse(objective, weights, ceiling=ceiling)
+    fewer = sparse(objective, weights, ceiling=ceiling)
+    if not (many_directions(objective.problem) and tolerance <= ROUGH):
+        return fewer
+    thinned = _thinned(objective, found, ceiling=ceiling)
+    if thinned is None:
+        return fewer
+    other = sparse(objective, thinned, ceiling=ceiling)
+    return other if np.count_nonzero(other) < np.count_nonzero(fewer) else fewer

@@ -14,11 +14,10 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.linalg.factorisations import row_norms, row_squares, solve_lower, solve_rows
 from surepick.linalg.farthest_pairs import Pairs, largest
 from surepick.linalg.row_blocks import row_blocks
-from surepick.linalg.single_precision import SingleRows
+from surepick.linalg.single_precision import LEAST_DIRECTIONS, SingleRows
 from surepick.linalg.whitening import longest_image
 
 FEW = 4096  # vectors that are simply measured
-LEAST_DIRECTIONS = 48  # in fewer of them lengths are cheap
 NEAR = 0.9  # of the largest square: what is less is not looked at
 SAFETY = 1e-9
 HEURISTIC_SOME = 256  # vectors of the largest bounds that are looked at first

@@ -11,7 +11,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.problem import Problem
 from surepick.linalg.factorisations import Spectrum, solve_lower, solve_rows, symmetric_spectrum, thin_svd
 from surepick.linalg.row_blocks import row_blocks
-from surepick.linalg.single_precision import SingleRows
+from surepick.linalg.single_precision import LEAST_DIRECTIONS, SingleRows
 
 BOUND_SAFETY = 1e-12
 PRICE_SAFETY = 1e-9
@@ -20,7 +20,6 @@ MOST_ROUNDING = 1e-3
 NOTHING = 1e-13  # of the largest eigenvalue: what M has in a direction that is left out of a product with all arms
 BLOCK = 4096
 FEW = 16_384  # arms that are simply priced
-LEAST_DIRECTIONS = 48  # from so many on single precision saves time
 HEURISTIC_MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 HEURISTIC_SAMPLE = 2048
 HEURISTIC_MANY = 0.125  # of the arms that the lengths leave: so many are priced with all of these

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from surepick.core.arrays import FloatArray
 from surepick.linalg.row_blocks import row_blocks
 
+LEAST_DIRECTIONS = 48  # from so many on it saves time
 UNIT = 2.0**-24  # what rounding may be of a number
 NOTHING = 2.0**-50  # of the longest row times the largest entry: more than what is lost of too small numbers
 

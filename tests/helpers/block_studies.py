@@ -8,7 +8,7 @@ import surepick as sp
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.policies.base import stopped
-from surepick.policies.carried.block_equations import BlockEquations, equations
+from surepick.policies.block_equations import BlockEquations, equations
 
 GAP = 1.002  # just over epsilon = 1
 Effects = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # pulls of (block, arm) -> effect of each block

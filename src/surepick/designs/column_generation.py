@@ -36,7 +36,7 @@ HEURISTIC_FIRST_STEPS_OF_POOLS = 3  # the first of which is the longest
 HEURISTIC_PATIENCE = 3  # ... after so many steps without it nothing is idle until there is some
 
 
-def sweep(objective: Objective, working: Working, *, bound: float, goal: float) -> Sweep:
+def sweep(objective: Objective, working: Working, *, bound: float, goal: float, enough: float = 0.0) -> Sweep:
     """Value, certified bound, best arms and farthest pairs of a working set.
 
     With A = L L', u_i = L^-1 z_i and W = sum_j pi_j (L^-1 y_j)(L^-1 y_j)', for every design
@@ -45,14 +45,14 @@ def sweep(objective: Objective, working: Working, *, bound: float, goal: float) 
 
     Args:
         bound: a lower bound from before; goal: the relative gap that is wanted. A value beyond (1 + goal) times the
-            bound need not be exact.
+            bound, and beyond `enough`, need not be exact.
     """
     problem, factor = objective.problem, factor_of(objective.problem, working)
     pool = HEURISTIC_POOL * problem.rank
     if working.multipliers.any():
         priced = bounded(objective, working, factor)
         lower = max(bound, priced.lower)
-        found = objective.far(factor, most=pool, enough=lower * (1.0 + goal), hot=np.unique(working.pairs))
+        found = objective.far(factor, most=pool, enough=max(lower * (1.0 + goal), enough), hot=np.unique(working.pairs))
     else:
         found = objective.far(factor, most=pool, enough=0.0)  # far ones will do
         own = solve_rows(factor, problem.basis[working.arms])
@@ -131,12 +131,14 @@ class Iterated:
         best: the working set whose weights have the least value.
         bounding: the one whose multipliers gave the lower bound.
         lower: the bound.
+        upper: the value of the best weights; infinite where it is not known.
         steps: taken.
     """
 
     best: Working
     bounding: Working
     lower: float
+    upper: float
     steps: int
 
     def weights(self, size: int) -> FloatArray:
@@ -157,29 +159,32 @@ def _announce(problem: Problem, first: float) -> None:
     )
 
 
-def _first(objective: Objective) -> Working:
+def _first(objective: Objective, enough: float) -> Working:
     """Where to start."""
-    pooled = pooled_working_set(objective) if many_directions(objective.problem) else None
+    pooled = pooled_working_set(objective, enough) if many_directions(objective.problem) else None
     return first_working_set(objective.problem) if pooled is None else pooled
 
 
-def iterated(objective: Objective, *, goal: float, max_steps: int, first: Working | None = None) -> Iterated:
+def iterated(
+    objective: Objective, *, goal: float, max_steps: int, first: Working | None = None, enough: float = 0.0
+) -> Iterated:
     """The best weights and the best certified lower bound, to a relative `goal` or after `max_steps`.
 
     Args:
+        enough: a value that needs no better one.
         first: where to start; None means at `first_working_set`.
     """
     problem, began = objective.problem, time.monotonic()
-    working = _first(objective) if first is None else first
+    working = _first(objective, enough) if first is None else first
     upper, lower, best, bounding, step, least, since = np.inf, 0.0, working, working, 0, np.inf, 0
     while step < max_steps:
         step += 1
-        swept = sweep(objective, working, bound=lower, goal=goal)
+        swept = sweep(objective, working, bound=lower, goal=goal, enough=enough)
         if swept.lower > lower:
             lower, bounding = swept.lower, swept.working
         if swept.certain and swept.upper < upper:
             upper, best = swept.upper, working
-        if upper <= (1.0 + goal) * lower:
+        if upper <= max((1.0 + goal) * lower, enough):
             break
         if not (swept.certain or len(new_pairs(problem, working.pairs, swept.far))):
             objective.forget()
@@ -189,4 +194,4 @@ def iterated(objective: Objective, *, goal: float, max_steps: int, first: Workin
         working = optimised(problem, grown(problem, working, swept, gap=gap, stalled=stalled))
         if step == 1:
             _announce(problem, time.monotonic() - began)
-    return Iterated(best, bounding, lower, step)
+    return Iterated(best, bounding, lower, upper, step)

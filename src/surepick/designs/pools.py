@@ -59,35 +59,40 @@ class _Look:
     Args:
         arms, vectors: that join.
         gap: relative, as far as these rows tell.
+        value: the largest ||L^-1 y||^2 of them.
     """
 
     arms: IntArray
     vectors: IntArray
     gap: float
+    value: float
 
 
-def pooled_working_set(objective: Objective) -> Working | None:
+def pooled_working_set(objective: Objective, enough: float = 0.0) -> Working | None:
     """Arms that span and matter, and vectors that do, with weights and multipliers near the best; None where rounding
     hides what matters.
 
     Args:
         objective: of a problem of vectors (`opposite`).
+        enough: a value that needs no better one.
 
     Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
     Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
     """
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
-    pools, gap = _started(problem), np.inf
+    pools, gap, every = _started(problem), np.inf, 2 * HEURISTIC_EVERY
     for look in range(HEURISTIC_LOOKS):
         stepped = _stepped(basis, points, pools, HEURISTIC_STEPS * (1 if look else 2))
         if stepped is None:
             return None
         pools, unit, spread = stepped
-        every = max(1, HEURISTIC_EVERY >> look)
+        every = max(1, every // 2)
         seen = _looked(basis, points, pools, unit, spread, every)
         gap = seen.gap
-        if (every == 1 and gap <= HEURISTIC_ENOUGH) or look == HEURISTIC_LOOKS - 1:
+        done = gap <= HEURISTIC_ENOUGH or seen.value <= enough
+        if (every == 1 and done) or look == HEURISTIC_LOOKS - 1:
             break
+        every = 1 if seen.value <= enough else every
         pools = _joined(pools, seen)
     spanned = spanning_rows(problem.basis[pools.arms])
     clearly = len(pools.arms) >= problem.rank and spanned.clearance > LEAST_CLEARANCE
@@ -147,10 +152,10 @@ def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: 
     half = unit @ (spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))).astype(np.float32)
     values, gains = _images(points[::every], unit), _images(basis[::every], half)
     lower = float(np.trace(spread)) ** 2 / max(float(gains.max()), TINY)
-    gap = float(values.max()) / lower - 1.0
+    value = float(values.max())
     arms = _unlike(basis[::every], unit, gains, pools.arms, every)
     vectors = _unlike(points[::every], unit, values, pools.vectors, every)
-    return _Look(arms, vectors, gap)
+    return _Look(arms, vectors, value / lower - 1.0, value)
 
 
 def _images(rows: Single, right: Single) -> FloatArray:

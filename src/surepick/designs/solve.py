@@ -19,7 +19,7 @@ from surepick.designs.long_lists.all_pairs import design_of_rows
 from surepick.designs.objective import Objective, ends_of
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
 from surepick.designs.problem import Problem, normalised, pose, restricted
-from surepick.designs.sparsify import on_few_arms
+from surepick.designs.sparsify import HEURISTIC_SURE, on_few_arms
 from surepick.designs.working_set import spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
@@ -176,23 +176,30 @@ def check_tolerance(tolerance: float) -> None:
         raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive and finite, .01 is usual.")
 
 
-def solved(problem: Problem, *, tolerance: float, max_steps: int) -> Design:
+def solved(problem: Problem, *, tolerance: float, max_steps: int, unit: float | None = None) -> Design:
     """A design of a problem whose value is certified to a relative tolerance.
+
+    Args:
+        unit: pulls that a value of 1 stands for; then weights on n arms whose value stands for at most n pulls are good
+            enough, too. None: the tolerance alone decides.
 
     Raises:
         NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
     """
     objective, exact = Objective(problem), closed_form(problem)
+    enough = 0.0 if unit is None else HEURISTIC_SURE * problem.rank / unit
     if exact is not None:
         return certified(objective, exact[0], less_rounding(exact[1] * (1.0 - BOUND_SAFETY), problem.relative_rounding))
     if problem.rank == 2 and not problem.opposite and len(problem.basis) > OUTLINE_ABOVE:
         outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
         if outlined is not None:
             return outlined
-    found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps)
+    found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps, enough=enough)
     found = replace(found, lower=less_rounding(found.lower, problem.relative_rounding))
-    design = certified(objective, on_few_arms(objective, found, tolerance=tolerance), found.lower)
-    if not design.gap <= tolerance:
+    weights = on_few_arms(objective, found, tolerance=tolerance, unit=unit)
+    design = certified(objective, weights, found.lower)
+    good = unit is not None and design.value * unit <= np.count_nonzero(weights)
+    if not (good or design.gap <= tolerance):
         raise NotConverged(
             f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
             f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "

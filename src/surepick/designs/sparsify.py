@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.column_generation import Iterated
 from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.pricing import BOUND_SAFETY
 from surepick.designs.problem import Problem, normalised
 from surepick.designs.restricted_master import Master, solve_master
 from surepick.designs.working_set import INNER_SHARE, first_working_set, many_directions, new_pairs
-from surepick.linalg.factorisations import cholesky, row_squares, solve_rows
-from surepick.linalg.whitening import null_space
+from surepick.linalg.factorisations import cholesky, inverse_factor, row_squares, solve_rows
+from surepick.linalg.whitening import null_space, spanning_rows
 
 DUST = 1e-6
 SAFE_RANGE_CUT = 1e-5
 STEADY_SHARE = 0.1
 LARGEST_REDUCTION = 1500
 SLIVER = 1e-6
-HEURISTIC_ARMS = (4, 6)  # times r: so many are tried
-ROUGH = 0.1  # a design to a larger tolerance is not for measuring: its arms may be many
+HEURISTIC_ARMS = (4.0, 6.0)  # times r: so many are tried
+HEURISTIC_FEWER_ARMS = (3.0, 2.0, 1.5, 1.25)  # times r: where a worse design may take fewer pulls
 HEURISTIC_TRIES = 3  # with the vectors that were too long among those in use
+HEURISTIC_SURE = 0.5  # of the pulls of a batch with one of each arm: what the value may stand for
 THINNED = 0.03  # the gap at which the weights of few arms are good enough
 
 
@@ -154,54 +157,113 @@ def steadied(problem: Problem, weights: FloatArray, *, share: float) -> FloatArr
     return mixed
 
 
-def _thinned(objective: Objective, found: Iterated, *, ceiling: float) -> FloatArray | None:
-    """The weights anew for the heaviest arms alone, as few as the ceiling allows of some numbers; None: none of these.
+@record
+class Few:
+    """Weights, and what solving for them has found of the vectors.
+
+    Args:
+        weights: lambda, shape (k,), sum 1.
+        pairs: in use, as rows of the points, shape (n, 2).
+        multipliers: their pi, shape (n,), not all 0.
+    """
+
+    weights: FloatArray
+    pairs: IntArray
+    multipliers: FloatArray
+
+
+def thinned(objective: Objective, whole: Few, *, lower: float, ceiling: float, unit: float | None) -> FloatArray | None:
+    """The weights anew for the heaviest arms alone, as few as is allowed of some numbers; None: none of these.
 
     In many directions with many arms the best weights are spread over arms that are nearly alike: to leave the light
     ones out costs much, and hardly anything once the others make up for them.
+
+    Args:
+        whole: where to start.
+        lower: no weights have a smaller value.
+        ceiling: largest value that is accepted in any case.
+        unit: pulls that a value of 1 stands for; then n arms may also have any value that stands for n pulls.
     """
-    problem, working = objective.problem, found.best
-    pairs, multipliers = working.pairs, working.multipliers
-    order = np.argsort(-working.weights, kind="stable")
-    for multiple in HEURISTIC_ARMS:
-        if multiple * problem.rank >= np.count_nonzero(working.weights) or not multipliers.any():
+    few, failed = whole, False
+    for multiple in HEURISTIC_ARMS if unit is None else HEURISTIC_ARMS + HEURISTIC_FEWER_ARMS:
+        number = math.ceil(multiple * objective.problem.rank)
+        if number >= np.count_nonzero(few.weights):
+            continue
+        allowed = ceiling if multiple in HEURISTIC_ARMS else 0.0
+        allowed = allowed if unit is None else max(allowed, HEURISTIC_SURE * number / unit)
+        fewer = _anew(objective, few, number, allowed) if lower <= allowed else None
+        if fewer is not None:
+            few = fewer
+            if failed:  # what is too few stays too few
+                break
+        elif failed or few is not whole:
+            break
+        else:
+            failed = True
+    return None if few is whole else few.weights
+
+
+def _heaviest(problem: Problem, weights: FloatArray, number: int) -> IntArray:
+    """Arms that span clearly, then the heaviest of the others, ascending, shape (number,)."""
+    support = np.flatnonzero(weights)
+    support = support[np.argsort(-weights[support], kind="stable")]
+    rows = problem.basis[support]
+    factor = inverse_factor((rows.T * weights[support]) @ rows)
+    if factor is None:
+        return np.sort(support[:number])
+    spanned = spanning_rows(np.sqrt(weights[support])[:, None] * (rows @ factor)).rows
+    return np.sort(np.concatenate([support[spanned], np.delete(support, spanned)])[:number])
+
+
+def _anew(objective: Objective, few: Few, number: int, ceiling: float) -> Few | None:
+    """The best weights of so many arms; None where their value exceeds the ceiling."""
+    problem, pairs, multipliers = objective.problem, few.pairs, few.multipliers
+    rows = _heaviest(problem, few.weights, number)
+    weights = normalised(few.weights[rows])
+    for _ in range(HEURISTIC_TRIES):
+        start, differences = Master(weights, multipliers), problem.differences(pairs)
+        solution = solve_master(problem.basis[rows], differences, start, gap=1.0, target=INNER_SHARE * THINNED)
+        weights, multipliers = solution.weights, solution.multipliers
+        full = np.zeros(len(problem.basis))
+        full[rows] = weights
+        factor = cholesky(information(problem.basis, full))
+        if factor is None:
             return None
-        arms = np.sort(order[: multiple * problem.rank])
-        rows, weights = working.arms[arms], normalised(working.weights[arms])
-        for _ in range(HEURISTIC_TRIES):
-            start, differences = Master(weights, multipliers), problem.differences(pairs)
-            solution = solve_master(problem.basis[rows], differences, start, gap=1.0, target=INNER_SHARE * THINNED)
-            weights, multipliers = solution.weights, solution.multipliers
-            full = np.zeros(len(problem.basis))
-            full[rows] = weights
-            factor = cholesky(information(problem.basis, full))
-            if factor is None:
-                break
-            within = float(row_squares(solve_rows(factor, differences)).max())
-            if within > ceiling * (1.0 + INNER_SHARE * THINNED):
-                break  # more vectors only raise that
-            far = objective.far(factor, most=problem.rank // 2, enough=ceiling)
-            if far.bound <= ceiling and objective.at_most(ceiling, full, range_cut=SAFE_RANGE_CUT):
-                return full
-            fresh = new_pairs(problem, pairs, ends_of(far))
-            if len(fresh) == 0:
-                break
-            pairs = np.concatenate([pairs, fresh])
-            multipliers = np.concatenate([multipliers, np.zeros(len(fresh))])
+        within = float(row_squares(solve_rows(factor, differences)).max())
+        if within > ceiling * (1.0 + INNER_SHARE * THINNED):
+            return None  # more vectors only raise that
+        far = objective.far(factor, most=problem.rank // 2, enough=ceiling)
+        if far.bound <= ceiling and objective.at_most(ceiling, full, range_cut=SAFE_RANGE_CUT):
+            return Few(full, pairs, multipliers)
+        fresh = new_pairs(problem, pairs, ends_of(far))
+        if len(fresh) == 0:
+            return None
+        pairs = np.concatenate([pairs, fresh])
+        multipliers = np.concatenate([multipliers, np.zeros(len(fresh))])
     return None
 
 
-def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float) -> FloatArray:
-    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are."""
-    weights = found.weights(len(objective.problem.basis))
+def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float, unit: float | None = None) -> FloatArray:
+    """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are.
+
+    Args:
+        unit: pulls that a value of 1 stands for: n arms may also have a value that stands for n pulls.
+    """
+    problem, many = objective.problem, many_directions(objective.problem)
+    weights = found.weights(len(problem.basis))
     ceiling = found.lower * (1.0 + tolerance) * (1.0 - BOUND_SAFETY)
+    if many:  # the best weights may be better than they are proved to be
+        ceiling = min(ceiling, found.upper * (1.0 + THINNED))
+    if unit is not None:
+        ceiling = max(ceiling, HEURISTIC_SURE * problem.rank / unit)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
-        weights = steadied(objective.problem, weights, share=STEADY_SHARE * tolerance)
+        weights = steadied(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
     fewer = sparse(objective, weights, ceiling=ceiling)
-    if not (many_directions(objective.problem) and tolerance <= ROUGH):
+    if not (many and found.best.multipliers.any()):
         return fewer
-    thinned = _thinned(objective, found, ceiling=ceiling)
-    if thinned is None:
+    whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)
+    few = thinned(objective, whole, lower=found.lower, ceiling=ceiling, unit=unit)
+    if few is None:
         return fewer
-    other = sparse(objective, thinned, ceiling=ceiling)
+    other = sparse(objective, few, ceiling=ceiling)
     return other if np.count_nonzero(other) < np.count_nonzero(fewer) else fewer

@@ -10,12 +10,17 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design
 from surepick.designs.diagonal import independent_star_design
+from surepick.designs.objective import Objective, ends_of, information
 from surepick.designs.problem import PosedArms, Problem, checked_features, checked_rows, pose_star, pose_targets
-from surepick.designs.solve import check_tolerance, solved
+from surepick.designs.solve import certified, check_tolerance, solved
+from surepick.designs.sparsify import Few, thinned
+from surepick.designs.working_set import many_directions
 from surepick.errors import InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
+from surepick.linalg.factorisations import cholesky
 
 SPAN_TOLERANCE = 1e-8
+HEURISTIC_LONGEST = 4  # times r: so many vectors are looked at first for fewer arms
 
 
 def solve_target_design(
@@ -26,6 +31,7 @@ def solve_target_design(
     max_steps: int = 200,
     rank_tolerance: float | None = None,
     span_tolerance: float = SPAN_TOLERANCE,
+    unit: float | None = None,
 ) -> Design:
     """The optimal design for measuring given linear functions of the parameter, with a certificate.
 
@@ -39,6 +45,7 @@ def solve_target_design(
         span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
             outside the span of the arms; that part is dropped. Small differences of large features carry a rounding
             error of their own: `solve_star_design` does not.
+        unit: as in `solve_star_design`.
 
     Returns:
         Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
@@ -61,17 +68,20 @@ def solve_target_design(
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
         posed = arms if isinstance(arms, PosedArms) else PosedArms.of(arms, rank_tolerance=rank_tolerance)
         problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
-        return _solved_in_units(problem, int(exponent), tolerance=tolerance, max_steps=max_steps)
+        return _solved_in_units(problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit)
 
 
-def _solved_in_units(problem: Problem, exponent: int, *, tolerance: float, max_steps: int) -> Design:
+def _solved_in_units(
+    problem: Problem, exponent: int, *, tolerance: float, max_steps: int, unit: float | None = None
+) -> Design:
     """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors.
 
     Raises:
         NotConverged: as `solved`, in these units too.
     """
+    own = None if unit is None else float(np.ldexp(unit, 2 * exponent))
     try:
-        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps), exponent)
+        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps, unit=own), exponent)
     except NotConverged as unfinished:
         raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
 
@@ -93,6 +103,7 @@ def solve_star_design(
     tolerance: float = 0.01,
     max_steps: int = 200,
     rank_tolerance: float | None = None,
+    unit: float | None = None,
 ) -> Design:
     """The optimal design for one arm against each other arm, each difference to its own accuracy, with a certificate.
 
@@ -106,6 +117,9 @@ def solve_star_design(
         rivals: indices of the arms j that c is compared with; None = all others.
         noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
         tolerance, max_steps, rank_tolerance: as in `solve_design`.
+        unit: pulls that a value of 1 stands for. A batch has at least one pull of each arm with weight, so that weights
+            on n arms whose value stands for at most n pulls are good enough, whatever their gap. None: the tolerance
+            alone decides.
 
     Returns:
         Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
@@ -147,4 +161,37 @@ def solve_star_design(
         )
         if problem.rank == num_arms:
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
-        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit)
+
+
+def on_fewer_arms(
+    features: ArrayLike | PosedArms, centre: int, scales: FloatArray, design: Design, *, unit: float
+) -> Design:
+    """A design for one arm against all others, on fewer arms where that takes fewer pulls, in many directions.
+
+    A batch has at least one pull of each arm with weight. Weights on n arms whose value stands for at most n pulls are
+    therefore better than weights on more arms, though their value is larger.
+
+    Args:
+        features, centre, scales: as in `solve_star_design`, of which `design` is a result.
+        unit: pulls that a value of 1 stands for.
+
+    Returns:
+        The design, or one on fewer arms with its exact value, and the same lower bound.
+
+    Source: ours. Cost: a few restricted problems of few arms.
+    """
+    with one_blas_thread():
+        matrix = features if isinstance(features, PosedArms) else checked_features(features)
+        problem = pose_star(matrix, centre, scales, rank_tolerance=None)
+        if not many_directions(problem):
+            return design
+        objective = Objective(problem)
+        weights = problem.merged(design.weights)
+        factor = cholesky(information(problem.basis, weights))
+        if factor is None:
+            return design
+        pairs = ends_of(objective.far(factor, most=HEURISTIC_LONGEST * problem.rank))
+        whole = Few(weights, pairs, np.full(len(pairs), 1.0 / len(pairs)))
+        few = thinned(objective, whole, lower=design.lower_bound, ceiling=0.0, unit=unit)
+        return design if few is None else certified(objective, few, design.lower_bound)

@@ -13,8 +13,8 @@ from surepick.embeddings.with_level import WithLevel
 from surepick.errors import InvalidInput
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.linalg.whitening import whitened
+from surepick.policies.block_equations import without_effects_on_vectors
 from surepick.policies.carried import evidence
-from surepick.policies.carried.block_equations import without_effects_on_vectors
 from surepick.policies.carried.vectors_rule import Pulls
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9, 0.6])

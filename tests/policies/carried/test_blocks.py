@@ -9,9 +9,9 @@ import surepick as sp
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput
+from surepick.policies.block_equations import equations, without_effects
+from surepick.policies.blocking import filled
 from surepick.policies.carried import blocks_rule
-from surepick.policies.carried.block_equations import equations, without_effects
-from surepick.policies.carried.blocking import filled
 
 SCALES = np.array([0.5, 1.0, 0.7, 0.4, 0.9])
 

@@ -16,7 +16,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.observations import BlockTotals
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.policies.carried.block_equations import BlockEquations, equations
+from surepick.policies.block_equations import BlockEquations, equations
 from surepick.policies.carried.means_rule import HEURISTIC_CLOSING, HEURISTIC_KAPPA
 from surepick.policies.carried.rest import Goal
 

@@ -21,8 +21,8 @@ from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried.batch_sizes import BatchSizes, moved_off
-from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried.evidence import processes_after
 from surepick.policies.carried.planning import Planner
 from surepick.policies.carried.situation import Situation, checked_later, intervals_of
@@ -367,7 +367,7 @@ class CarriedElimination:
         """Why more pulls would not help, if they are asked for and misspecification leaves no room."""
         if state.finished or state.processes is None:
             return ""
-        rest = self._planner.rest(state, self._situation.guess(state.processes, state.seen))
+        rest = self._planner.predictions.rest(state, self._situation.guess(state.processes, state.seen))
         if len(rest.bias_limited) == 0:
             return ""
         return (

@@ -119,13 +119,14 @@ def _tested(
         )
         return processes.after(placed.arms, placed.taken, placed.given, batch, noise_mgf)
     vectors = situation.vectors(processes.dim)
-    anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64))
+    whole = planner.sizes.exact is None
+    anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(np.float64), whole=whole)
     processes = processes.restarted(anew, start_weights(processes.starts[anew] + 1))
     future = plan.counts * max((plan.predicted_pulls or 0.0) / asked - 1.0, 0.0) + outstanding
     if last:
         future = np.zeros(len(plan.counts))
     elif planner.sizes.exact is not None and np.count_nonzero(plan.counts) < vectors.white.shape[1]:
-        design = planner.rest_of(before, goal).pulls  # the batch sees some of its directions only
+        design = planner.predictions.rest_of(before, goal).pulls  # the batch sees some of its directions only
         future = np.maximum(design - plan.counts, 0.0) + outstanding
     bets = vectors_rule.placed(vectors, processes, goal, margins, batch.counts, future, noise_mgf, batch.blocks)
     if batch.blocks is not None:

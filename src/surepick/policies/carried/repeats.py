@@ -12,8 +12,10 @@ import numpy as np
 import scipy.linalg
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.estimators.normal_mgf import least_chi_squares
+from surepick.estimators.normal_mgf import joint_failure, least_chi_squares
 from surepick.linalg.farthest_first import farthest_first
+from surepick.noise import failure_probability, known_scale
+from surepick.policies.base import Problem
 
 HEURISTIC_CRUDE = 40.0  # times the usual variance of repeats: a bound that is worth having
 HEURISTIC_WORTH = 2.0  # times the repeats for a bound: what an arm without one must be planned to get in all
@@ -33,6 +35,13 @@ def repeats_for(failure: float) -> int:
     freedom = np.arange(1, MOST_REPEATS)
     enough = HEURISTIC_CRUDE * least_chi_squares(freedom, failure) >= freedom
     return int(np.argmax(enough)) + 2 if enough.any() else MOST_REPEATS
+
+
+def least(problem: Problem) -> int:
+    """Pulls of an arm after which its pulls may enter the processes of others."""
+    if known_scale(problem.noise):
+        return 1
+    return repeats_for(joint_failure(failure_probability(problem.noise, problem.delta), problem.num_arms))
 
 
 def spanning(rows: FloatArray) -> IntArray:

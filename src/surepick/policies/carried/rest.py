@@ -106,6 +106,12 @@ class Rest:
         return max(float(self.pulls.sum()), 1.0)
 
     @property
+    def effort(self) -> float:
+        """What they cost, and one more pull of each of these arms: a batch has that many, however few are needed."""
+        once = self.pulls > 0.0
+        return self.total + float(np.count_nonzero(once) if self.costs is None else self.costs[once].sum())
+
+    @property
     def dearest_pull(self) -> float:
         """What the dearest of the pulls costs, or all of them where that is less: a batch of less would wait for it."""
         dearest = 1.0 if self.costs is None else float(self.costs[self.pulls > 0.0].max(initial=1.0))

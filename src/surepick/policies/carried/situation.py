@@ -21,7 +21,7 @@ from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, ArmVectors, VectorProcesses
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
-from surepick.policies.carried.block_equations import without_effects, without_effects_on_vectors
+from surepick.policies.block_equations import without_effects, without_effects_on_vectors
 from surepick.policies.carried.guesses import Guess, guess_of_means, guess_of_vectors, measured_share
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, start_weights
 from surepick.policies.carried.state import (

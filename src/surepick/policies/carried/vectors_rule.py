@@ -1,4 +1,4 @@
-"""Where to measure, and how to bet, for arms with vectors.
+"""How to bet, for arms with vectors, and what bets are predicted to show.
 
 The process of arm j holds the flow G_j; to count against c it needs G_j = T y, y = z_c - z_j (`VectorProcesses`). A bet
 on a margin m over pulls with information A is best at
@@ -10,21 +10,16 @@ where A is that of the batch where the flow is to be matched with it, and that o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
-from surepick.core.design import Design
 from surepick.core.observations import BlockTotals
-from surepick.designs import PosedArms, solve_star_design, solve_target_design
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.linalg.row_blocks import row_blocks
-from surepick.policies.carried.rest import Goal, Rest, start_weights
-from surepick.policies.certified.sampling_rule import rough_tolerance
-from surepick.policies.dimension import best_found
+from surepick.policies.carried.rest import Goal, start_weights
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
 HEURISTIC_CLOSING = 0.15  # units of evidence that matching a flow may cost
@@ -32,8 +27,6 @@ MOST_STARTS = 40
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
 MATCHED = 1e-6  # of a flow's length: what counts as none
 CUT = 1e-10  # of the largest eigenvalue of A
-SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is rounding make of the same aims
-STEPS = 2  # designs that are solved for a plan, each with what the one before says of A
 
 
 @record
@@ -96,7 +89,7 @@ class Pulls:
 
 
 @record
-class _Account:
+class Account:
     """What the processes of the rivals hold, as some pulls see it.
 
     Args:
@@ -125,9 +118,9 @@ def _slope(vectors: ArmVectors, goal: Goal) -> FloatArray:
     return np.asarray(vectors.white.T @ goal.scores / len(vectors.white))
 
 
-def _account(
+def account_of(
     vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: Pulls, slope: FloatArray | None = None
-) -> _Account:
+) -> Account:
     rivals, slope = goal.rivals, _slope(vectors, goal) if slope is None else slope
     towards = vectors.white[goal.candidate] - vectors.white[rivals]
     flow = processes.flows[rivals]
@@ -142,105 +135,21 @@ def _account(
     held = processes.log_values[rivals] + matched * goal.epsilon - left @ slope
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
     bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
-    return _Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
+    if vectors.embedded.misspecification > 0.0 and len(pulls.arms) < len(information):
+        bias = np.minimum(bias, vectors.embedded.misspecification * _unmatched(goal, pulls, seen))
+    return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
 
-def planned(
-    vectors: ArmVectors,
-    processes: VectorProcesses,
-    goal: Goal,
-    *,
-    weights: FloatArray | None,
-    tolerance: float,
-    posed: Callable[[float | None], PosedArms],
-) -> Rest:
-    """The pulls that are predicted to reject all rivals, and the processes that had better start anew.
-
-        V = min over designs of max over rivals of u' A^-1 u / (2 (beta + tau m)),   u = (Tbar + tau) y - G
-        tau = (-a beta + sqrt(a^2 beta^2 + a m^2 rho)) / (a m)                       beta = - need
-
-    Where pulls cost unlike amounts, designs are shares of money: A = sum lambda_x z z' / (s^2 cost), V is money.
-
-    Args:
-        weights: a design to start from; None: none is known, and the flows are taken for matched.
-        tolerance: relative gap of the design.
-        posed: gives the arms as designs see them: those of the embedding; or whitened, divided by a noise scale that is
-            the same for all.
-    """
-    embedded, rivals, scales = vectors.embedded, goal.rivals, goal.priced_scales
-    gamma = embedded.misspecification
-    bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
-    fresh: BoolArray = np.zeros(len(rivals), bool)
-    matched = not np.any(processes.flows[rivals])
-    if matched:
-        needs = goal.threshold - processes.log_values[rivals]
-        slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-        first = rough_tolerance(embedded, tolerance) if gamma > 0.0 else tolerance
-        design = _star(vectors, goal, slack, goal.aimed(needs), first, posed)
-        if gamma > 0.0:
-            bias = _account(vectors, processes, goal, _bought(vectors, goal, design.weights)).bias
-            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-            design = _star(vectors, goal, slack, goal.aimed(needs), tolerance, posed)
-    else:
-        start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
-        targets: FloatArray | None = None
-        for _ in range(STEPS):
-            account = _account(vectors, processes, goal, _bought(vectors, goal, start))
-            if not account.visible.all():
-                start = 0.5 * start + 0.5 / embedded.num_arms
-                account = _account(vectors, processes, goal, _bought(vectors, goal, start))
-            bias = account.bias
-            slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
-            before, (fresh, targets) = targets, _targets(processes, goal, account, slack)
-            if before is not None and np.abs(targets - before).max() <= SAME_AIM * np.abs(before).max():
-                break  # what the design before says of A changes no aim: its design is this one
-            design = best_found(
-                solve_target_design,
-                vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0])),
-                targets,
-                tolerance=tolerance,
-                span_tolerance=1.0,
-            )
-            start = design.weights
-    limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
-    pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
-    return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
+def _unmatched(goal: Goal, pulls: Pulls, seen: FloatArray) -> FloatArray:
+    """sum_x |n u_x - 1{x = c} + 1{x = j}| for y' A^-1 = `seen` of each rival, (m, r): 0 where c and j alone tell."""
+    flows = seen @ (pulls.rows.T * (pulls.counts / pulls.noise_scales**2))
+    there, own = pulls.arms == goal.candidate, goal.rivals[:, None] == pulls.arms
+    apart = np.abs(flows - there + own).sum(axis=1)
+    return np.asarray(apart + (not there.any()) + ~own.any(axis=1))
 
 
-def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Pulls:
-    """The pulls of a design whose weights are shares of money."""
-    return Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales)
-
-
-def _uneven(noise_scales: FloatArray) -> bool:
-    return bool(np.ptp(noise_scales) > 0.0)
-
-
-def _star(
-    vectors: ArmVectors,
-    goal: Goal,
-    slack: FloatArray,
-    needs: FloatArray,
-    tolerance: float,
-    posed: Callable[[float | None], PosedArms],
-) -> Design:
-    noise_scales = goal.priced_scales
-    uneven = _uneven(noise_scales)
-    accuracies = np.ones(vectors.embedded.num_arms)
-    accuracies[goal.rivals] = slack / np.sqrt(2.0 * np.maximum(needs, 1e-3))
-    return best_found(  # a worse design costs pulls, not validity
-        solve_star_design,
-        vectors.embedded.features if uneven else posed(None),
-        goal.candidate,
-        accuracies if uneven else accuracies / noise_scales[0],
-        rivals=goal.rivals,
-        noise_scales=noise_scales if uneven else None,
-        tolerance=tolerance,
-    )
-
-
-def _fresh(
-    processes: VectorProcesses, goal: Goal, account: _Account, slack: FloatArray
+def fresh_starts(
+    processes: VectorProcesses, goal: Goal, account: Account, slack: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """(which had better start anew, tau, evidence that it buys beyond the need, what a new start needs)."""
     lack = goal.aimed(account.needs)
@@ -254,24 +163,24 @@ def _fresh(
     return (anew < spent) & (starts < MOST_STARTS), tau, gain, needed
 
 
-def _targets(
-    processes: VectorProcesses, goal: Goal, account: _Account, slack: FloatArray
-) -> tuple[BoolArray, FloatArray]:
-    """(which had better start anew, u / sqrt(2 (beta + tau m)) of each rival)."""
-    fresh, tau, gain, needed = _fresh(processes, goal, account, slack)
-    aims = np.where(
-        fresh[:, None], (2.0 * needed / slack)[:, None] * account.towards, tau[:, None] * account.towards - account.left
-    )
-    return fresh, aims / np.sqrt(2.0 * np.where(fresh, needed, gain))[:, None]
+def restarts(
+    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: FloatArray, *, whole: bool = True
+) -> IntArray:
+    """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,).
 
-
-def restarts(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: FloatArray) -> IntArray:
-    """The rivals whose processes had better start anew if pulls are planned in these proportions, shape (K,)."""
+    Args:
+        whole: the pulls are a design, and no part of one that later batches complete: what it cannot match stays.
+    """
     if not np.any(processes.flows[goal.rivals]):
         return goal.rivals[:0]
-    account = _account(vectors, processes, goal, Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
+    account = account_of(vectors, processes, goal, Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
     slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
-    fresh, *_ = _fresh(processes, goal, account, slack)
+    fresh, *_ = fresh_starts(processes, goal, account, slack)
+    if whole and np.count_nonzero(pulls) < vectors.white.shape[1]:
+        seen = Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales).information
+        beyond = np.linalg.norm(account.left - account.left @ account.inverse @ seen, axis=1)
+        flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
+        fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < MOST_STARTS))
     return goal.rivals[fresh]
 
 
@@ -321,7 +230,7 @@ def _placed(
     slope: FloatArray,
 ) -> FloatArray:
     """The directions of the bets of some rivals, shape (m, r)."""
-    account = _account(vectors, processes, goal, batch, slope)
+    account = account_of(vectors, processes, goal, batch, slope)
     tau, now = _directions(account, margins, batch, noise_mgf)
     aims = tau[:, None] * account.towards - account.left
     missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
@@ -330,12 +239,12 @@ def _placed(
     worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
     if whole is None:
         return np.where(possible[:, None], now, 0.0)
-    _, spread = _directions(_account(vectors, processes, goal, whole, slope), margins, whole, noise_mgf)
+    _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole, noise_mgf)
     return np.where((worth & possible)[:, None], now, spread)
 
 
 def _directions(
-    account: _Account, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
+    account: Account, margins: FloatArray, pulls: Pulls, noise_mgf: NoiseMgf | NormalMgf
 ) -> tuple[FloatArray, FloatArray]:
     """(tau, v = M (T y - G)); tau alone gives no pull a weight at which bets are expensive."""
     room = np.where(account.visible, np.maximum(margins - account.bias, 0.0), 0.0)

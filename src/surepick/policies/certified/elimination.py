@@ -149,8 +149,10 @@ class CertifiedElimination:
         candidate = best if state.candidate < 0 else state.candidate
         batch = self._batch_for(state, candidate, state.dim, plug_in)
         if best != candidate:
-            other = self._batch_for(state, best, state.dim, plug_in)
-            if other.design.value < sampling_rule.HEURISTIC_SWITCH * batch.design.value:
+            worth = sampling_rule.HEURISTIC_SWITCH * batch.effort
+            least = min(len(current_test(state, best).open_rivals()), state.dim)  # arms of any design for it
+            other = self._batch_for(state, best, state.dim, plug_in) if least < worth else batch
+            if other.effort < worth:
                 batch = other
         if self.dim is None and opens(state, batch.candidate, batch.design.value):
             batch = self._other_dimension(state, batch, plug_in)
@@ -164,7 +166,7 @@ class CertifiedElimination:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
             other = self._batch_for(state, batch.candidate, dim, plug_in)
-            if other.design.value >= best.design.value:
+            if other.effort >= best.effort:
                 break
             best = other
         return best
@@ -183,10 +185,13 @@ class CertifiedElimination:
             epsilon=self.problem.epsilon,
             tolerance=self.tolerance,
             posed=posed,
+            counts=state.seen.counts,
+            white=self._white(embedded, dim),
         )
 
     def _posed(self, embedded: Embedding) -> PosedArms:
-        return self._cache.posed(embedded.dim, lambda: PosedArms.of(embedded.features))
+        white = partial(self._cache.white, self.embedding, embedded.dim)
+        return self._cache.posed(embedded.dim, lambda: PosedArms.of(embedded.features, white=white))
 
     def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +31,8 @@ HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than 
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
 HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
-HEURISTIC_ROUGH = 0.2
+HEURISTIC_ROUGH = 0.2  # gap that is proved where designs take long; what is true is mostly a few per cent
+HEURISTIC_SURE = 0.5  # of the pulls of a batch on few arms: so many must be predicted to be enough
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
@@ -52,6 +55,11 @@ class NextBatch:
     dim: int
     design: Design
     bias_limited: IntArray
+
+    @property
+    def effort(self) -> float:
+        """The predicted pulls, and one more of each arm: a batch has that many, however few are needed."""
+        return self.design.value + float(np.count_nonzero(self.design.weights))
 
 
 @record
@@ -130,6 +138,8 @@ def next_batch(
     tolerance: float,
     bias: FloatArray | None = None,
     posed: Callable[[], PosedArms] | None = None,
+    counts: IntArray | None = None,
+    white: Whitened | None = None,
 ) -> NextBatch:
     """The design that is predicted to reject the open rivals of a candidate with the fewest pulls.
 
@@ -149,6 +159,8 @@ def next_batch(
         tolerance: relative gap of the design.
         bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
         posed: gives the arms as designs see them, where somebody keeps them.
+        counts: of the pulls so far, shape (K,), whose bias stands for that of the design where designs take long.
+        white: whitened coordinates of the embedding, where somebody keeps them.
 
     Source: ours (docs/decisions/0008 has what was tried).
     """
@@ -156,26 +168,78 @@ def next_batch(
     margins = plug_in.margins(candidate, epsilon)[rivals]
     gamma = embedded.misspecification
 
-    def solved(bias: FloatArray, tolerance: float = tolerance) -> tuple[Design, IntArray]:
+    def accuracies(slack: FloatArray) -> FloatArray:
+        found = np.ones(embedded.num_arms)
+        found[rivals] = slack / effort
+        return found
+
+    def lengths(weights: FloatArray | IntArray) -> FloatArray:
+        return _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
+
+    def solved(bias: FloatArray) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, LEAST_SLACK * margins)
-        accuracies = np.ones(embedded.num_arms)
-        accuracies[rivals] = slack / effort
-        design = _star(embedded, candidate, accuracies, rivals, noise_scales, tolerance, posed)
+        star = partial(_star, embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed)
+        design = few_or_whole(star, needed, embedded, tolerance)
         return design, rivals[margins - bias < LEAST_SLACK * margins]
 
+    def needed(weights: FloatArray) -> float:
+        own = lengths(weights)
+        slack = np.maximum(margins - gamma * (2.0 + own), LEAST_SLACK * margins)
+        return float(np.max((own * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
+
+    alone = None
+    if bias is None and isinstance(embedded, Embedding) and len(rivals) < embedded.dim:
+        alone = _one_by_one(embedded, candidate, accuracies(margins), rivals, noise_scales)
+        if alone.effort <= embedded.dim:  # which no design for all directions can be
+            return alone
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
     matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon
     if bias is None and matters and isinstance(embedded, Embedding):
-        rough, _ = solved(least, rough_tolerance(embedded, tolerance))
-        least = gamma * (2.0 + _lengths(embedded, candidate, rivals, rough))
+        before = counts if counts is not None and is_dear(embedded) else solved(least)[0].weights
+        least = gamma * (2.0 + lengths(before))
     design, bias_limited = solved(least)
-    return NextBatch(candidate, embedded.dim, design, bias_limited)
+    batch = NextBatch(candidate, embedded.dim, design, bias_limited)
+    return batch if alone is None or batch.effort <= alone.effort else alone
 
 
-def rough_tolerance(embedded: Embedding, tolerance: float) -> float:
-    """Relative gap of a design that only says how far the bias reaches: a rough one will do where designs take long."""
-    dear = embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
-    return max(tolerance, HEURISTIC_ROUGH) if dear else tolerance
+def _one_by_one(
+    embedded: Embedding, candidate: int, accuracies: FloatArray, rivals: IntArray, noise_scales: FloatArray
+) -> NextBatch:
+    """The candidate and its rivals themselves: few arms where rivals are few, and no bias, however poor the vectors."""
+    design = independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
+    design = replace(design, lower_bound=0.0, rank=embedded.dim)  # that of designs that use the vectors is another
+    return NextBatch(candidate, embedded.dim, design, rivals[:0])
+
+
+def tolerance_of(embedded: Embedding, tolerance: float) -> float:
+    """Relative gap that is asked of a design: where designs take long more than is asked of others."""
+    return max(tolerance, HEURISTIC_ROUGH) if is_dear(embedded) else tolerance
+
+
+def is_dear(embedded: Embedding) -> bool:
+    """Whether a design takes seconds: many directions, and many arms."""
+    return embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
+
+
+def few_or_whole(
+    solve: Callable[[float | None], Design],
+    needed: Callable[[FloatArray], float],
+    embedded: Embedding | IndependentArms,
+    tolerance: float,
+) -> Design:
+    """Where designs take long one on few arms, if a batch with one pull of each is predicted to be enough, in spite of
+    its bias; else one within the tolerance.
+
+    Args:
+        solve: pulls that a value of 1 stands for, or None -> a design; with them of any value that few arms need.
+        needed: the pulls in given proportions that are predicted to be needed, their bias included.
+    """
+    if isinstance(embedded, IndependentArms) or not is_dear(embedded):
+        return solve(None)
+    design = solve(1.0)
+    few = design.gap > tolerance_of(embedded, tolerance)
+    once = (design.weights > 0.0).astype(np.float64)
+    return solve(None) if few and needed(once / once.sum()) > HEURISTIC_SURE * once.sum() else design
 
 
 def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
@@ -194,6 +258,7 @@ def _star(
     noise_scales: FloatArray,
     tolerance: float,
     posed: Callable[[], PosedArms] | None,
+    unit: float | None,
 ) -> Design:
     if isinstance(embedded, IndependentArms):
         return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
@@ -205,14 +270,17 @@ def _star(
         accuracies if uneven else accuracies / noise_scales[0],
         rivals=rivals,
         noise_scales=noise_scales if uneven else None,
-        tolerance=tolerance,
+        tolerance=tolerance_of(embedded, tolerance),
+        unit=unit,
     )
 
 
-def _lengths(embedded: Embedding, candidate: int, rivals: IntArray, design: Design) -> FloatArray:
-    """sqrt(N) ||z_j - z_c|| in A^-1 for a batch of N pulls of this design: what the weighted part of the bias costs."""
-    whole = Observations((1e9 * design.weights).astype(np.int64), np.zeros(embedded.num_arms))
-    fitted = estimate(embedded, whole, reference=candidate)
+def _lengths(
+    embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
+) -> FloatArray:
+    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs."""
+    whole = Observations((1e9 * weights / weights.sum()).astype(np.int64), np.zeros(embedded.num_arms))
+    fitted = estimate(embedded, whole, reference=candidate, white=white)
     lengths = fitted.distances(rivals, np.array([candidate]))[:, 0] * math.sqrt(whole.total)
     return np.where(np.isfinite(lengths), lengths, 0.0)
 
@@ -245,10 +313,15 @@ def opening_from_middle(
     Raises:
         NotConverged: from the solver; carries a design that is good enough for a start.
     """
+    arms, accuracies = embedded.features if posed is None else posed, np.ones(embedded.num_arms)
+    tolerance = tolerance_of(embedded, tolerance)
+    return solve_star_design(arms, middle_of(embedded), accuracies, noise_scales=noise_scales, tolerance=tolerance)
+
+
+def middle_of(embedded: Embedding) -> int:
+    """A central arm."""
     offsets = embedded.features - embedded.features.mean(axis=0)
-    middle, accuracies = int(np.argmin(np.einsum("ij,ij->i", offsets, offsets))), np.ones(embedded.num_arms)
-    arms = embedded.features if posed is None else posed
-    return solve_star_design(arms, middle, accuracies, noise_scales=noise_scales, tolerance=tolerance)
+    return int(np.argmin(np.einsum("ij,ij->i", offsets, offsets)))
 
 
 def opening_total(embedded: Embedding | IndependentArms, problem: Problem) -> int:

@@ -30,7 +30,8 @@ from surepick.policies.carried.guesses import (
     guess_of_means,
 )
 from surepick.policies.carried.means_rule import whole
-from surepick.policies.carried.planning import HEURISTIC_REPEATS, HEURISTIC_SWITCH, steadied
+from surepick.policies.carried.planning import HEURISTIC_REPEATS, steadied
+from surepick.policies.carried.predictions import HEURISTIC_SWITCH
 from surepick.policies.carried.rest import HEURISTIC_FIRST_START, Goal, Rest, start_weights
 from surepick.policies.carried.situation import intervals_of
 from surepick.policies.carried.state import CarriedState, gap_of, open_rivals, tightened

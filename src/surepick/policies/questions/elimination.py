@@ -18,10 +18,10 @@ from surepick.estimators import NormalMgf, estimate
 from surepick.noise import failure_probability, known_scale
 from surepick.policies import model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
+from surepick.policies.block_equations import without_effects
+from surepick.policies.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried import batch_sizes
 from surepick.policies.carried.batch_sizes import BatchSizes
-from surepick.policies.carried.block_equations import without_effects
-from surepick.policies.carried.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.certified.conclusion import capped, delta_for_test
 from surepick.policies.certified.opening import first_dimension
 from surepick.policies.options import check_options, option

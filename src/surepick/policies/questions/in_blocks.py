@@ -11,7 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.estimators import e_values
 from surepick.noise import known_scale
 from surepick.policies.base import Problem
-from surepick.policies.carried.block_equations import equations
+from surepick.policies.block_equations import equations
 from surepick.policies.questions.sheets import Bet
 from surepick.questions import Above, constraints_of
 

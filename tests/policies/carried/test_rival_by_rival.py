@@ -1,0 +1,140 @@
+"""Few rivals are measured themselves, where a design for all directions has more arms than that takes pulls."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.design import Embedding
+from surepick.core.random_streams import stream
+from surepick.policies.carried import predictions, vectors_plan, vectors_rule
+from surepick.policies.certified import sampling_rule
+
+ARMS, DIM, EPSILON, SIGMA = 400, 30, 0.2, 0.1
+
+
+def study_of(evidence: str, seed: int = 0) -> tuple[sp.Study, np.ndarray]:
+    """A study with little noise, and its means."""
+    features = stream(seed, "arms").standard_normal((ARMS, DIM)) / np.sqrt(DIM)
+    slope = stream(seed, "slope").standard_normal(DIM)
+    arms = sp.Arms(features)
+    policy = sp.make_policy(
+        "certified-linear",
+        arms,
+        epsilon=EPSILON,
+        delta=0.05,
+        noise=sp.SubGaussian(SIGMA),
+        norm_bound=1.5,
+        evidence=evidence,
+    )
+    return sp.Study(arms, policy), features @ (slope / np.linalg.norm(slope))
+
+
+def played(study: sp.Study, means: np.ndarray, seed: int = 0) -> list:
+    """The plans of the whole study."""
+    rng, plans = stream(seed, "noise"), []
+    while (plan := study.ask()) is not None:
+        counts = plan.counts
+        sums = counts * means + SIGMA * np.sqrt(counts) * rng.standard_normal(len(counts))
+        study.tell_totals(study.ids, counts, sums)
+        plans.append(plan)
+    return plans
+
+
+def few_arms(plan) -> bool:
+    return np.count_nonzero(plan.counts) < DIM
+
+
+@pytest.mark.parametrize("evidence", ["carried", "epochs"])
+def test_late_batches_have_fewer_arms_than_directions(evidence):
+    some = 0
+    for seed in range(4):
+        study, means = study_of(evidence, seed)
+        plans = played(study, means, seed)
+        answer = study.certificate()
+        assert answer.verdict == "certified"
+        assert means[answer.arm] >= means.max() - EPSILON
+        for plan in filter(few_arms, plans):
+            assert plan.counts[plan.candidate] > 0
+            assert plan.lower_bound == 0.0
+            some += 1
+    assert some > 0
+
+
+def test_it_takes_fewer_pulls(monkeypatch):
+    def total(seed: int) -> int:
+        study, means = study_of("carried", seed)
+        return sum(plan.total for plan in played(study, means, seed))
+
+    now = [total(seed) for seed in range(6)]
+    monkeypatch.setattr(vectors_plan, "one_by_one", lambda vectors, processes, goal: None)
+    assert sum(now) < sum(total(seed) for seed in range(6))
+
+
+def last_state():
+    """(policy, state, plan) of a batch that measures rivals themselves, the first of some studies."""
+    for seed in range(8):
+        study, means = study_of("carried", seed)
+        rng = stream(seed, "noise")
+        while (plan := study.ask()) is not None:
+            counts, state = plan.counts, study.state
+            if plan.candidate is not None and few_arms(plan):
+                return study.policy, state, plan
+            sums = counts * means + SIGMA * np.sqrt(counts) * rng.standard_normal(ARMS)
+            study.tell_totals(study.ids, counts, sums)
+    pytest.fail("no such batch")
+
+
+def test_processes_that_such_a_batch_cannot_match_start_anew():
+    policy, state, plan = last_state()
+    planner = policy._planner
+    vectors, processes = planner.situation.vectors(plan.dim), planner.situation.moved(state, plan.dim).vectors
+    guess = planner.situation.guess(processes, state.seen)
+    goal = planner.predictions._goal_for(state, guess, plan.candidate)
+    rest = vectors_plan.one_by_one(vectors, processes, goal)
+    anew = vectors_rule.restarts(vectors, processes, goal, plan.counts.astype(float))
+    assert rest is not None
+    assert set(rest.restarts) <= set(anew)
+    kept = np.setdiff1d(goal.rivals, anew)
+    measured = vectors.white[plan.counts > 0]
+    for arm in kept:  # what stays is seen by the batch
+        flow = processes.flows[arm]
+        inside = measured.T @ np.linalg.lstsq(measured.T, flow, rcond=None)[0]
+        assert np.linalg.norm(flow - inside) <= 1e-5 * np.linalg.norm(flow)
+
+
+def test_another_candidate_is_not_looked_at_where_it_cannot_take_less(monkeypatch):
+    policy, state, plan = last_state()
+    found = policy._planner.predictions
+    guess = policy._planner.situation.guess(state.processes, state.seen)
+    goal = found._goal_for(state, guess, plan.candidate)
+    monkeypatch.setattr(predictions.Predictions, "rest_of", lambda *_: pytest.fail("a plan was made"))
+    vectors = policy._planner.situation.vectors(plan.dim)
+    assert found._effort(state, goal, vectors_plan.least_effort(vectors, goal)) == np.inf
+
+
+def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
+    policy, state, plan = last_state()
+    planner, processes = policy._planner, state.vectors
+    vectors = planner.situation.vectors(plan.dim)
+    biased = replace(vectors, embedded=Embedding(vectors.embedded.features, 0.01))
+    guess = planner.situation.guess(processes, state.seen)
+    goal = planner.predictions._goal_for(state, guess, plan.candidate)
+    one = replace(goal, rivals=goal.rivals[:1], margins=goal.margins[:1])
+    counts = np.zeros(ARMS, np.int64)
+    counts[[goal.candidate, goal.rivals[0]]] = 3
+    alone = vectors_rule.account_of(
+        biased, processes, one, vectors_rule.Pulls.of(vectors.white, counts, goal.noise_scales)
+    )
+    others = vectors_rule.account_of(
+        biased, processes, one, vectors_rule.Pulls.of(vectors.white, np.ones(ARMS, np.int64), goal.noise_scales)
+    )
+    assert alone.bias[0] <= 1e-9 < 0.02 < others.bias[0]
+
+
+def test_many_directions_and_arms_are_dear():
+    features = np.zeros((sampling_rule.HEURISTIC_MANY + 1, sampling_rule.DEAR))
+    assert sampling_rule.is_dear(Embedding(features, 0.0))
+    assert not sampling_rule.is_dear(Embedding(features[1:], 0.0))
+    assert sampling_rule.tolerance_of(Embedding(features, 0.0), 0.05) == sampling_rule.HEURISTIC_ROUGH

@@ -75,8 +75,8 @@ def test_pools_that_lie_cost_time_and_nothing_else(star, monkeypatch):
     features, scales = star
     honest, rng = pools.pooled_working_set, np.random.default_rng(0)
 
-    def lying(objective):
-        working = honest(objective)
+    def lying(objective, enough):
+        working = honest(objective, enough)
         weights, multipliers = rng.permutation(working.weights), rng.permutation(working.multipliers)
         return column_generation.Working(working.anchors, working.arms, weights, working.pairs[::-1], multipliers, 0.0)
 

@@ -20,6 +20,7 @@ from surepick.linalg.blas_threads import one_blas_thread
 from surepick.linalg.factorisations import cholesky
 
 SPAN_TOLERANCE = 1e-8
+TINY = 1e-300
 HEURISTIC_LONGEST = 4  # times r: so many vectors are looked at first for fewer arms
 
 
@@ -79,7 +80,10 @@ def _solved_in_units(
     Raises:
         NotConverged: as `solved`, in these units too.
     """
-    own = None if unit is None else float(np.ldexp(unit, 2 * exponent))
+    if unit is not None and not 0.0 < unit < np.inf:
+        raise InvalidInput(f"unit is {unit}; a value of 1 stands for a positive number of pulls.")
+    with np.errstate(over="ignore"):
+        own = None if unit is None else float(np.clip(np.ldexp(unit, 2 * exponent), TINY, 1.0 / TINY))
     try:
         return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps, unit=own), exponent)
     except NotConverged as unfinished:
@@ -129,7 +133,7 @@ def solve_star_design(
         rivals are such, or where there is none.
 
     Raises:
-        InvalidInput: as `solve_target_design`; an arm that does not exist, scales that are not positive.
+        InvalidInput: as `solve_target_design`; an arm that does not exist, scales or a unit that are not positive.
         NotConverged: as `solve_design`.
 
     Source: ours.

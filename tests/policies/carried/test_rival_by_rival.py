@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick.core.design import Embedding
 from surepick.core.random_streams import stream
+from surepick.embeddings.kernel_names import parse_kernel
 from surepick.policies.carried import predictions, vectors_plan, vectors_rule
 from surepick.policies.certified import sampling_rule
 
@@ -138,3 +139,37 @@ def test_many_directions_and_arms_are_dear():
     assert sampling_rule.is_dear(Embedding(features, 0.0))
     assert not sampling_rule.is_dear(Embedding(features[1:], 0.0))
     assert sampling_rule.tolerance_of(Embedding(features, 0.0), 0.05) == sampling_rule.HEURISTIC_ROUGH
+
+
+@pytest.mark.parametrize("evidence", ["carried", "epochs"])
+def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
+    """With more arms than directions a difference would be fitted: with a bias that two arms alone have not."""
+    some = 0
+    for seed in range(4):
+        places = stream(seed, "places").uniform(size=(ARMS, 4))
+        arms, kernel = sp.Arms(places), parse_kernel("gaussian:.5")
+        centres, weights = stream(seed, "centres").uniform(size=(9, 4)), stream(seed, "weights").standard_normal(9)
+        means = kernel.gram(places, centres) @ weights / np.sqrt(weights @ kernel.gram(centres, centres) @ weights)
+        policy = sp.make_policy(
+            "certified-kernel",
+            arms,
+            epsilon=EPSILON,
+            delta=0.05,
+            noise=sp.SubGaussian(0.05),
+            norm_bound=1.0,
+            kernel="gaussian:.5",
+            evidence=evidence,
+        )
+        study, rng = sp.Study(arms, policy), stream(seed, "noise")
+        while (plan := study.ask()) is not None:
+            counts = plan.counts
+            if plan.candidate is not None and np.count_nonzero(counts) < plan.dim and plan.lower_bound == 0.0:
+                assert counts[plan.candidate] > 0
+                assert set(np.flatnonzero(counts)) <= {plan.candidate, *study.state.active}
+                some += 1
+            sums = counts * means + 0.05 * np.sqrt(counts) * rng.standard_normal(ARMS)
+            study.tell_totals(study.ids, counts, sums)
+        answer = study.certificate()
+        assert answer.verdict == "certified"
+        assert means[answer.arm] >= means.max() - EPSILON
+    assert some > 0

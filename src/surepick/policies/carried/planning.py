@@ -242,6 +242,8 @@ class Planner:
             total = capped(total, weights, largest_batch=self.sizes.largest, reserve=self.reserve)
             counts = round_design(weights, total)
             if known_scale(self.situation.problem.noise):
+                if seen is not None and np.count_nonzero(counts) < self.situation.vectors(dim).white.shape[1]:
+                    return counts  # rivals themselves: with more arms their differences would be fitted, and biased
                 return model_checks.with_check_pulls(embedding, dim, counts, share=self.reserve, costs=costs)
             if seen is None or not isinstance(noise_mgf, NormalMgf):
                 return counts

@@ -93,7 +93,7 @@ class Predictions:
         if goal.costs is None and vectors_plan.least_effort(vectors, goal) >= limit:
             return math.inf
         if sampling_rule.is_dear(vectors.embedded):
-            return vectors_plan.effort_by(vectors, processes, goal, self.shares(state))
+            return vectors_plan.effort_by(vectors, processes, goal, self.shares(state), direct=self._direct(state))
         return self.rest_of(state, goal).effort
 
     def shares(self, state: CarriedState) -> FloatArray:
@@ -127,7 +127,7 @@ class Predictions:
         )
         noise_mgf = self.situation.noise_mgf(state.seen)
         if isinstance(noise_mgf, NoiseMgf):
-            return self._cheaper(processes, goal, lambda: planned(goal))
+            return self._cheaper(processes, goal, lambda: planned(goal), direct=self._direct(state))
         rest = planned(goal)
         avoided = repeats.unworthy(rest.pulls, noise_mgf.bounded, vectors.white, repeats.least(self.situation.problem))
         if not avoided.any():
@@ -136,13 +136,18 @@ class Predictions:
         rest = planned(replace(goal, noise_scales=scales))
         return replace(rest, pulls=np.where(avoided, 0.0, rest.pulls))
 
-    def _cheaper(self, processes: VectorProcesses, goal: Goal, planned: Callable[[], Rest]) -> Rest:
+    def _direct(self, state: CarriedState) -> bool:
+        """Whether the rivals themselves may be a batch: not where blocks or a given size say what it has, or arms need
+        repeats before they tell anything."""
+        known = isinstance(self.situation.noise_mgf(state.seen), NoiseMgf)
+        return known and self.situation.blocks is None and self.sizes.exact is None
+
+    def _cheaper(self, processes: VectorProcesses, goal: Goal, planned: Callable[[], Rest], *, direct: bool) -> Rest:
         """Through the vectors, or rival by rival where that takes fewer pulls, at least one of each arm."""
-        alone = None
-        if self.situation.blocks is None and self.sizes.exact is None:
-            alone = vectors_plan.one_by_one(self.situation.vectors(processes.dim), processes, goal)
-        if alone is not None and alone.effort <= self.situation.vectors(processes.dim).white.shape[1]:
-            return alone  # a design for all directions has no fewer arms
+        vectors = self.situation.vectors(processes.dim)
+        alone = vectors_plan.one_by_one(vectors, processes, goal) if direct else None
+        if alone is not None and goal.costs is None and alone.effort <= vectors.white.shape[1]:
+            return alone  # a design, which sees all directions, has no fewer arms
         rest = planned()
         if goal.away is not None:
             rest = replace(rest, pulls=np.where(goal.away, 0.0, rest.pulls))

@@ -64,7 +64,12 @@ def planned(
     def star() -> Design:
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
-        return few_or_whole(partial(_star, vectors, goal, slack, needs, tolerance, posed), needed, embedded, tolerance)
+        return few_or_whole(
+            partial(_star, vectors, goal, slack, needs, tolerance, posed),
+            None if goal.costs is not None else needed,
+            embedded,
+            tolerance,
+        )
 
     if not np.any(processes.flows[rivals]):
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
@@ -85,7 +90,9 @@ def planned(
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
-            design = few_or_whole(partial(_aimed, arms, aims, tolerance), needed, embedded, tolerance)
+            design = few_or_whole(
+                partial(_aimed, arms, aims, tolerance), None if goal.costs is not None else needed, embedded, tolerance
+            )
             start = design.weights
     limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
@@ -100,11 +107,11 @@ def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: Goal) -> R
     """The pulls of the candidate and its rivals themselves that are predicted to reject these: few arms where rivals
     are few, and no bias, however poor the vectors.
 
-    A process whose flow such pulls cannot match starts anew. None where the rivals are more than a design for all
-    directions has arms, cannot be measured, or have started too often.
+    A process whose flow is not along its difference is counted as if it started anew. None where the rivals are more
+    than a design for all directions has arms, cannot be measured, or have started too often.
     """
     rivals, scales = goal.rivals, goal.priced_scales
-    few = len(rivals) < vectors.white.shape[1]
+    few = len(rivals) + 1 < vectors.white.shape[1]
     if not few or (goal.away is not None and goal.away[[goal.candidate, *rivals]].any()):
         return None
     evenly = np.zeros(len(scales))
@@ -138,15 +145,23 @@ def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weight
     return float(squares.max())
 
 
-def effort_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weights: FloatArray) -> float:
-    """`Rest.effort` of a plan in the proportions of a given design, shape (K,), or rival by rival if that is less."""
-    through = pulls_by(vectors, processes, goal, weights) + float(vectors.white.shape[1])
-    alone = one_by_one(vectors, processes, goal)
+def effort_by(
+    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weights: FloatArray, *, direct: bool
+) -> float:
+    """What a plan in the proportions of a given design takes, with as many more pulls as there are directions.
+
+    Args:
+        weights: shape (K,), sum 1.
+        direct: rival by rival counts too, if that is less.
+    """
+    price = 1.0 if goal.costs is None else float(goal.costs.mean())
+    through = pulls_by(vectors, processes, goal, weights) + price * vectors.white.shape[1]
+    alone = one_by_one(vectors, processes, goal) if direct else None
     return through if alone is None else float(min(through, alone.effort))
 
 
 def least_effort(vectors: ArmVectors, goal: Goal) -> float:
-    """The arms that any plan for a goal has at least: a design for all directions, or each rival itself."""
+    """The arms that a plan for a goal has at least: a design, which sees all directions, or each rival itself."""
     return float(min(len(goal.rivals), vectors.white.shape[1]))
 
 

@@ -135,7 +135,7 @@ def account_of(
     held = processes.log_values[rivals] + matched * goal.epsilon - left @ slope
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
     bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
-    if vectors.embedded.misspecification > 0.0 and len(pulls.arms) < len(information):
+    if vectors.embedded.misspecification > 0.0 and len(rivals) < len(information):  # where that is cheap
         bias = np.minimum(bias, vectors.embedded.misspecification * _unmatched(goal, pulls, seen))
     return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
@@ -176,8 +176,8 @@ def restarts(
     account = account_of(vectors, processes, goal, Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
     slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
     fresh, *_ = fresh_starts(processes, goal, account, slack)
-    if whole and np.count_nonzero(pulls) < vectors.white.shape[1]:
-        seen = Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales).information
+    seen = Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales).information
+    if whole and np.linalg.matrix_rank(seen, tol=CUT * np.linalg.norm(seen, 2), hermitian=True) < len(seen):
         beyond = np.linalg.norm(account.left - account.left @ account.inverse @ seen, axis=1)
         flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
         fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < MOST_STARTS))

@@ -188,7 +188,7 @@ def next_batch(
         return float(np.max((own * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
 
     alone = None
-    if bias is None and isinstance(embedded, Embedding) and len(rivals) < embedded.dim:
+    if bias is None and isinstance(embedded, Embedding) and len(rivals) + 1 < embedded.dim:
         alone = _one_by_one(embedded, candidate, accuracies(margins), rivals, noise_scales)
         if alone.effort <= embedded.dim:  # which no design for all directions can be
             return alone
@@ -223,7 +223,7 @@ def is_dear(embedded: Embedding) -> bool:
 
 def few_or_whole(
     solve: Callable[[float | None], Design],
-    needed: Callable[[FloatArray], float],
+    needed: Callable[[FloatArray], float] | None,
     embedded: Embedding | IndependentArms,
     tolerance: float,
 ) -> Design:
@@ -232,9 +232,10 @@ def few_or_whole(
 
     Args:
         solve: pulls that a value of 1 stands for, or None -> a design; with them of any value that few arms need.
-        needed: the pulls in given proportions that are predicted to be needed, their bias included.
+        needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls cost
+            unlike amounts, so that the number of arms is not what counts.
     """
-    if isinstance(embedded, IndependentArms) or not is_dear(embedded):
+    if needed is None or isinstance(embedded, IndependentArms) or not is_dear(embedded):
         return solve(None)
     design = solve(1.0)
     few = design.gap > tolerance_of(embedded, tolerance)

@@ -121,9 +121,9 @@ def solve_star_design(
         rivals: indices of the arms j that c is compared with; None = all others.
         noise_scales: v, the noise of each arm, positive and finite, shape (K,); None = 1 for all.
         tolerance, max_steps, rank_tolerance: as in `solve_design`.
-        unit: pulls that a value of 1 stands for. A batch has at least one pull of each arm with weight, so that weights
-            on n arms whose value stands for at most n pulls are good enough, whatever their gap. None: the tolerance
-            alone decides.
+        unit: pulls that a value of 1 stands for, positive. A batch has at least one pull of each arm with weight, so
+            that weights on n arms whose value stands for at most n pulls are good enough, whatever their gap; those
+            that are looked for stand for half of that. None: the tolerance alone decides.
 
     Returns:
         Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as

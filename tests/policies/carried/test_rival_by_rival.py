@@ -173,3 +173,28 @@ def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
         assert answer.verdict == "certified"
         assert means[answer.arm] >= means.max() - EPSILON
     assert some > 0
+
+
+def test_many_arms_of_few_directions_are_known_as_such(monkeypatch):
+    """Copies of the candidate are many arms, and see no direction more than it."""
+    features = stream(3, "arms").standard_normal((40, 6))
+    features[1:8] = features[0]
+    means, rng = features @ (np.ones(6) / np.sqrt(6.0)) / 3.0, stream(3, "noise")
+    policy = sp.make_policy(
+        "certified-linear", sp.Arms(features), epsilon=0.1, delta=0.05, noise=sp.SubGaussian(0.5), norm_bound=1.0
+    )
+    study = sp.Study(sp.Arms(features), policy)
+    while (plan := study.ask()) is not None and not (study.state.vectors is not None and study.state.vectors.begun):
+        counts = plan.counts
+        study.tell_totals(study.ids, counts, counts * means + 0.5 * np.sqrt(counts) * rng.standard_normal(40))
+    planner, state = policy._planner, study.state
+    vectors = planner.situation.vectors(state.dim)
+    goal = planner.predictions._goal_for(state, planner.situation.guess(state.vectors, state.seen), 0)
+    rivals = goal.rivals[np.linalg.norm(vectors.white[goal.rivals] - vectors.white[0], axis=1) > 1e-6]
+    goal = replace(goal, rivals=rivals[:1], margins=goal.margins[:1])
+    pulls = np.zeros(40)
+    pulls[[*range(8), rivals[0]]] = 1.0
+    nobody = (np.zeros(1, bool), None, None, None)
+    monkeypatch.setattr(vectors_rule, "fresh_starts", lambda *_: nobody)  # because of what it would cost
+    assert len(vectors_rule.restarts(vectors, state.vectors, goal, pulls)) == 1
+    assert len(vectors_rule.restarts(vectors, state.vectors, goal, pulls, whole=False)) == 0

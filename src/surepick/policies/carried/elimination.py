@@ -52,15 +52,16 @@ class CarriedElimination:
     proof). An arm with U_j < 0 for some c is not the best: `active` loses it for good.
 
     The opening finds a candidate: batches that double, until its pulls are a share of what certifying the leader is
-    predicted to take. Then each batch is the design that is predicted to reject the candidate's rivals first.
+    predicted to take. Then each batch is the design that is predicted to reject the candidate's rivals first; where few
+    are left, they and the candidate themselves are measured, if a design has more arms than that takes pulls.
 
     Args:
         problem: what is asked. Scales per arm, and the variance of rewards that have a range, are used.
         embedding: the family psi_d with its misspecification bound.
         dim: fixes d; None: chosen, and chosen anew where misspecification leaves no room for a candidate.
-        tolerance: relative gap of the designs.
+        tolerance: relative gap of the designs; at least a fifth where they take long (48 directions, 3,000 arms).
         reserve: the share of a batch's pulls, in [0, 1), that is added on arms spread over the set, so that a lack of
-            fit can show; none where every list of means is representable.
+            fit can show; none where every list of means is representable, or in a batch of rivals themselves.
         largest_batch: most pulls in a batch, or the arms that a design needs if these are more; None: no limit.
         batch_size: pulls of every batch, also if a design needs more arms; None: chosen.
         batch_cost: what each batch costs beside its measurements, in the currency of the arms' costs, a measurement

@@ -150,7 +150,8 @@ class CertifiedElimination:
         batch = self._batch_for(state, candidate, state.dim, plug_in)
         if best != candidate:
             worth = sampling_rule.HEURISTIC_SWITCH * batch.effort
-            least = min(len(current_test(state, best).open_rivals()), state.dim)  # arms of any design for it
+            vectors = state.dim < self.problem.num_arms  # then a design has so many arms at least:
+            least = min(len(current_test(state, best).open_rivals()), state.dim) if vectors else 0
             other = self._batch_for(state, best, state.dim, plug_in) if least < worth else batch
             if other.effort < worth:
                 batch = other

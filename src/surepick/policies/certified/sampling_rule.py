@@ -58,8 +58,12 @@ class NextBatch:
 
     @property
     def effort(self) -> float:
-        """The predicted pulls, and one more of each arm: a batch has that many, however few are needed."""
-        return self.design.value + float(np.count_nonzero(self.design.weights))
+        """The predicted pulls; with vectors one more of each arm, because a batch has that many, however few it needs.
+
+        Without structure the arms are the rivals, whatever is planned.
+        """
+        arms = np.count_nonzero(self.design.weights) if self.dim < len(self.design.weights) else 0
+        return self.design.value + float(arms)
 
 
 @record

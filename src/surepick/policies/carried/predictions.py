@@ -71,10 +71,8 @@ class Predictions:
             rest = self._in_another_dimension(state, guess, rest)
         return rest
 
-    def _rest_for(
-        self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN
-    ) -> Rest:
-        return self.rest_of(state, self._goal_for(state, guess, candidate, least=least))
+    def _rest_for(self, state: CarriedState, guess: Guess, candidate: int) -> Rest:
+        return self.rest_of(state, self._goal_for(state, guess, candidate))
 
     def _goal_for(
         self, state: CarriedState, guess: Guess, candidate: int, *, least: float = HEURISTIC_LEAST_MARGIN

@@ -59,17 +59,12 @@ def planned(
     bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
     fresh: BoolArray = np.zeros(len(rivals), bool)
 
-    needed = partial(pulls_by, vectors, processes, goal)
+    needed = partial(pulls_by, vectors, processes, goal) if goal.costs is None else None
 
     def star() -> Design:
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
-        return few_or_whole(
-            partial(_star, vectors, goal, slack, needs, tolerance, posed),
-            None if goal.costs is not None else needed,
-            embedded,
-            tolerance,
-        )
+        return few_or_whole(partial(_star, vectors, goal, slack, needs, tolerance, posed), needed, embedded, tolerance)
 
     if not np.any(processes.flows[rivals]):
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
@@ -90,9 +85,7 @@ def planned(
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
-            design = few_or_whole(
-                partial(_aimed, arms, aims, tolerance), None if goal.costs is not None else needed, embedded, tolerance
-            )
+            design = few_or_whole(partial(_aimed, arms, aims, tolerance), needed, embedded, tolerance)
             start = design.weights
     limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)

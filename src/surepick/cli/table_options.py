@@ -17,7 +17,7 @@ from surepick.core.files import is_file, is_folder
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.tables import grouped_arms, read_arms, read_table
+from surepick.tables import grouped_arms, is_olympus, read_arms, read_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class TableOptions:
 
 def in_files(source: str) -> bool:
     """Whether candidates of that name are read in blocks without being asked to."""
-    return is_folder(source) or "*" in source or source.endswith(".npy")
+    return (is_folder(source) and not is_olympus(source)) or "*" in source or source.endswith(".npy")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ path -read_table-> Table -grouped_arms-> Grouped(arms, arm_of_row)        read_a
 
 from surepick.tables.arms import Grouped, grouped_arms, read_arms
 from surepick.tables.parquet import read_columns
-from surepick.tables.reading import ReadOptions, read_json_lines, read_table
+from surepick.tables.reading import ReadOptions, is_olympus, read_json_lines, read_table
 from surepick.tables.selection import Names, column_names, row_ids
 from surepick.tables.table import Table, TableWarning
 from surepick.tables.writing import write_json_lines, write_table
@@ -18,6 +18,7 @@ __all__ = [
     "TableWarning",
     "column_names",
     "grouped_arms",
+    "is_olympus",
     "read_arms",
     "read_columns",
     "read_json_lines",

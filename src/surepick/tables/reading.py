@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from surepick.core.files import is_folder
+from surepick.core.files import is_file, is_folder
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_text
 from surepick.tables.delimited import SEPARATORS, Rows, delimited_rows, read_delimited
@@ -125,9 +125,14 @@ def _from_rows(
     return Table(str(path), {name: column(cells) for name, cells in columns}, lines=lines, **declared)
 
 
+def is_olympus(folder: str | Path) -> bool:
+    """Whether a folder is one table in Olympus' format."""
+    return is_file(Path(folder) / "config.json") and is_file(Path(folder) / "data.csv")
+
+
 def _read_olympus(folder: Path) -> Table:
     config_path, data = folder / "config.json", folder / "data.csv"
-    if not config_path.is_file() or not data.is_file():
+    if not is_olympus(folder):
         raise InvalidInput(f"{folder} is a folder without data.csv and config.json; give a file or an Olympus folder.")
     try:
         config = _json(file_text(config_path), str(config_path))

@@ -68,6 +68,13 @@ def test_the_picture_of_the_rounds_shows_the_small_example():
     assert tuple(float(gap) for _, gap in rounds) == DRAWING.BREADS_GAPS
 
 
+@pytest.mark.parametrize("page", ["concepts.md", "index.md"])
+def test_the_picture_of_the_rounds_is_described_in_its_numbers(page):
+    (told,) = re.findall(r"!\[([^]]*)\]\(pictures/rounds\.svg\)", read(DOCS / page))
+    assert f"{len(DRAWING.BREADS_GAPS)} rounds" in told
+    assert f"{DRAWING.BREADS_GAPS[-1]:.2f}, after {sum(DRAWING.BREADS_TASTED)} tastings" in told
+
+
 def test_the_picture_of_peeking_passes_the_limit_and_comes_back():
     scores = DRAWING.peeking_walk()
     assert max(scores) > DRAWING.LIMIT > scores[-1]

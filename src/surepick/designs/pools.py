@@ -19,11 +19,11 @@ from surepick.designs.objective import Objective
 from surepick.designs.problem import Problem, normalised
 from surepick.designs.working_set import Working, regular, spanning
 from surepick.linalg.factorisations import inverse_factor, symmetric_spectrum
-from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.row_blocks import each_row_block
 from surepick.linalg.single_precision import Single
 from surepick.linalg.whitening import spanning_rows
 
-HEURISTIC_FIRST = 1500  # the longest arms, and as many of the others; vectors too
+HEURISTIC_FIRST = 1000  # the longest arms, and as many of the others; vectors too
 HEURISTIC_STEPS = 20
 HEURISTIC_LOOKS = 8
 HEURISTIC_EVERY = 8  # of so many rows one is looked at first, then of half as many
@@ -161,8 +161,11 @@ def _looked(basis: Single, points: Single, pools: _Pools, unit: Single, spread: 
 def _images(rows: Single, right: Single) -> FloatArray:
     """||z'R||^2, shape (n,)."""
     found = np.empty(len(rows))
-    for some in row_blocks(len(rows)):
+
+    def measure(some: slice) -> None:
         found[some] = _squares(rows[some] @ right)
+
+    each_row_block(measure, len(rows))
     return found
 
 

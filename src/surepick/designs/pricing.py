@@ -9,8 +9,15 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.designs.problem import Problem
-from surepick.linalg.factorisations import Spectrum, solve_lower, solve_rows, symmetric_spectrum, thin_svd
-from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.factorisations import (
+    Spectrum,
+    largest_eigenvalue,
+    solve_lower,
+    solve_rows,
+    symmetric_spectrum,
+    thin_svd,
+)
+from surepick.linalg.row_blocks import each_row_block
 from surepick.linalg.single_precision import LEAST_DIRECTIONS, SingleRows
 
 BOUND_SAFETY = 1e-12
@@ -136,10 +143,13 @@ class Prices:
         half = spectrum.vectors[:, :strong] * np.sqrt(spectrum.values[:strong])
         if self._problem.rank >= LEAST_DIRECTIONS:
             return self.single.squares_at_most(half, count)
-        found = np.empty(count)
-        for rows in row_blocks(count):
-            some = self._problem.basis[rows] @ half
+        found, basis = np.empty(count), self._problem.basis
+
+        def measure(rows: slice) -> None:
+            some = basis[rows] @ half
             np.einsum("ij,ij->i", some, some, out=found[rows])
+
+        each_row_block(measure, count)
         return found
 
     def _candidates(
@@ -155,7 +165,7 @@ class Prices:
         sample = slice(0, count, max(1, count // HEURISTIC_SAMPLE))
         chosen, fewest = (0.0, steepest), count
         for multiple in HEURISTIC_MULTIPLES:
-            apart = float(symmetric_spectrum(matrix - multiple * known.matrix).values[0])
+            apart = largest_eigenvalue(matrix - multiple * known.matrix)
             slack = max(apart, 0.0) + rounding * steepest + known.rounding * multiple * known.largest
             left = int(np.count_nonzero(multiple * known.gains[sample] + slack * squares[sample] >= least))
             if left < fewest:

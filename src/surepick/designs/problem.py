@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import column_means, row_norms
+from surepick.linalg.row_blocks import each_row_block, some_rows
 from surepick.linalg.unique_rows import EqualRows, equal_rows, places
 from surepick.linalg.whitening import ImageMap, Whitened, whitened
 
@@ -349,12 +350,21 @@ def pose_star(
     else:
         arms = _posed(features if noise_scales is None else features / noise_scales[:, None], rank_tolerance)
     group = arms.group if rivals is None else arms.group[rivals]
-    vectors, own = arms.basis[group], arms.basis[arms.group[centre]]
+    widths, own = scales if rivals is None else scales[rivals], arms.basis[arms.group[centre]]
+    noise = noise_scales if noise_scales is None or rivals is None else noise_scales[rivals]
     if noise_scales is not None:
-        vectors *= (noise_scales if rivals is None else noise_scales[rivals])[:, None]
         own = noise_scales[centre] * own
-    np.subtract(own, vectors, out=vectors)
-    vectors /= (scales if rivals is None else scales[rivals])[:, None]
+
+    vectors = np.empty((len(group), arms.rank))
+
+    def form(some: slice) -> None:
+        part = arms.basis[group[some]]
+        if noise is not None:
+            part *= noise[some, None]
+        np.subtract(own, part, out=part)
+        np.divide(part, widths[some, None], out=vectors[some])
+
+    each_row_block(form, len(group))
     return _compared(arms, vectors)
 
 
@@ -363,7 +373,9 @@ def _compared(arms: Problem, vectors: FloatArray) -> Problem:
     lengths = row_norms(vectors)
     order = _once(vectors, lengths, longest_first(lengths))
     everybody = np.arange(len(order), dtype=np.int64)
-    return replace(arms, points=vectors[order], point_lengths=lengths[order], active=everybody, opposite=True)
+    return replace(
+        arms, points=some_rows(vectors, order), point_lengths=lengths[order], active=everybody, opposite=True
+    )
 
 
 def _once(vectors: FloatArray, lengths: FloatArray, order: IntArray) -> IntArray:

@@ -12,13 +12,24 @@ import numpy as np
 from surepick.core.arrays import FloatArray, record
 from surepick.designs.objective import information
 from surepick.designs.problem import normalised
-from surepick.linalg.factorisations import cholesky, gram_of_rows, solve_lower, solve_positive_definite
+from surepick.linalg.factorisations import (
+    Numbers,
+    cholesky,
+    gram_of_rows,
+    inverse_factor,
+    solve_lower,
+    solve_positive_definite,
+)
+from surepick.linalg.single_precision import Single
 
 CENTRING = 0.15
 TO_BOUNDARY = 0.95
 TARGET_SHARE = 0.3
 WORST_VALUE = 3.0
 SHORTEST_STEP = 1e-6
+LEAST_DIRECTIONS = 48  # from so many directions ...
+LEAST_ARMS = 256  # ... and arms on a step in single precision takes less than half the time
+LEAST_TARGET = 0.005  # a smaller relative gap needs double precision
 
 
 @record
@@ -41,13 +52,13 @@ class _Point:
     Args:
         arms: L^-1 z_i as columns, shape (r, m).
         pairs: L^-1 y_j as columns, shape (r, n).
-        squares: (z_i'A^-1 y_j)^2, shape (m, n).
+        squares: (z_i'A^-1 y_j)^2, shape (m, n). These three in single precision where that is enough.
         values: f_j, shape (n,).
     """
 
-    arms: FloatArray
-    pairs: FloatArray
-    squares: FloatArray
+    arms: FloatArray | Single
+    pairs: FloatArray | Single
+    squares: FloatArray | Single
     values: FloatArray
 
 
@@ -68,15 +79,55 @@ class _State:
     z: FloatArray
 
 
-def _at(arms: FloatArray, pairs: FloatArray, lam: FloatArray) -> _Point | None:
-    """The point at lambda, for arms (m, r) and pairs (n, r); None where A is singular."""
-    factor = cholesky(information(arms, lam))
-    if factor is None:
-        return None
-    u, v = solve_lower(factor, arms.T), solve_lower(factor, pairs.T)
-    products = u.T @ v
+@record
+class _Rows:
+    """Arms (m, r) and pairs (n, r) of a restricted problem."""
+
+    arms: FloatArray
+    pairs: FloatArray
+
+    def at(self, lam: FloatArray) -> _Point | None:
+        """The point at lambda; None where A is singular."""
+        factor = cholesky(information(self.arms, lam))
+        if factor is None:
+            return None
+        u, v = solve_lower(factor, self.arms.T), solve_lower(factor, self.pairs.T)
+        return _Point(u, v, _squared(u.T @ v), np.einsum("ij,ij->j", v, v))
+
+    def divided(self, number: float) -> _Rows:
+        """The same with shorter pairs."""
+        return _Rows(self.arms, self.pairs / number)
+
+
+@record
+class _SingleRows:
+    """The same in single precision; A and its factor stay in double precision, from `exact` arms."""
+
+    exact: FloatArray
+    arms: Single
+    pairs: Single
+
+    @staticmethod
+    def of(rows: _Rows) -> _SingleRows:
+        return _SingleRows(rows.arms, rows.arms.astype(np.float32), rows.pairs.astype(np.float32))
+
+    def at(self, lam: FloatArray) -> _Point | None:
+        """The point at lambda; None where A is singular."""
+        factor = inverse_factor(information(self.exact, lam))
+        if factor is None:
+            return None
+        unit = factor.astype(np.float32)
+        u, v = (self.arms @ unit).T, (self.pairs @ unit).T
+        return _Point(u, v, _squared(u.T @ v), np.einsum("ij,ij->j", v, v).astype(np.float64))
+
+    def divided(self, number: float) -> _SingleRows:
+        """The same with shorter pairs."""
+        return _SingleRows(self.exact, self.arms, self.pairs / np.float32(number))
+
+
+def _squared(products: Numbers) -> Numbers:
     products *= products
-    return _Point(u, v, products, np.einsum("ij,ij->j", v, v))
+    return products
 
 
 def _longest(value: FloatArray, change: FloatArray) -> float:
@@ -111,16 +162,16 @@ def _newton(here: _Point, state: _State, target: float) -> _State | None:
     lam, slack, pi, z = state.lam, state.slack, state.pi, state.z
     kept = TARGET_SHARE * target * float(pi @ here.values)
     mu = max(CENTRING * (float(pi @ slack) + float(z @ lam)), kept) / (len(lam) + len(pi))
-    squares = here.squares
-    spread = (here.pairs * pi) @ here.pairs.T  # C diag(pi) C' = U' V diag(pi) V' U, two thin products
-    hessian = gram_of_rows(squares * np.sqrt(pi / slack))
+    squares, kind = here.squares, here.squares.dtype.type
+    spread = (here.pairs * pi.astype(kind)) @ here.pairs.T  # C diag(pi) C' = U' V diag(pi) V' U, two thin products
+    hessian = gram_of_rows(squares * np.sqrt(pi / slack).astype(kind))
     hessian += 2.0 * (here.arms.T @ here.arms) * (here.arms.T @ spread @ here.arms)
-    hessian[np.diag_indices_from(hessian)] += z / lam
+    hessian[np.diag_indices_from(hessian)] += (z / lam).astype(kind)
     push = (mu - pi * (1.0 - here.values)) / slack
-    d_lam = solve_positive_definite(hessian, squares @ (pi + push) + mu / lam - 1.0)
+    d_lam = solve_positive_definite(hessian, squares @ (pi + push).astype(kind) + mu / lam - 1.0)
     if d_lam is None:
         return None
-    gain = squares.T @ d_lam
+    gain = squares.T @ d_lam.astype(kind)
     return _State(d_lam, 1.0 - here.values - slack + gain, push - pi * gain / slack, (mu - z * d_lam) / lam - z)
 
 
@@ -146,17 +197,21 @@ def solve_master(
         max_steps: Newton steps at most.
 
     Returns:
-        Master: not certified here; the outer sweep measures it on all arms and all pairs.
+        Master: not certified here; the outer sweep measures it on all arms and all pairs. So steps may be rough: where
+        they take long they are in single precision.
 
     Source: ours.
     Cost: a step takes about m^2 n + m^3 / 3 operations.
     """
-    here = _at(arms, pairs, start.weights)
+    exact = _Rows(arms, pairs)
+    large = arms.shape[1] >= LEAST_DIRECTIONS and len(arms) >= LEAST_ARMS
+    rows = _SingleRows.of(exact) if large and target >= LEAST_TARGET else exact
+    here = rows.at(start.weights)
     if here is None:
         return start
-    pairs = pairs / np.sqrt(float(here.values.max()))
+    rows = rows.divided(float(np.sqrt(here.values.max())))
     lam = start.weights * (1.0 + 0.5 * min(gap, 1.0))
-    here = _at(arms, pairs, lam)
+    here = rows.at(lam)
     if here is None:
         return start
     state = _started(here, lam, start.multipliers, gap)
@@ -166,10 +221,10 @@ def solve_master(
             break
         primal = min(_longest(state.lam, step.lam), _longest(state.slack, step.slack))
         dual = min(_longest(state.pi, step.pi), _longest(state.z, step.z))
-        there = _at(arms, pairs, state.lam + primal * step.lam)
+        there = rows.at(state.lam + primal * step.lam)
         while primal > SHORTEST_STEP and (there is None or there.values.max() > WORST_VALUE):
             primal *= 0.5
-            there = _at(arms, pairs, state.lam + primal * step.lam)
+            there = rows.at(state.lam + primal * step.lam)
         if there is None:
             break
         here = there

@@ -19,8 +19,8 @@ from surepick.designs.long_lists.all_pairs import design_of_rows
 from surepick.designs.objective import Objective, ends_of
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
 from surepick.designs.problem import Problem, normalised, pose, restricted
-from surepick.designs.sparsify import HEURISTIC_SURE, on_few_arms
-from surepick.designs.working_set import spanning, started
+from surepick.designs.sparsify import HEURISTIC_SURE, THINNED, on_few_arms
+from surepick.designs.working_set import many_directions, spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
 from surepick.linalg.convex_hull_2d import outline
@@ -194,7 +194,10 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int, unit: float | 
         outlined = _from_outline(objective, tolerance=tolerance, max_steps=max_steps)
         if outlined is not None:
             return outlined
-    found = iterated(objective, goal=SOLVED_SHARE * tolerance, max_steps=max_steps, enough=enough)
+    goal = SOLVED_SHARE * tolerance
+    if many_directions(problem):  # fewer arms then cost a fixed share
+        goal = max(goal, (1.0 + tolerance) / (1.0 + THINNED) - 1.0)
+    found = iterated(objective, goal=goal, max_steps=max_steps, enough=enough)
     found = replace(found, lower=less_rounding(found.lower, problem.relative_rounding))
     weights = on_few_arms(objective, found, tolerance=tolerance, unit=unit)
     design = certified(objective, weights, found.lower)

@@ -258,12 +258,8 @@ def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float, unit
         ceiling = max(ceiling, HEURISTIC_SURE * problem.rank / unit)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
         weights = steadied(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
-    fewer = sparse(objective, weights, ceiling=ceiling)
-    if not (many and found.best.multipliers.any()):
-        return fewer
-    whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)
-    few = thinned(objective, whole, lower=found.lower, ceiling=ceiling, unit=unit)
-    if few is None:
-        return fewer
-    other = sparse(objective, few, ceiling=ceiling)
-    return other if np.count_nonzero(other) < np.count_nonzero(fewer) else fewer
+    few = None
+    if many and found.best.multipliers.any():
+        whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)
+        few = thinned(objective, whole, lower=found.lower, ceiling=ceiling, unit=unit)
+    return sparse(objective, weights if few is None else few, ceiling=ceiling)

@@ -9,6 +9,7 @@ from surepick.core.design import Embedding
 from surepick.estimators.bias_robust_weights import bias_robust_weights
 from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import row_norms
+from surepick.linalg.row_blocks import product_of_rows
 from surepick.linalg.whitening import Whitened, weighted_range, whitened
 
 BLOCK_ENTRIES = 4_000_000  # weights, or what is formed from them, at a time
@@ -63,7 +64,7 @@ class ContrastWeights:
         variances = (noise_scales[pulled] / noise_scales[pulled].max()) ** 2  # a common factor cancels in u
         basis = (whitened(embedded.features) if white is None else white).basis
         span = weighted_range(basis[pulled], counts[pulled] / variances)
-        coordinates = basis @ span.to_unit
+        coordinates = product_of_rows(basis, span.to_unit)
         return ContrastWeights(
             embedded,
             pulled,

@@ -10,6 +10,7 @@ from surepick.core.observations import Observations
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights
 from surepick.estimators.noise_mgf import NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
+from surepick.linalg.row_blocks import each_row_block
 from surepick.linalg.whitening import Whitened
 
 HEURISTIC_CAUTION = 0.7
@@ -126,8 +127,9 @@ def batch_evidence(
     pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
     step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if bias_robust else 1)
-    for first in range(0, len(wanted), step):
-        rows = wanted[first : first + step]
+
+    def judge(block: slice) -> None:
+        rows = wanted[block]
         weights = contrast.least_squares(rows)
         beta = contrast.bias(rows, weights)
         if bias_robust and embedded.misspecification > 0.0:
@@ -142,6 +144,8 @@ def batch_evidence(
         gains[rows], bets[rows], drawn[rows] = placed * (epsilon - beta - ahead) - penalty, placed, placed * ahead
         known = ~weights.any(axis=1) & (beta < epsilon)
         gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - beta[known])
+
+    each_row_block(judge, len(wanted), step)
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 

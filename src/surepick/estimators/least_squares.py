@@ -7,7 +7,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
-from surepick.linalg.row_blocks import evenly, row_blocks
+from surepick.linalg.row_blocks import each_row_block, evenly, product_of_rows
 from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
 RANGE_TOLERANCE = 1e-7  # relative length outside the range, in whitened coordinates, that counts as rounding
@@ -105,8 +105,11 @@ class RegularLeastSquares:
             return None
         slope = (basis[evenly(pulled)] @ span.to_unit)[: len(pulled)].T @ seen.sums[pulled]
         scores = np.empty(len(basis))
-        for rows in row_blocks(len(basis)):
+
+        def score(rows: slice) -> None:
             scores[rows] = (basis[rows] @ span.to_unit) @ slope
+
+        each_row_block(score, len(basis))
         scores.flags.writeable = span.to_unit.flags.writeable = False  # and so they are not copied
         return RegularLeastSquares(scores, basis, span.to_unit, seen.total, _relative_error(white))
 
@@ -123,7 +126,8 @@ class RegularLeastSquares:
         """As those of `LeastSquaresEstimate`."""
         distances = np.empty((len(left), len(right)))
         ends = self.coordinates_of(right)
-        for block in row_blocks(len(left)):
+
+        def measure(block: slice) -> None:
             rows = left[block]
             coordinates = np.concatenate([self.coordinates_of(rows), ends])
             everybody = np.arange(len(coordinates))
@@ -137,6 +141,8 @@ class RegularLeastSquares:
             part = some.distances(everybody[: len(rows)], everybody[len(rows) :])
             part[rows[:, None] == right[None, :]] = 0.0
             distances[block] = part
+
+        each_row_block(measure, len(left))
         return distances
 
 
@@ -172,7 +178,7 @@ def least_squares(
     basis = white.basis
     pulled = np.flatnonzero(seen.counts)
     span = weighted_range(basis[pulled], seen.counts[pulled])
-    coordinates = basis @ span.to_unit
+    coordinates = product_of_rows(basis, span.to_unit)
     scores = coordinates @ (coordinates[pulled].T @ seen.sums[pulled])
     comparable = _in_range(basis, span, reference)
     for made_here in (scores, coordinates, comparable):

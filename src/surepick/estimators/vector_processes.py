@@ -26,7 +26,7 @@ from surepick.estimators.contrast_weights import BLOCK_ENTRIES
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import evenly, row_blocks
+from surepick.linalg.row_blocks import each_row_block, evenly, row_blocks
 
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200
@@ -255,8 +255,9 @@ class VectorProcesses:
         given = {arm: np.array(given_to(self.given, arm, len(own))) for arm in named}
         place = np.minimum(np.searchsorted(pulled, arms), len(pulled) - 1)
         step = max(1, BLOCK_ENTRIES // towards.shape[1])
-        for first in range(0, len(arms), step):
-            rows, block = arms[first : first + step], slice(first, first + step)
+
+        def tell(block: slice) -> None:
+            rows = arms[block]
             flow, gained = told(directions[block] @ towards)
             log_values[rows] += gained
             flows[rows] += flow @ white
@@ -265,6 +266,8 @@ class VectorProcesses:
             own[rows] += np.where(pulled[at] == rows, flow[np.arange(len(rows)), at], 0.0)
             for arm, column in given.items():
                 column[rows] += np.sum(flow[:, pulled == arm], axis=1)
+
+        each_row_block(tell, len(arms), step)
         for made_here in (log_values, flows, lengths, own, *given.values()):
             made_here.flags.writeable = False  # and so it is not copied
         return replace(
@@ -286,9 +289,12 @@ class VectorProcesses:
         Cost: O(K d r) time; memory for a block of arms.
         """
         bounds = np.empty(len(self.lengths))
-        for rows in row_blocks(len(bounds)):
+
+        def bound(rows: slice) -> None:
             each = threshold if isinstance(threshold, float) else threshold[rows]
             bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
+
+        each_row_block(bound, len(bounds))
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 
@@ -297,10 +303,13 @@ class VectorProcesses:
     ) -> FloatArray:
         """`upper_bounds` of some arms, shape (K,); of the others UNKNOWN."""
         bounds = np.full(len(self.lengths), UNKNOWN)
-        for block in row_blocks(len(arms)):
+
+        def bound(block: slice) -> None:
             rows = evenly(arms[block])
             each = threshold if isinstance(threshold, float) else threshold[rows]
             bounds[rows] = self._bounds_of(vectors, candidate, each, rows)
+
+        each_row_block(bound, len(arms))
         bounds[candidate] = 0.0
         return np.asarray(np.clip(bounds, -UNKNOWN, UNKNOWN))
 

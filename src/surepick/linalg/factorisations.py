@@ -6,10 +6,12 @@ No pseudo-inverse is ever formed: a direction outside the range of a matrix must
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from surepick.core.arrays import FloatArray, record
@@ -20,6 +22,8 @@ NARROW = 4
 ROW_BLOCK = 65_536
 TRIANGLE_ROWS = 2048
 LAPACK_BLOCK = 64
+
+Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.float32])
 
 
 def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -99,17 +103,22 @@ def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
     return solve_lower(factor, rows.T).T
 
 
-def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
-    """matrix^-1 right (n,) by one Cholesky factorisation; None where rounding hides that it is positive definite."""
+def solve_positive_definite(matrix: Numbers, right: FloatArray) -> FloatArray | None:
+    """matrix^-1 right (n,) by one Cholesky factorisation in the precision of the matrix; None where rounding hides that
+    it is positive definite."""
+    if matrix.dtype == np.float32:
+        _, solution, failure = lapack.sposv(matrix, right.astype(np.float32), lower=1)
+        return None if failure else solution.astype(np.float64)
     _, solution, failure = lapack.dposv(matrix, right, lower=1)
     return None if failure else solution
 
 
-def gram_of_rows(matrix: FloatArray) -> FloatArray:
+def gram_of_rows(matrix: Numbers) -> Numbers:
     """M M' of (n, m) in the lower triangle of (n, n), zeros above it; half the work of the product."""
     # The transpose of a C-ordered matrix is in the order that BLAS wants, and the other triangle of the result, too.
-    upper: FloatArray = blas.dsyrk(1.0, matrix.T, trans=1, lower=0)
-    return upper.T
+    rank_update: Callable[..., Any] = blas.ssyrk if matrix.dtype == np.float32 else blas.dsyrk
+    lower: Numbers = rank_update(1.0, matrix.T, trans=1, lower=0).T
+    return lower
 
 
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
@@ -138,6 +147,13 @@ def symmetric_spectrum(matrix: FloatArray) -> Spectrum:
     """
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
     return Spectrum(values[::-1], vectors[:, ::-1])
+
+
+def largest_eigenvalue(matrix: FloatArray) -> float:
+    """Of a symmetric matrix (n, n), of which only the lower triangle is read."""
+    last = len(matrix) - 1
+    values = scipy.linalg.eigvalsh(matrix, check_finite=False, subset_by_index=(last, last), driver="evr")
+    return float(values[0])
 
 
 @record

@@ -2,17 +2,84 @@
 
 from __future__ import annotations
 
+import functools
+import os
+from collections.abc import Callable
+from contextvars import copy_context
+
 import numpy as np
 
-from surepick.core.arrays import IntArray
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.linalg.blas_threads import one_blas_thread
 
 ROWS = 8192
 EVEN = 8  # rows at a time that a matrix product works on, at most
+MANY = 4 * ROWS  # rows from which on blocks are shared among threads
+MOST_THREADS = 8  # more wait for the memory
 
 
-def row_blocks(num_rows: int) -> list[slice]:
+def row_blocks(num_rows: int, size: int = ROWS) -> list[slice]:
     """Consecutive blocks of rows. Few rows are one block, whose products are those of the whole to the last bit."""
-    return [slice(top, min(top + ROWS, num_rows)) for top in range(0, num_rows, ROWS)]
+    return [slice(top, min(top + size, num_rows)) for top in range(0, num_rows, size)]
+
+
+def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROWS) -> None:
+    """Do some work for each block of rows; where there are many rows, on all processors that this process may use.
+
+    What the work writes of its own block does not depend on the others, nor on the number of threads, to the last bit.
+    numpy lets other threads run while it computes; the linear algebra behind it takes one thread each.
+
+    Args:
+        work: writes what belongs to its block, and nothing else.
+        size: rows of a block.
+    """
+    blocks, threads = row_blocks(num_rows, size), 1 if num_rows < MANY else processors()
+    if threads == 1:
+        for rows in blocks:
+            work(rows)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (only where much is computed)
+
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(copy_context().run, work, rows) for rows in blocks]:
+            done.result()
+
+
+def product_of_rows(rows: FloatArray, right: FloatArray) -> FloatArray:
+    """The product of a matrix of many rows, shape (n, d), with another, shape (d, r)."""
+    found = np.empty((len(rows), right.shape[1]))
+
+    def multiply(some: slice) -> None:
+        np.matmul(rows[some], right, out=found[some])
+
+    each_row_block(multiply, len(rows))
+    return found
+
+
+def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
+    """Rows of a matrix, shape (n, d), in any order, shape (m,): a copy, shape (m, d)."""
+    taken = np.empty((len(rows), matrix.shape[1]))
+
+    def take(block: slice) -> None:
+        np.take(matrix, rows[block], axis=0, out=taken[block], mode="clip")  # which needs no copy in between
+
+    each_row_block(take, len(rows))
+    return taken
+
+
+@functools.cache
+def processors() -> int:
+    """How many processors this process may use: SUREPICK_THREADS, or those it is bound to, at most MOST_THREADS; one
+    where it is itself one of several workers."""
+    from multiprocessing import parent_process  # noqa: PLC0415
+
+    told = os.environ.get("SUREPICK_THREADS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    if parent_process() is not None:
+        return 1
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(bound, MOST_THREADS)
 
 
 def evenly(rows: IntArray) -> IntArray:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.arrays import FloatArray
-from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.row_blocks import each_row_block
 
 LEAST_DIRECTIONS = 48  # from so many on it saves time
 UNIT = 2.0**-24  # what rounding may be of a number
@@ -27,8 +27,11 @@ class SingleRows:
         _, exponent = np.frexp(float(lengths.max(initial=0.0)))
         self._exponent = 1 - int(exponent)
         self.rows: Single = np.empty(rows.shape, np.float32)
-        for some in row_blocks(len(rows)):
+
+        def shorten(some: slice) -> None:
             self.rows[some] = np.ldexp(1.0, self._exponent) * rows[some]
+
+        each_row_block(shorten, len(rows))
         self._lengths = np.ldexp(lengths, self._exponent)
 
     def squares_at_most(self, right: FloatArray, count: int | None = None) -> FloatArray:
@@ -50,9 +53,12 @@ class SingleRows:
         share, single = terms / (1.0 - terms), scaled.astype(np.float32)
         off = share * (1.0 + 1e-6) * float(np.sqrt(np.sum(scaled**2)))
         bounds = np.empty(len(self.rows) if count is None else count)
-        for some in row_blocks(len(bounds)):
+
+        def measure(some: slice) -> None:
             found = self.rows[some] @ single
             bounds[some] = np.einsum("ij,ij->i", found, found)
+
+        each_row_block(measure, len(bounds))
         np.sqrt(bounds, out=bounds)
         bounds *= 1.0 + 2.0 * share
         bounds += off * self._lengths[: len(bounds)] + NOTHING

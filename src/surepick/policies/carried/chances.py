@@ -9,7 +9,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
 from surepick.estimators import RegularLeastSquares
 from surepick.linalg.factorisations import thin_svd
-from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.row_blocks import each_row_block
 
 HEURISTIC_SHORT_LIST = 200  # arms whose chance is looked at; the others have none
 HEURISTIC_DRAWS = 400  # of the parameter
@@ -80,8 +80,11 @@ def chances_of_vectors(
     """
     leader = coordinates[int(np.argmax(scores))]
     promise = np.empty(len(scores))
-    for rows in row_blocks(len(scores)):
+
+    def promised(rows: slice) -> None:
         promise[rows] = _promise(scores[rows], coordinates[rows], leader, noise_scale)
+
+    each_row_block(promised, len(scores))
     short = _smallest(promise, HEURISTIC_SHORT_LIST)
     chances = np.zeros(len(scores))
     chances[short] = _drawn(scores[short], coordinates[short], epsilon, noise_scale)
@@ -111,9 +114,12 @@ def chances_of_fit(fitted: RegularLeastSquares, lengths: FloatArray, epsilon: fl
     reach = 2.0 * noise_scale * float(thin_svd(fitted.to_unit)[1][0]) * ROUNDED_UP
     among = np.flatnonzero(scores + reach * (lengths + lengths[leader]) >= -least - (ROUNDED_UP - 1.0) * abs(least))
     promise = np.empty(len(among))
-    for rows in row_blocks(len(among)):
+
+    def promised(rows: slice) -> None:
         arms = among[rows]
         promise[rows] = _promise(scores[arms], fitted.coordinates_of(arms), centre, noise_scale)
+
+    each_row_block(promised, len(among))
     short = among[_smallest(promise, HEURISTIC_SHORT_LIST)]
     chances = np.zeros(len(scores))
     chances[short] = _drawn(scores[short], fitted.coordinates_of(short), epsilon, noise_scale)

@@ -18,7 +18,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.observations import BlockTotals
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
-from surepick.linalg.row_blocks import row_blocks
+from surepick.linalg.row_blocks import each_row_block
 from surepick.policies.carried.rest import Goal, start_weights
 
 HEURISTIC_KAPPA = 0.7  # of the bet that promises most
@@ -122,21 +122,31 @@ def account_of(
     vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: Pulls, slope: FloatArray | None = None
 ) -> Account:
     rivals, slope = goal.rivals, _slope(vectors, goal) if slope is None else slope
-    towards = vectors.white[goal.candidate] - vectors.white[rivals]
-    flow = processes.flows[rivals]
     information = pulls.information
     inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
-    seen = towards @ inverse
-    sizes = np.maximum(np.einsum("ij,ij->i", towards, seen), np.finfo(np.float64).tiny)
-    visible = sizes * np.linalg.norm(information, 2) > MATCHED**2 * np.einsum("ij,ij->i", towards, towards)
-    matched = np.where(visible, np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes, 0.0), 0.0)
-    left = flow - matched[:, None] * towards
-    costs = np.maximum(np.einsum("ij,ij->i", left @ inverse, left), 0.0)
-    held = processes.log_values[rivals] + matched * goal.epsilon - left @ slope
+    largest = float(np.linalg.norm(information, 2))
+    towards, left = (np.empty((len(rivals), len(information))) for _ in range(2))
+    sizes, costs, held = (np.empty(len(rivals)) for _ in range(3))
+    visible = np.empty(len(rivals), bool)
+
+    def account(some: slice) -> None:
+        rows = rivals[some]
+        towards[some], flow = vectors.white[goal.candidate] - vectors.white[rows], processes.flows[rows]
+        seen = towards[some] @ inverse
+        sizes[some] = np.maximum(np.einsum("ij,ij->i", towards[some], seen), np.finfo(np.float64).tiny)
+        squares = np.einsum("ij,ij->i", towards[some], towards[some])
+        visible[some] = sizes[some] * largest > MATCHED**2 * squares
+        along = np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes[some], 0.0)
+        matched = np.where(visible[some], along, 0.0)
+        left[some] = flow - matched[:, None] * towards[some]
+        costs[some] = np.maximum(np.einsum("ij,ij->i", left[some] @ inverse, left[some]), 0.0)
+        held[some] = processes.log_values[rows] + matched * goal.epsilon - left[some] @ slope
+
+    each_row_block(account, len(rivals))
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
     bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
     if vectors.embedded.misspecification > 0.0 and len(rivals) < len(information):  # where that is cheap
-        bias = np.minimum(bias, vectors.embedded.misspecification * _unmatched(goal, pulls, seen))
+        bias = np.minimum(bias, vectors.embedded.misspecification * _unmatched(goal, pulls, towards @ inverse))
     return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
 
@@ -212,10 +222,13 @@ def placed(
     elif future.sum() > 0.0:
         whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
     slope, directions = _slope(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
-    for rows in row_blocks(len(directions)):
+
+    def place(rows: slice) -> None:
         threshold = goal.threshold if isinstance(goal.threshold, float) else goal.threshold[rows]
         some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows], threshold=threshold)
         directions[rows] = _placed(vectors, processes, some, margins[rows], batch, whole, noise_mgf, slope)
+
+    each_row_block(place, len(directions))
     return Bets(goal.rivals, directions)
 
 

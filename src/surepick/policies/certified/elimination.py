@@ -147,8 +147,11 @@ class CertifiedElimination:
         plug_in = self._plug_in(state.dim, state.seen)
         best = int(np.argmax(plug_in.scores))
         candidate = best if state.candidate < 0 else state.candidate
+        dear = sampling_rule.is_dear(self.embedded(state.dim))
+        if dear and best != candidate and self._better(state, best, candidate, plug_in):
+            candidate = best
         batch = self._batch_for(state, candidate, state.dim, plug_in)
-        if best != candidate:
+        if best != candidate and not dear:
             worth = sampling_rule.HEURISTIC_SWITCH * batch.effort
             vectors = state.dim < self.problem.num_arms  # then a design has so many arms at least:
             least = min(len(current_test(state, best).open_rivals()), state.dim) if vectors else 0
@@ -158,6 +161,30 @@ class CertifiedElimination:
         if self.dim is None and opens(state, batch.candidate, batch.design.value):
             batch = self._other_dimension(state, batch, plug_in)
         return batch
+
+    def _better(self, state: CertifiedState, best: int, candidate: int, plug_in: PlugInMeans) -> bool:
+        """Whether a better candidate is worth going on with, where a design for each takes long: by what both need in
+        the proportions of the pulls so far."""
+        embedded = self.embedded(state.dim)
+        if isinstance(embedded, IndependentArms):
+            return False
+
+        def pulls(one: int) -> float:
+            test = current_test(state, one)
+            return sampling_rule.pulls_by(
+                embedded,
+                one,
+                state.seen.counts,
+                rivals=test.open_rivals(),
+                evidence=test.evidence,
+                threshold=threshold_of(self.problem),
+                plug_in=plug_in,
+                noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
+                epsilon=self.problem.epsilon,
+                white=self._white(embedded, state.dim),
+            )
+
+        return pulls(best) < sampling_rule.HEURISTIC_SWITCH * pulls(candidate)
 
     def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""

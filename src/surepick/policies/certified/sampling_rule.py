@@ -18,7 +18,9 @@ from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import PosedArms, independent_star_design, solve_star_design
 from surepick.estimators import Estimate, NoiseMgf, NormalMgf, estimate, noise_mgf_after, normal_mgf_after
-from surepick.linalg.whitening import Whitened
+from surepick.linalg.factorisations import row_norms
+from surepick.linalg.row_blocks import each_row_block
+from surepick.linalg.whitening import Whitened, weighted_range, whitened
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.dimension import DEAR, best_found, embedding_design
@@ -187,9 +189,7 @@ def next_batch(
         return design, rivals[margins - bias < LEAST_SLACK * margins]
 
     def needed(weights: FloatArray) -> float:
-        own = lengths(weights)
-        slack = np.maximum(margins - gamma * (2.0 + own), LEAST_SLACK * margins)
-        return float(np.max((own * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
+        return _pulls_by(lengths(weights), effort, margins, gamma, noise_scales)
 
     alone = None
     if bias is None and isinstance(embedded, Embedding) and len(rivals) + 1 < embedded.dim:
@@ -206,6 +206,33 @@ def next_batch(
     return batch if alone is None or batch.effort <= alone.effort else alone
 
 
+def pulls_by(
+    embedded: Embedding,
+    candidate: int,
+    weights: FloatArray | IntArray,
+    *,
+    rivals: IntArray,
+    evidence: FloatArray,
+    threshold: float,
+    plug_in: PlugInMeans,
+    noise_scales: FloatArray,
+    epsilon: float,
+    white: Whitened | None = None,
+) -> float:
+    """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
+    bias included; other arguments are those of `next_batch`. One look at the rivals, and no design."""
+    effort, margins = efforts(evidence[rivals], threshold), plug_in.margins(candidate, epsilon)[rivals]
+    own = _lengths(embedded, candidate, rivals, weights, white)
+    return _pulls_by(own, effort, margins, embedded.misspecification, noise_scales)
+
+
+def _pulls_by(
+    lengths: FloatArray, effort: FloatArray, margins: FloatArray, gamma: float, noise_scales: FloatArray
+) -> float:
+    slack = np.maximum(margins - gamma * (2.0 + lengths), LEAST_SLACK * margins)
+    return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
+
+
 def _one_by_one(
     embedded: Embedding, candidate: int, accuracies: FloatArray, rivals: IntArray, noise_scales: FloatArray
 ) -> NextBatch:
@@ -215,14 +242,14 @@ def _one_by_one(
     return NextBatch(candidate, embedded.dim, design, rivals[:0])
 
 
-def tolerance_of(embedded: Embedding, tolerance: float) -> float:
+def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> float:
     """Relative gap that is asked of a design: where designs take long more than is asked of others."""
     return max(tolerance, HEURISTIC_ROUGH) if is_dear(embedded) else tolerance
 
 
-def is_dear(embedded: Embedding) -> bool:
+def is_dear(embedded: Embedding | IndependentArms) -> bool:
     """Whether a design takes seconds: many directions, and many arms."""
-    return embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
+    return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
 
 
 def few_or_whole(
@@ -239,7 +266,7 @@ def few_or_whole(
         needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls cost
             unlike amounts, so that the number of arms is not what counts.
     """
-    if needed is None or isinstance(embedded, IndependentArms) or not is_dear(embedded):
+    if needed is None or not is_dear(embedded):
         return solve(None)
     design = solve(1.0)
     few = design.gap > tolerance_of(embedded, tolerance)
@@ -284,10 +311,17 @@ def _lengths(
     embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
 ) -> FloatArray:
     """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs."""
-    whole = Observations((1e9 * weights / weights.sum()).astype(np.int64), np.zeros(embedded.num_arms))
-    fitted = estimate(embedded, whole, reference=candidate, white=white)
-    lengths = fitted.distances(rivals, np.array([candidate]))[:, 0] * math.sqrt(whole.total)
-    return np.where(np.isfinite(lengths), lengths, 0.0)
+    basis = (whitened(embedded.features) if white is None else white).basis
+    counts = np.floor(1e9 * weights / weights.sum())
+    pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))
+    span = weighted_range(basis[pulled], counts[pulled])
+
+    def measure(some: slice) -> None:
+        towards = basis[rivals[some]] - basis[candidate]
+        lengths[some] = row_norms(towards @ span.to_unit)
+
+    each_row_block(measure, len(rivals))
+    return lengths * math.sqrt(counts.sum())
 
 
 def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> Design:

@@ -49,6 +49,29 @@ def test_a_value_that_stands_for_many_pulls_is_as_good_as_ever(features, usual):
     assert arms_of(whole) >= DIM * HEURISTIC_FEWER_ARMS[-1]
 
 
+def test_few_arms_that_are_not_accepted_are_followed_by_a_whole_design(features, usual):
+    unit, asked = 0.02 * DIM / usual.value, []
+
+    def accept(weights: np.ndarray) -> bool:
+        asked.append(weights)
+        return False
+
+    whole = solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05, unit=unit, accept=accept)
+    assert whole.gap <= 0.05
+    assert asked
+    assert all(weights.shape == (ARMS,) and weights.sum() == pytest.approx(1.0) for weights in asked)
+    taken = solve_star_design(features, 0, np.ones(ARMS), tolerance=0.05, unit=unit, accept=lambda _: True)
+    assert arms_of(taken) < arms_of(whole)
+
+
+def test_the_fewest_arms_that_are_accepted_are_taken(features, usual):
+    unit, least = 0.02 * DIM / usual.value, 2.5 * DIM
+    few = solve_star_design(
+        features, 0, np.ones(ARMS), tolerance=0.05, unit=unit, accept=lambda weights: np.count_nonzero(weights) > least
+    )
+    assert least < arms_of(few) <= 4 * DIM
+
+
 def test_targets_and_units_of_their_own(features, usual):
     targets = features[0] - features[1:]
     for factor in (1.0, 1e3, 1e-3):

@@ -30,6 +30,7 @@ from surepick.linalg.factorisations import (
     thin_svd,
 )
 from surepick.linalg.farthest_pairs import Pairs, farthest_pairs, largest, ordered, pairs_from
+from surepick.linalg.row_blocks import row_blocks
 from surepick.linalg.whitening import longest_image
 
 SAFE_RECIPROCAL_CONDITION = 1e-10
@@ -304,19 +305,21 @@ def _in_range(problem: Problem, weights: FloatArray, *, range_cut: float) -> Flo
     """
     support = np.flatnonzero(weights)
     _, s, vt = thin_svd(np.sqrt(weights[support])[:, None] * problem.basis[support])
-    active = problem.points[problem.active]
-    offsets = active if problem.opposite else active - active[0]
-    coordinates = offsets @ vt.T
+    whole = len(problem.active) == len(problem.points)
+    active = problem.points if whole else problem.points[problem.active]
     strong, seen = (int(np.count_nonzero(s > cut * s[0])) for cut in (range_cut, RANGE_CUT))
-    leak = row_norms(offsets - coordinates[:, :strong] @ vt[:strong])
-    lengths = row_norms(offsets)
-    noise = 64.0 * problem.rounding * float(np.abs(active).max())
+    noise = 64.0 * problem.rounding * float(max(active.max(), -active.min()))
     weakest = 64.0 * float(np.finfo(np.float64).eps) * float(s[0] / s[strong - 1])  # of the directions found
     share = max(RANGE_TOLERANCE, min(weakest, RANGE_TOLERANCE_MOST))
-    allowed = np.maximum(share * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
-    if (leak > allowed).any():
-        return None
-    points: FloatArray = coordinates[:, :seen] / s[:seen]
+    points = np.empty((len(active), seen))
+    for rows in row_blocks(len(active)):  # the first that leaves the range ends it
+        offsets = active[rows] if problem.opposite else active[rows] - active[0]
+        coordinates = offsets @ vt.T
+        leak, lengths = row_norms(offsets - coordinates[:, :strong] @ vt[:strong]), row_norms(offsets)
+        allowed = np.maximum(share * lengths, np.minimum(noise, RANGE_TOLERANCE_MOST * lengths))
+        if (leak > allowed).any():
+            return None
+        points[rows] = coordinates[:, :seen] / s[:seen]
     return points
 
 

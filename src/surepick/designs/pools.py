@@ -23,7 +23,7 @@ from surepick.linalg.row_blocks import each_row_block
 from surepick.linalg.single_precision import Single
 from surepick.linalg.whitening import spanning_rows
 
-HEURISTIC_FIRST = 1000  # the longest arms, and as many of the others; vectors too
+HEURISTIC_FIRST = 1500  # the longest arms, and as many of the others; vectors too
 HEURISTIC_STEPS = 20
 HEURISTIC_LOOKS = 8
 HEURISTIC_EVERY = 8  # of so many rows one is looked at first, then of half as many
@@ -68,21 +68,24 @@ class _Look:
     value: float
 
 
-def pooled_working_set(objective: Objective, enough: float = 0.0) -> Working | None:
+def pooled_working_set(objective: Objective, enough: float = 0.0, *, start: Working | None = None) -> Working | None:
     """Arms that span and matter, and vectors that do, with weights and multipliers near the best; None where rounding
     hides what matters.
 
     Args:
         objective: of a problem of vectors (`opposite`).
         enough: a value that needs no better one.
+        start: a working set to go on from; None: there is none.
 
     Source: Titterington (1976) for the weights, Arora, Hazan and Kale (2012) for the multipliers; pools are ours.
     Cost: some 160 steps, and a look at all rows of each kind for each 20 of them: O((K + m) r^2).
     """
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
     pools, gap, every = _started(problem), np.inf, 2 * HEURISTIC_EVERY
+    if start is not None and start.multipliers.any():
+        pools, every = _Pools(start.arms, start.weights, start.pairs[:, 0], regular(start.multipliers, 1.0)), 1
     for look in range(HEURISTIC_LOOKS):
-        stepped = _stepped(basis, points, pools, HEURISTIC_STEPS * (1 if look else 2))
+        stepped = _stepped(basis, points, pools, HEURISTIC_STEPS * (1 if look or start is not None else 2))
         if stepped is None:
             return None
         pools, unit, spread = stepped

@@ -298,7 +298,7 @@ def longest_first(lengths: FloatArray) -> IntArray:
 def _longest_first(white: Whitened, classes: EqualRows) -> Problem:
     lengths = row_norms(white.basis)
     order = longest_first(lengths)
-    basis, lengths, place = white.basis.take(order, axis=0), lengths[order], places(order)  # ten times faster
+    basis, lengths, place = some_rows(white.basis, order), lengths[order], places(order)
     group, first = (place, order) if classes.none else (place[classes.group], classes.first[order])
     everybody, nowhere = np.arange(len(basis)), np.zeros(basis.shape[1])
     return Problem(basis, lengths, basis, lengths, everybody, group, first, white.rounding, nowhere)

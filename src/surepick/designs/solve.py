@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, overload
 
@@ -14,12 +15,13 @@ from surepick.blocks.map_reduce import Meter, Passes
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design, DesignOfRows
-from surepick.designs.column_generation import bounded, factor_of, iterated, sweep
+from surepick.designs.column_generation import Iterated, bounded, factor_of, iterated, sweep
 from surepick.designs.long_lists.all_pairs import design_of_rows
 from surepick.designs.objective import Objective, ends_of
+from surepick.designs.pools import pooled_working_set
 from surepick.designs.pricing import BOUND_SAFETY, CLOSE, less_rounding
 from surepick.designs.problem import Problem, normalised, pose, restricted
-from surepick.designs.sparsify import HEURISTIC_SURE, THINNED, on_few_arms
+from surepick.designs.sparsify import HEURISTIC_ARMS, HEURISTIC_SURE, THINNED, on_few_arms
 from surepick.designs.working_set import many_directions, spanning, started
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.linalg.blas_threads import one_blas_thread
@@ -176,12 +178,20 @@ def check_tolerance(tolerance: float) -> None:
         raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive and finite, .01 is usual.")
 
 
-def solved(problem: Problem, *, tolerance: float, max_steps: int, unit: float | None = None) -> Design:
+def solved(
+    problem: Problem,
+    *,
+    tolerance: float,
+    max_steps: int,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> Design:
     """A design of a problem whose value is certified to a relative tolerance.
 
     Args:
         unit: pulls that a value of 1 stands for; then weights on n arms whose value stands for at most n pulls are good
             enough, too. None: the tolerance alone decides.
+        accept: says of such weights, shape (K,), whether they are; where not, the search for others goes on from them.
 
     Raises:
         NotConverged: the tolerance was not certified in max_steps; carries the best design and its gap.
@@ -197,12 +207,26 @@ def solved(problem: Problem, *, tolerance: float, max_steps: int, unit: float | 
     goal = SOLVED_SHARE * tolerance
     if many_directions(problem):  # fewer arms then cost a fixed share
         goal = max(goal, (1.0 + tolerance) / (1.0 + THINNED) - 1.0)
+
+    def finished(found: Iterated, unit: float | None) -> Design:
+        found = replace(found, lower=less_rounding(found.lower, problem.relative_rounding))
+        weights = on_few_arms(objective, found, tolerance=tolerance, unit=unit, accept=accept)
+        return certified(objective, weights, found.lower)
+
+    def good(design: Design) -> bool:
+        arms = int(np.count_nonzero(design.weights))
+        if design.gap <= tolerance or unit is None or design.value * unit > arms:
+            return design.gap <= tolerance
+        few = not many_directions(problem) or arms <= math.ceil(HEURISTIC_ARMS[-1] * problem.rank)
+        return accept is None or (few and accept(design.weights))
+
     found = iterated(objective, goal=goal, max_steps=max_steps, enough=enough)
-    found = replace(found, lower=less_rounding(found.lower, problem.relative_rounding))
-    weights = on_few_arms(objective, found, tolerance=tolerance, unit=unit)
-    design = certified(objective, weights, found.lower)
-    good = unit is not None and design.value * unit <= np.count_nonzero(weights)
-    if not (good or design.gap <= tolerance):
+    design = finished(found, unit)
+    if unit is not None and not good(design):
+        first = pooled_working_set(objective, start=found.best) if many_directions(problem) else None
+        found = iterated(objective, goal=goal, max_steps=max_steps, first=found.best if first is None else first)
+        design = finished(found, None)
+    if not good(design):
         raise NotConverged(
             f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
             f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "

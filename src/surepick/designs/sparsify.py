@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -172,7 +173,15 @@ class Few:
     multipliers: FloatArray
 
 
-def thinned(objective: Objective, whole: Few, *, lower: float, ceiling: float, unit: float | None) -> FloatArray | None:
+def thinned(
+    objective: Objective,
+    whole: Few,
+    *,
+    lower: float,
+    ceiling: float,
+    unit: float | None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> FloatArray | None:
     """The weights anew for the heaviest arms alone, as few as is allowed of some numbers; None: none of these.
 
     In many directions with many arms the best weights are spread over arms that are nearly alike: to leave the light
@@ -183,6 +192,7 @@ def thinned(objective: Objective, whole: Few, *, lower: float, ceiling: float, u
         lower: no weights have a smaller value.
         ceiling: largest value that is accepted in any case.
         unit: pulls that a value of 1 stands for; then n arms may also have any value that stands for n pulls.
+        accept: says of such weights of all K arms, shape (K,), whether they are good enough; None: they are.
     """
     few, failed = whole, False
     for multiple in HEURISTIC_ARMS if unit is None else HEURISTIC_ARMS + HEURISTIC_FEWER_ARMS:
@@ -192,6 +202,8 @@ def thinned(objective: Objective, whole: Few, *, lower: float, ceiling: float, u
         allowed = ceiling if multiple in HEURISTIC_ARMS else 0.0
         allowed = allowed if unit is None else max(allowed, HEURISTIC_SURE * number / unit)
         fewer = _anew(objective, few, number, allowed) if lower <= allowed else None
+        if fewer is not None and allowed > ceiling and accept is not None:
+            fewer = fewer if accept(objective.problem.spread(fewer.weights)) else None
         if fewer is not None:
             few = fewer
             if failed:  # what is too few stays too few
@@ -243,11 +255,19 @@ def _anew(objective: Objective, few: Few, number: int, ceiling: float) -> Few | 
     return None
 
 
-def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float, unit: float | None = None) -> FloatArray:
+def on_few_arms(
+    objective: Objective,
+    found: Iterated,
+    *,
+    tolerance: float,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> FloatArray:
     """The best weights on few arms, of a value within the tolerance of the bound wherever the best weights are.
 
     Args:
         unit: pulls that a value of 1 stands for: n arms may also have a value that stands for n pulls.
+        accept: as in `thinned`.
     """
     problem, many = objective.problem, many_directions(objective.problem)
     weights = found.weights(len(problem.basis))
@@ -258,8 +278,10 @@ def on_few_arms(objective: Objective, found: Iterated, *, tolerance: float, unit
         ceiling = max(ceiling, HEURISTIC_SURE * problem.rank / unit)
     if not objective.at_most(ceiling, weights, range_cut=SAFE_RANGE_CUT):
         weights = steadied(problem, weights, share=STEADY_SHARE * min(tolerance, THINNED))
-    few = None
+    few: FloatArray | None = None
     if many and found.best.multipliers.any():
         whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)
-        few = thinned(objective, whole, lower=found.lower, ceiling=ceiling, unit=unit)
+        few = thinned(objective, whole, lower=found.lower, ceiling=ceiling, unit=unit, accept=accept)
+        if few is not None and accept is not None:
+            return few
     return sparse(objective, weights if few is None else few, ceiling=ceiling)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,7 @@ def solve_target_design(
     rank_tolerance: float | None = None,
     span_tolerance: float = SPAN_TOLERANCE,
     unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
     """The optimal design for measuring given linear functions of the parameter, with a certificate.
 
@@ -46,7 +48,7 @@ def solve_target_design(
         span_tolerance: the share of a target's length (columns scaled to a largest feature in [1, 2)) that may lie
             outside the span of the arms; that part is dropped. Small differences of large features carry a rounding
             error of their own: `solve_star_design` does not.
-        unit: as in `solve_star_design`.
+        unit, accept: as in `solve_star_design`.
 
     Returns:
         Design: weights on few arms; their exact value; lower_bound <= tau <= value, value <= (1 + tolerance)
@@ -69,11 +71,19 @@ def solve_target_design(
         scaled = np.ldexp(vectors, -exponent)  # exact; the values of huge or tiny targets neither overflow nor vanish
         posed = arms if isinstance(arms, PosedArms) else PosedArms.of(arms, rank_tolerance=rank_tolerance)
         problem = pose_targets(posed, scaled, span_tolerance=span_tolerance)
-        return _solved_in_units(problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit)
+        return _solved_in_units(
+            problem, int(exponent), tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept
+        )
 
 
 def _solved_in_units(
-    problem: Problem, exponent: int, *, tolerance: float, max_steps: int, unit: float | None = None
+    problem: Problem,
+    exponent: int,
+    *,
+    tolerance: float,
+    max_steps: int,
+    unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
     """The design of a problem whose vectors were divided by 2 ** exponent, valued in the units of the vectors.
 
@@ -85,7 +95,7 @@ def _solved_in_units(
     with np.errstate(over="ignore"):
         own = None if unit is None else float(np.clip(np.ldexp(unit, 2 * exponent), TINY, 1.0 / TINY))
     try:
-        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps, unit=own), exponent)
+        return _scaled(solved(problem, tolerance=tolerance, max_steps=max_steps, unit=own, accept=accept), exponent)
     except NotConverged as unfinished:
         raise NotConverged(str(unfinished), best=_scaled(unfinished.best, exponent), gap=unfinished.gap) from None
 
@@ -108,6 +118,7 @@ def solve_star_design(
     max_steps: int = 200,
     rank_tolerance: float | None = None,
     unit: float | None = None,
+    accept: Callable[[FloatArray], bool] | None = None,
 ) -> Design:
     """The optimal design for one arm against each other arm, each difference to its own accuracy, with a certificate.
 
@@ -124,6 +135,8 @@ def solve_star_design(
         unit: pulls that a value of 1 stands for, positive. A batch has at least one pull of each arm with weight, so
             that weights on n arms whose value stands for at most n pulls are good enough, whatever their gap; those
             that are looked for stand for half of that. None: the tolerance alone decides.
+        accept: says of such weights, shape (K,), whether they are good enough; where not, the search goes on from them
+            to the tolerance. None: they are.
 
     Returns:
         Design: as `solve_target_design`; the value is in units of 1 / w^2. Linearly independent arms are solved as
@@ -165,7 +178,7 @@ def solve_star_design(
         )
         if problem.rank == num_arms:
             return independent_star_design(centre, widths, rivals=rivals, noise_scales=noise_scales)
-        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit)
+        return _solved_in_units(problem, -finest, tolerance=tolerance, max_steps=max_steps, unit=unit, accept=accept)
 
 
 def on_fewer_arms(

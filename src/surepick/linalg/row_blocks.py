@@ -47,6 +47,8 @@ def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROW
 
 def product_of_rows(rows: FloatArray, right: FloatArray) -> FloatArray:
     """The product of a matrix of many rows, shape (n, d), with another, shape (d, r)."""
+    if len(rows) < MANY:
+        return np.asarray(rows @ right)
     found = np.empty((len(rows), right.shape[1]))
 
     def multiply(some: slice) -> None:
@@ -58,6 +60,8 @@ def product_of_rows(rows: FloatArray, right: FloatArray) -> FloatArray:
 
 def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
     """Rows of a matrix, shape (n, d), in any order, shape (m,): a copy, shape (m, d)."""
+    if len(rows) < MANY:
+        return matrix.take(rows, axis=0)
     taken = np.empty((len(rows), matrix.shape[1]))
 
     def take(block: slice) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.core.arrays import IntArray, record
+from surepick.linalg.row_blocks import each_row_block
 
 BLOCK_ENTRIES = 4_000_000
 MULTIPLIER_SEED = 20_201
@@ -49,7 +50,12 @@ def equal_rows(matrix: NDArray[Any]) -> EqualRows:
     num_rows = len(matrix)
     if matrix.size == 0:
         return EqualRows(np.zeros(min(num_rows, 1), np.int64), np.zeros(num_rows, np.int64))
-    hashes = np.concatenate([_hashed(matrix[rows]) for rows in blocks(matrix)])
+    hashes = np.empty(num_rows, np.uint64)
+
+    def hash_rows(rows: slice) -> None:
+        hashes[rows] = _hashed(matrix[rows])
+
+    each_row_block(hash_rows, num_rows, max(1, BLOCK_ENTRIES // matrix.shape[1]))
     ordered = np.sort(hashes)
     if not (ordered[1:] == ordered[:-1]).any():
         everybody = np.arange(num_rows, dtype=np.int64)

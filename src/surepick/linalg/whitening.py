@@ -17,6 +17,7 @@ from surepick.linalg.factorisations import (
     solve_rows,
     thin_svd,
 )
+from surepick.linalg.row_blocks import product_of_rows
 
 
 @record
@@ -160,7 +161,7 @@ def _whitened_by_gram(scaled: FloatArray) -> Whitened | None:
         factor = cholesky(rows.T @ rows)
         if factor is None:
             return None
-        rows = rows @ (np.sqrt(size) * solve_lower(factor, unit).T)
+        rows = product_of_rows(rows, np.sqrt(size) * solve_lower(factor, unit).T)
     return Whitened(rows, scaled.shape[1], 0.0, float(np.sqrt(values[-1] / values[0])))
 
 

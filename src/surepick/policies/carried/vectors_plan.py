@@ -15,6 +15,7 @@ from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.design import Design
 from surepick.designs import PosedArms, independent_star_design, solve_star_design, solve_target_design
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.linalg.row_blocks import each_row_block
 from surepick.policies.carried.rest import Goal, Rest, start_weights
 from surepick.policies.carried.vectors_rule import (
     LEAST_SLACK,
@@ -25,7 +26,7 @@ from surepick.policies.carried.vectors_rule import (
     account_of,
     fresh_starts,
 )
-from surepick.policies.certified.sampling_rule import few_or_whole, is_dear, tolerance_of
+from surepick.policies.certified.sampling_rule import FewArms, is_dear, tolerance_of
 from surepick.policies.dimension import best_found
 
 SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is rounding make of the same aims
@@ -59,12 +60,12 @@ def planned(
     bias: FloatArray = np.full(len(rivals), 2.0 * gamma)
     fresh: BoolArray = np.zeros(len(rivals), bool)
 
-    needed = partial(pulls_by, vectors, processes, goal) if goal.costs is None else None
+    few = FewArms.of(partial(pulls_by, vectors, processes, goal) if goal.costs is None else None, embedded)
 
     def star() -> Design:
         slack = np.maximum(goal.margins - bias, LEAST_SLACK * goal.margins)
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
-        return few_or_whole(partial(_star, vectors, goal, slack, needs, tolerance, posed), needed, embedded, tolerance)
+        return _star(vectors, goal, slack, needs, tolerance, posed, few)
 
     if not np.any(processes.flows[rivals]):
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
@@ -85,15 +86,23 @@ def planned(
             if known is not None and np.abs(aims - known).max() <= SAME_AIM * np.abs(known).max():
                 break  # what the design before says of A changes no aim: its design is this one
             arms = vectors.white / scales[:, None] if _uneven(scales) else posed(float(scales[0]))
-            design = few_or_whole(partial(_aimed, arms, aims, tolerance), needed, embedded, tolerance)
+            design = _aimed(arms, aims, tolerance, few)
             start = design.weights
     limited = rivals[goal.margins - bias < LEAST_SLACK * goal.margins]
     pulls = goal.pulls_for(max(design.value, 1.0) * design.weights)
     return Rest(goal.candidate, embedded.dim, pulls, design.lower_bound, rivals[fresh], limited, goal.costs)
 
 
-def _aimed(arms: FloatArray | PosedArms, aims: FloatArray, tolerance: float, unit: float | None) -> Design:
-    return best_found(solve_target_design, arms, aims, tolerance=tolerance, span_tolerance=1.0, unit=unit)
+def _aimed(arms: FloatArray | PosedArms, aims: FloatArray, tolerance: float, few: FewArms) -> Design:
+    return best_found(
+        solve_target_design,
+        arms,
+        aims,
+        tolerance=tolerance,
+        span_tolerance=1.0,
+        unit=few.unit,
+        accept=few.accept,
+    )
 
 
 def one_by_one(vectors: ArmVectors, processes: VectorProcesses, goal: Goal) -> Rest | None:
@@ -134,7 +143,12 @@ def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weight
         return np.inf
     slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
     _, aims = _targets(processes, goal, account, slack)
-    squares: FloatArray = np.einsum("ij,ij->i", aims @ account.inverse, aims)
+    squares = np.empty(len(aims))
+
+    def measure(rows: slice) -> None:
+        np.einsum("ij,ij->i", aims[rows] @ account.inverse, aims[rows], out=squares[rows])
+
+    each_row_block(measure, len(aims))
     return float(squares.max())
 
 
@@ -174,7 +188,7 @@ def _star(
     needs: FloatArray,
     tolerance: float,
     posed: Callable[[float | None], PosedArms],
-    unit: float | None,
+    few: FewArms,
 ) -> Design:
     noise_scales = goal.priced_scales
     uneven = _uneven(noise_scales)
@@ -188,7 +202,8 @@ def _star(
         rivals=goal.rivals,
         noise_scales=noise_scales if uneven else None,
         tolerance=tolerance,
-        unit=unit,
+        unit=few.unit,
+        accept=few.accept,
     )
 
 
@@ -197,7 +212,13 @@ def _targets(
 ) -> tuple[BoolArray, FloatArray]:
     """(which had better start anew, u / sqrt(2 (beta + tau m)) of each rival)."""
     fresh, tau, gain, needed = fresh_starts(processes, goal, account, slack)
-    aims = np.where(
-        fresh[:, None], (2.0 * needed / slack)[:, None] * account.towards, tau[:, None] * account.towards - account.left
-    )
-    return fresh, aims / np.sqrt(2.0 * np.where(fresh, needed, gain))[:, None]
+    ahead, length = np.where(fresh, 2.0 * needed / slack, tau), np.sqrt(2.0 * np.where(fresh, needed, gain))
+    aims = np.empty_like(account.towards)
+
+    def aim(rows: slice) -> None:
+        towards = ahead[rows, None] * account.towards[rows]
+        np.subtract(towards, account.left[rows], out=towards, where=~fresh[rows, None])
+        np.divide(towards, length[rows, None], out=aims[rows])
+
+    each_row_block(aim, len(aims))
+    return fresh, aims

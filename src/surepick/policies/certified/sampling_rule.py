@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -34,7 +33,7 @@ HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls s
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
 HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
 HEURISTIC_ROUGH = 0.2  # gap that is proved where designs take long; what is true is mostly a few per cent
-HEURISTIC_SURE = 0.5  # of the pulls of a batch on few arms: so many must be predicted to be enough
+HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
@@ -184,8 +183,8 @@ def next_batch(
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, LEAST_SLACK * margins)
-        star = partial(_star, embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed)
-        design = few_or_whole(star, needed, embedded, tolerance)
+        few = FewArms.of(needed, embedded)
+        design = _star(embedded, candidate, accuracies(slack), rivals, noise_scales, tolerance, posed, few)
         return design, rivals[margins - bias < LEAST_SLACK * margins]
 
     def needed(weights: FloatArray) -> float:
@@ -252,26 +251,35 @@ def is_dear(embedded: Embedding | IndependentArms) -> bool:
     return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
 
 
-def few_or_whole(
-    solve: Callable[[float | None], Design],
-    needed: Callable[[FloatArray], float] | None,
-    embedded: Embedding | IndependentArms,
-    tolerance: float,
-) -> Design:
-    """Where designs take long one on few arms, if a batch with one pull of each is predicted to be enough, in spite of
-    its bias; else one within the tolerance.
+@record
+class FewArms:
+    """Whether a design may be one on few arms: where designs take long, if a batch with one pull of each is predicted
+    to be enough, in spite of its bias.
 
     Args:
-        solve: pulls that a value of 1 stands for, or None -> a design; with them of any value that few arms need.
-        needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls cost
-            unlike amounts, so that the number of arms is not what counts.
+        unit: pulls that a value of 1 stands for; None: the tolerance alone decides.
+        accept: whether given weights, shape (K,), are enough.
     """
-    if needed is None or not is_dear(embedded):
-        return solve(None)
-    design = solve(1.0)
-    few = design.gap > tolerance_of(embedded, tolerance)
-    once = (design.weights > 0.0).astype(np.float64)
-    return solve(None) if few and needed(once / once.sum()) > HEURISTIC_SURE * once.sum() else design
+
+    unit: float | None
+    accept: Callable[[FloatArray], bool] | None
+
+    @staticmethod
+    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
+        """For designs whose value is in pulls.
+
+        Args:
+            needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls
+                cost unlike amounts, so that the number of arms is not what counts.
+        """
+        if needed is None or not is_dear(embedded):
+            return FewArms(None, None)
+
+        def accept(weights: FloatArray) -> bool:
+            once = (weights > 0.0).astype(np.float64)
+            return needed(once / once.sum()) <= HEURISTIC_SURE * float(once.sum())
+
+        return FewArms(1.0, accept)
 
 
 def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
@@ -290,7 +298,7 @@ def _star(
     noise_scales: FloatArray,
     tolerance: float,
     posed: Callable[[], PosedArms] | None,
-    unit: float | None,
+    few: FewArms,
 ) -> Design:
     if isinstance(embedded, IndependentArms):
         return independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
@@ -303,7 +311,8 @@ def _star(
         rivals=rivals,
         noise_scales=noise_scales if uneven else None,
         tolerance=tolerance_of(embedded, tolerance),
-        unit=unit,
+        unit=few.unit,
+        accept=few.accept,
     )
 
 

@@ -11,6 +11,7 @@ from surepick.core.observations import Observations
 from surepick.designs import design_value, independent_star_design, solve_star_design
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.candidate_test import CandidateTest, advanced, find_test, next_weight, opened
+from surepick.policies.certified.elimination import CertifiedElimination
 
 THRESHOLD = math.log(20.0)
 
@@ -114,6 +115,73 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
     assert exact.design.value < bent.design.value < hopeless.design.value
     assert bent.bias_limited.size == 0
     assert hopeless.bias_limited.tolist() == [1, 2, 3]
+
+
+def pulls_by(embedded, candidate, weights, rivals, plug_in):
+    return sampling_rule.pulls_by(
+        embedded,
+        candidate,
+        weights,
+        rivals=rivals,
+        evidence=np.full(4, math.log(0.5)),
+        threshold=THRESHOLD,
+        plug_in=plug_in,
+        noise_scales=np.full(4, 2.0),
+        epsilon=0.1,
+    )
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.01])
+def test_the_pulls_that_given_proportions_take(gamma):
+    """max_j R_j ||z_j - z_c||^2 in A^-1, with the bias of these very proportions; for the best ones it is the value."""
+    features, rivals = np.random.default_rng(1).normal(size=(4, 2)), np.array([1, 2, 3])
+    plug_in = plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)
+    weights = np.array([0.4, 0.3, 0.2, 0.1])
+    inverse = np.linalg.inv((features.T * weights) @ features)
+    towards = features[rivals] - features[0]
+    lengths = np.sqrt(np.einsum("ij,jk,ik->i", towards, inverse, towards))
+    slack = np.array([0.6, 0.8, 0.2]) - gamma * (2.0 + lengths)
+    need = THRESHOLD - math.log(0.5)
+    expected = np.max(2.0 * (need + 0.5) * (2.0 * lengths / slack) ** 2)
+    taken = pulls_by(Embedding(features, gamma), 0, weights, rivals, plug_in)
+    assert taken == pytest.approx(expected, rel=1e-6)
+    best = remaining(Embedding(features, 0.0)).design
+    assert pulls_by(Embedding(features, 0.0), 0, best.weights, rivals, plug_in) == pytest.approx(best.value, rel=1e-6)
+
+
+def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
+    """Candidates are then compared in the proportions of the pulls so far, and still the right one wins."""
+    monkeypatch.setattr(sampling_rule, "is_dear", lambda embedded: isinstance(embedded, Embedding))
+    asked, candidates = [], []
+    usual = sampling_rule.next_batch
+
+    def noted(embedded, candidate, **options):
+        asked.append(candidate)
+        return usual(embedded, candidate, **options)
+
+    monkeypatch.setattr(sampling_rule, "next_batch", noted)
+    switched = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        features, truth = rng.normal(size=(40, 4)), rng.normal(size=4)
+        means = 0.1 * features @ truth / np.linalg.norm(truth)
+        arms = sp.Arms(features)
+        embedding = sp.make_policy(
+            "certified-linear", arms, epsilon=0.05, delta=0.05, noise=sp.SubGaussian(0.3), norm_bound=0.1
+        ).embedding
+        policy = CertifiedElimination(sp.Problem(40, 0.05, 0.05, sp.SubGaussian(0.3)), embedding, dim=4)
+        study, candidates = sp.Study(arms, policy), []
+        while (plan := study.ask()) is not None:
+            if plan.candidate is not None:
+                assert len(asked) == 1
+                candidates.append(plan.candidate)
+            asked.clear()
+            noise = 0.3 * np.sqrt(plan.counts) * rng.standard_normal(40)
+            study.tell_totals(study.ids, plan.counts, plan.counts * means + noise)
+            asked.clear()
+        switched += len(set(candidates)) > 1
+        assert means.max() - means[study.certificate().arm] <= 0.05
+    assert switched
 
 
 def test_batches_are_a_share_of_what_remains_within_limits():

@@ -11,7 +11,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.designs import round_design
+from surepick.designs import PosedArms, round_design
 from surepick.estimators import NoiseMgf, NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import VectorProcesses
@@ -31,7 +31,7 @@ from surepick.policies.carried.state import CarriedState
 from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.conclusion import capped, threshold_of
 from surepick.policies.certified.opening import first_dimension, on_few_first_arms
-from surepick.policies.dimension import best_found
+from surepick.policies.dimension import DesignOf, best_found
 
 HEURISTIC_OPENING_OF_VECTORS = 0.03  # the opening ends at this share of what certifying the leader is predicted to cost
 HEURISTIC_OPENING_OF_MEANS = 0.05  # ... where its pulls are evidence too
@@ -164,15 +164,14 @@ class Planner:
         few = self.sizes.most is not None or self.sizes.fixed > 0.0
         return repeats.least(self.situation.problem) if few else HEURISTIC_REPEATS
 
-    def _opening_design(self, embedded: Embedding | IndependentArms, tolerance: float) -> Design:
-        """`sampling_rule.opening_design`, for arms that are posed once.
+    @property
+    def _opening_design(self) -> DesignOf:
+        """`sampling_rule.opening_design`, for arms that are posed once."""
 
-        Raises:
-            NotConverged: from the solver; carries a design that is good enough for a start.
-        """
-        if isinstance(embedded, IndependentArms) or embedded.num_arms <= sampling_rule.HEURISTIC_MANY:
-            return sampling_rule.opening_design(embedded, tolerance)
-        return sampling_rule.opening_from_middle(embedded, tolerance, posed=self.situation.posed(embedded.dim, None))
+        def posed(embedded: Embedding) -> PosedArms:
+            return self.situation.posed(embedded.dim, None)
+
+        return partial(sampling_rule.opening_design, posed=posed)
 
     def _on_few_arms(self, embedded: Embedding, design: Design) -> Design:
         posed = partial(self.situation.posed, embedded.dim, None)

@@ -136,7 +136,10 @@ class CertifiedElimination:
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all differences alike. It finds a candidate, and is evidence for none."""
-        dim, design = first_dimension(self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance)
+        design_of = partial(sampling_rule.opening_design, posed=self._posed)
+        dim, design = first_dimension(
+            self.problem, self.embedding, dim=self.dim, tolerance=self.tolerance, design_of=design_of
+        )
         embedded = self.embedded(dim)
         total = sampling_rule.opening_total(embedded, self.problem)
         counts = round_design(design.weights, self._capped(total, design.weights))

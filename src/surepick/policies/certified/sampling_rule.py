@@ -333,16 +333,21 @@ def _lengths(
     return lengths * math.sqrt(counts.sum())
 
 
-def opening_design(embedded: Embedding | IndependentArms, tolerance: float) -> Design:
+def opening_design(
+    embedded: Embedding | IndependentArms, tolerance: float, posed: Callable[[Embedding], PosedArms] | None = None
+) -> Design:
     """Where to look before anything is known: the design for all differences; of many arms, for those from a central
     arm, whose value is at most the same and at least a quarter (triangle inequality).
+
+    Args:
+        posed: gives the arms as designs see them, where somebody keeps them; used of many arms.
 
     Raises:
         NotConverged: from the solver; carries a design that is good enough for a start.
     """
     if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
         return embedding_design(embedded, tolerance=tolerance)
-    return opening_from_middle(embedded, tolerance)
+    return opening_from_middle(embedded, tolerance, posed=None if posed is None else posed(embedded))
 
 
 def opening_from_middle(

@@ -72,6 +72,14 @@ def test_the_fewest_arms_that_are_accepted_are_taken(features, usual):
     assert least < arms_of(few) <= 4 * DIM
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-25, 1e25, 1e150])
+def test_features_of_any_scale(features, scale):
+    targets = features[0] - features[1:]
+    design, usual = (solve_target_design(size * features, targets, tolerance=0.1) for size in (scale, 1.0))
+    assert design.gap <= 0.1
+    assert design.value * scale**2 == pytest.approx(usual.value, rel=0.1)
+
+
 def test_targets_and_units_of_their_own(features, usual):
     targets = features[0] - features[1:]
     for factor in (1.0, 1e3, 1e-3):

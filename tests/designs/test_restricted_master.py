@@ -32,12 +32,24 @@ def value_and_bound(arms: np.ndarray, pairs: np.ndarray, found: Master) -> tuple
 def test_value_and_bound_agree_to_the_target(kind, target, monkeypatch):
     arms, pairs = problem(kind)
     start = Master(np.full(len(arms), 1.0 / len(arms)), np.full(len(pairs), 1.0 / len(pairs)))
+    formed, usual = [], restricted_master._SingleRows.of
+    monkeypatch.setattr(restricted_master._SingleRows, "of", lambda rows: formed.append(rows) or usual(rows))
     rough = solve_master(arms, pairs, start, gap=1.0, target=target)
+    assert formed
     value, bound = value_and_bound(arms, pairs, rough)
     assert bound <= value <= bound * (1.0 + target) * (1.0 + 1e-4)
     monkeypatch.setattr(restricted_master, "LEAST_TARGET", np.inf)
     exact = solve_master(arms, pairs, start, gap=1.0, target=target)
     assert value == pytest.approx(value_and_bound(arms, pairs, exact)[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-25, 1e25, 1e150])
+def test_pairs_of_any_length(scale):
+    arms, pairs = problem("even")
+    start = Master(np.full(len(arms), 1.0 / len(arms)), np.full(len(pairs), 1.0 / len(pairs)))
+    with np.errstate(all="raise", under="ignore"):
+        found, usual = (solve_master(arms, size * pairs, start, gap=1.0, target=0.1) for size in (scale, 1.0))
+    assert value_and_bound(arms, pairs, found)[0] == pytest.approx(value_and_bound(arms, pairs, usual)[0], rel=1e-3)
 
 
 def test_fine_targets_stay_in_double_precision(monkeypatch):

@@ -94,10 +94,6 @@ class _Rows:
         u, v = solve_lower(factor, self.arms.T), solve_lower(factor, self.pairs.T)
         return _Point(u, v, _squared(u.T @ v), np.einsum("ij,ij->j", v, v))
 
-    def divided(self, number: float) -> _Rows:
-        """The same with shorter pairs."""
-        return _Rows(self.arms, self.pairs / number)
-
 
 @record
 class _SingleRows:
@@ -119,10 +115,6 @@ class _SingleRows:
         unit = factor.astype(np.float32)
         u, v = (self.arms @ unit).T, (self.pairs @ unit).T
         return _Point(u, v, _squared(u.T @ v), np.einsum("ij,ij->j", v, v).astype(np.float64))
-
-    def divided(self, number: float) -> _SingleRows:
-        """The same with shorter pairs."""
-        return _SingleRows(self.exact, self.arms, self.pairs / np.float32(number))
 
 
 def _squared(products: Numbers) -> Numbers:
@@ -204,12 +196,12 @@ def solve_master(
     Cost: a step takes about m^2 n + m^3 / 3 operations.
     """
     exact = _Rows(arms, pairs)
+    first = exact.at(start.weights)
+    if first is None:
+        return start
+    exact = _Rows(arms, pairs / np.sqrt(float(first.values.max())))  # of a length that single precision can hold
     large = arms.shape[1] >= LEAST_DIRECTIONS and len(arms) >= LEAST_ARMS
     rows = _SingleRows.of(exact) if large and target >= LEAST_TARGET else exact
-    here = rows.at(start.weights)
-    if here is None:
-        return start
-    rows = rows.divided(float(np.sqrt(here.values.max())))
     lam = start.weights * (1.0 + 0.5 * min(gap, 1.0))
     here = rows.at(lam)
     if here is None:

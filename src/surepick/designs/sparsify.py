@@ -282,6 +282,10 @@ def on_few_arms(
     if many and found.best.multipliers.any():
         whole = Few(found.weights(len(problem.basis)), found.best.pairs, found.best.multipliers)
         few = thinned(objective, whole, lower=found.lower, ceiling=ceiling, unit=unit, accept=accept)
-        if few is not None and accept is not None:
+        if few is not None and unit is not None and accept is not None:
             return few
-    return sparse(objective, weights if few is None else few, ceiling=ceiling)
+    fewer = sparse(objective, weights, ceiling=ceiling)
+    if few is None:
+        return fewer
+    other = sparse(objective, few, ceiling=ceiling)
+    return other if np.count_nonzero(other) < np.count_nonzero(fewer) else fewer

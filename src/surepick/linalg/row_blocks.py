@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Callable
 from contextvars import copy_context
 
@@ -23,26 +24,41 @@ def row_blocks(num_rows: int, size: int = ROWS) -> list[slice]:
     return [slice(top, min(top + size, num_rows)) for top in range(0, num_rows, size)]
 
 
-def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROWS) -> None:
+def each_row_block(work: Callable[[slice], None], num_rows: int, size: int = ROWS, *, most: int = MOST_THREADS) -> None:
     """Do some work for each block of rows; where there are many rows, on all processors that this process may use.
 
-    What the work writes of its own block does not depend on the others, nor on the number of threads, to the last bit.
-    numpy lets other threads run while it computes; the linear algebra behind it takes one thread each.
+    What the work writes of its own block does not depend on the others, nor on the number of threads, to the last bit:
+    numpy lets other threads run while it computes, and the linear algebra behind it takes one thread for each block.
 
     Args:
         work: writes what belongs to its block, and nothing else.
         size: rows of a block.
+        most: threads at most, for work that needs much memory.
     """
-    blocks, threads = row_blocks(num_rows, size), 1 if num_rows < MANY else processors()
-    if threads == 1:
+    blocks = row_blocks(num_rows, size)
+    if num_rows < MANY:
         for rows in blocks:
             work(rows)
         return
+    with one_blas_thread():
+        threads = min(processors(), most, len(blocks))
+        if threads > 1 and threading.main_thread().is_alive():  # later no thread can be started
+            _shared(work, blocks, threads)
+        else:
+            for rows in blocks:
+                work(rows)
+
+
+def _shared(work: Callable[[slice], None], blocks: list[slice], threads: int) -> None:
+    """The work for each block, by some threads; after an error no other block is begun."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (only where much is computed)
 
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+    pool = ThreadPoolExecutor(threads)
+    try:
         for done in [pool.submit(copy_context().run, work, rows) for rows in blocks]:
             done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def product_of_rows(rows: FloatArray, right: FloatArray) -> FloatArray:
@@ -73,17 +89,19 @@ def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
 
 @functools.cache
 def processors() -> int:
-    """How many processors this process may use: SUREPICK_THREADS, or those it is bound to, at most MOST_THREADS; one
-    where it is itself one of several workers."""
+    """How many processors this process may use: those it is bound to, at most MOST_THREADS and SUREPICK_THREADS; one
+    where multiprocessing has started it, as one of several workers."""
     from multiprocessing import parent_process  # noqa: PLC0415
 
-    told = os.environ.get("SUREPICK_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
     if parent_process() is not None:
         return 1
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(bound, MOST_THREADS)
+    told = os.environ.get("SUREPICK_THREADS", "")
+    return min(bound, MOST_THREADS, int(told) if told.isdecimal() and int(told) > 0 else MOST_THREADS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=processors.cache_clear)
 
 
 def evenly(rows: IntArray) -> IntArray:

@@ -16,23 +16,27 @@ Single = NDArray[np.float32]
 
 
 class SingleRows:
-    """Rows z, shape (n, d), in single precision: 2^-k z, so that the longest has length 1 to 2 or is 0.
+    """Rows z, shape (n, d), in single precision: 2^k z, so that the longest has length 1 to 2 or is 0.
 
     Args:
         rows: shape (n, d), finite.
         lengths: ||z||, shape (n,), each correct to a relative 1e-9.
+
+    Attributes:
+        rows: the rows, shape (n, d).
+        exponent: k.
     """
 
     def __init__(self, rows: FloatArray, lengths: FloatArray) -> None:
         _, exponent = np.frexp(float(lengths.max(initial=0.0)))
-        self._exponent = 1 - int(exponent)
+        self.exponent = 1 - int(exponent)
         self.rows: Single = np.empty(rows.shape, np.float32)
 
         def shorten(some: slice) -> None:
-            self.rows[some] = np.ldexp(1.0, self._exponent) * rows[some]
+            self.rows[some] = np.ldexp(1.0, self.exponent) * rows[some]
 
         each_row_block(shorten, len(rows))
-        self._lengths = np.ldexp(lengths, self._exponent)
+        self._lengths = np.ldexp(lengths, self.exponent)
 
     def squares_at_most(self, right: FloatArray, count: int | None = None) -> FloatArray:
         """Upper bounds on ||z'R||^2 of the first rows, shape (count,), for R of shape (d, r); None: of all rows.
@@ -63,5 +67,5 @@ class SingleRows:
         bounds *= 1.0 + 2.0 * share
         bounds += off * self._lengths[: len(bounds)] + NOTHING
         bounds *= bounds
-        result: FloatArray = np.ldexp(bounds, 2 * (int(exponent) - self._exponent))
+        result: FloatArray = np.ldexp(bounds, 2 * (int(exponent) - self.exponent))
         return result

@@ -9,9 +9,8 @@ import surepick as sp
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import design_value, independent_star_design, solve_star_design
-from surepick.policies.certified import sampling_rule
+from surepick.policies.certified import dear_designs, elimination, sampling_rule
 from surepick.policies.certified.candidate_test import CandidateTest, advanced, find_test, next_weight, opened
-from surepick.policies.certified.elimination import CertifiedElimination
 
 THRESHOLD = math.log(20.0)
 
@@ -149,9 +148,17 @@ def test_the_pulls_that_given_proportions_take(gamma):
     assert pulls_by(Embedding(features, 0.0), 0, best.weights, rivals, plug_in) == pytest.approx(best.value, rel=1e-6)
 
 
+def test_proportions_that_do_not_tell_a_rival_take_for_ever():
+    plug_in, rivals = plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4), np.array([1, 2, 3])
+    two = np.array([0.5, 0.5, 0.0, 0.0])
+    assert pulls_by(Embedding(np.eye(4), 0.0), 0, two, rivals, plug_in) == math.inf
+    assert pulls_by(Embedding(np.eye(4), 0.0), 0, two, rivals[:1], plug_in) < math.inf
+
+
 def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
     """Candidates are then compared in the proportions of the pulls so far, and still the right one wins."""
-    monkeypatch.setattr(sampling_rule, "is_dear", lambda embedded: isinstance(embedded, Embedding))
+    for module in (dear_designs, elimination, sampling_rule):
+        monkeypatch.setattr(module, "is_dear", lambda embedded: isinstance(embedded, Embedding))
     asked, candidates = [], []
     usual = sampling_rule.next_batch
 
@@ -169,7 +176,7 @@ def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
         embedding = sp.make_policy(
             "certified-linear", arms, epsilon=0.05, delta=0.05, noise=sp.SubGaussian(0.3), norm_bound=0.1
         ).embedding
-        policy = CertifiedElimination(sp.Problem(40, 0.05, 0.05, sp.SubGaussian(0.3)), embedding, dim=4)
+        policy = elimination.CertifiedElimination(sp.Problem(40, 0.05, 0.05, sp.SubGaussian(0.3)), embedding, dim=4)
         study, candidates = sp.Study(arms, policy), []
         while (plan := study.ask()) is not None:
             if plan.candidate is not None:

@@ -27,6 +27,7 @@ from surepick.policies.carried.rest import Goal, Rest
 from surepick.policies.carried.situation import Situation, begun
 from surepick.policies.carried.state import CarriedState
 from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.dear_designs import is_dear
 
 HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
 HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share
@@ -53,7 +54,7 @@ class Predictions:
         if isinstance(processes, MeanProcesses):
             return False
         vectors = self.situation.vectors(processes.dim)
-        if not sampling_rule.is_dear(vectors.embedded):
+        if not is_dear(vectors.embedded):
             return False
         return self.sizes.opened(spent, share * vectors_plan.pulls_by(vectors, processes, goal, self.shares(state)))
 
@@ -90,7 +91,7 @@ class Predictions:
         vectors = self.situation.vectors(processes.dim)
         if goal.costs is None and vectors_plan.least_effort(vectors, goal) >= limit:
             return math.inf
-        if sampling_rule.is_dear(vectors.embedded):
+        if is_dear(vectors.embedded):
             return vectors_plan.effort_by(vectors, processes, goal, self.shares(state), direct=self._direct(state))
         return self.rest_of(state, goal).effort
 

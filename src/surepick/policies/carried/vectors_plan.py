@@ -26,7 +26,7 @@ from surepick.policies.carried.vectors_rule import (
     account_of,
     fresh_starts,
 )
-from surepick.policies.certified.sampling_rule import FewArms, is_dear, tolerance_of
+from surepick.policies.certified.dear_designs import FewArms, is_dear, tolerance_of
 from surepick.policies.dimension import best_found
 
 SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is rounding make of the same aims

@@ -24,6 +24,7 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, des
 from surepick.policies.certified import conclusion, sampling_rule
 from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
+from surepick.policies.certified.dear_designs import is_dear
 from surepick.policies.certified.opening import embedded_in, first_dimension
 from surepick.policies.certified.sampling_rule import NextBatch, PlugInMeans
 from surepick.policies.options import check_options, option
@@ -150,7 +151,7 @@ class CertifiedElimination:
         plug_in = self._plug_in(state.dim, state.seen)
         best = int(np.argmax(plug_in.scores))
         candidate = best if state.candidate < 0 else state.candidate
-        dear = sampling_rule.is_dear(self.embedded(state.dim))
+        dear = is_dear(self.embedded(state.dim))
         if dear and best != candidate and self._better(state, best, candidate, plug_in):
             candidate = best
         batch = self._batch_for(state, candidate, state.dim, plug_in)

@@ -13,6 +13,7 @@ from surepick.errors import ContractError
 from surepick.policies import model_checks
 from surepick.policies.base import Problem
 from surepick.policies.certified import sampling_rule
+from surepick.policies.certified.dear_designs import HEURISTIC_MANY
 from surepick.policies.dimension import DesignOf, best_found, cheapest_dimension
 
 HEURISTIC_TOLD = 2.0  # standard errors in epsilon: so well a first batch on few arms must tell all differences
@@ -72,7 +73,7 @@ def on_few_first_arms(
         design: for the differences from a central arm.
         posed: gives the arms as designs see them.
     """
-    if isinstance(embedded, IndependentArms) or embedded.num_arms <= sampling_rule.HEURISTIC_MANY:
+    if isinstance(embedded, IndependentArms) or embedded.num_arms <= HEURISTIC_MANY:
         return design
     unit = (HEURISTIC_TOLD * problem.sigma / problem.epsilon) ** 2
     return on_fewer_arms(posed(), sampling_rule.middle_of(embedded), np.ones(embedded.num_arms), design, unit=unit)

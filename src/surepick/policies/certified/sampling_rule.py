@@ -22,7 +22,8 @@ from surepick.linalg.row_blocks import each_row_block
 from surepick.linalg.whitening import Whitened, weighted_range, whitened
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
-from surepick.policies.dimension import DEAR, best_found, embedding_design
+from surepick.policies.certified.dear_designs import HEURISTIC_MANY, FewArms, is_dear, tolerance_of
+from surepick.policies.dimension import best_found, embedding_design
 from surepick.policies.round_sizes import whole_pulls
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
@@ -31,12 +32,10 @@ HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far,
 HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
-HEURISTIC_MANY = 3000  # arms beyond which the first design compares all with a central one, not with each other
-HEURISTIC_ROUGH = 0.3  # gap that is proved where designs take long; what is true is mostly a few per cent
-HEURISTIC_SURE = 0.67  # of the pulls of a batch on few arms: so many must be predicted to be enough
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
+UNSEEN = 1e-7  # of the root mean square length of the arms: what of a difference counts as outside the range
 NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
 
@@ -179,7 +178,10 @@ def next_batch(
         return found
 
     def lengths(weights: FloatArray | IntArray) -> FloatArray:
-        return _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
+        if not isinstance(embedded, Embedding):
+            return effort
+        own = _lengths(embedded, candidate, rivals, weights, white)
+        return np.where(np.isfinite(own), own, 0.0)
 
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, LEAST_SLACK * margins)
@@ -219,7 +221,8 @@ def pulls_by(
     white: Whitened | None = None,
 ) -> float:
     """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
-    bias included; other arguments are those of `next_batch`. One look at the rivals, and no design."""
+    bias included; infinite where they do not tell one of them. Other arguments are those of `next_batch`. One look at
+    the rivals, and no design."""
     effort, margins = efforts(evidence[rivals], threshold), plug_in.margins(candidate, epsilon)[rivals]
     own = _lengths(embedded, candidate, rivals, weights, white)
     return _pulls_by(own, effort, margins, embedded.misspecification, noise_scales)
@@ -228,6 +231,8 @@ def pulls_by(
 def _pulls_by(
     lengths: FloatArray, effort: FloatArray, margins: FloatArray, gamma: float, noise_scales: FloatArray
 ) -> float:
+    if np.isinf(lengths).any():
+        return math.inf
     slack = np.maximum(margins - gamma * (2.0 + lengths), LEAST_SLACK * margins)
     return float(np.max((lengths * effort / slack) ** 2)) * float(noise_scales.max()) ** 2
 
@@ -239,47 +244,6 @@ def _one_by_one(
     design = independent_star_design(candidate, accuracies, rivals=rivals, noise_scales=noise_scales)
     design = replace(design, lower_bound=0.0, rank=embedded.dim)  # that of designs that use the vectors is another
     return NextBatch(candidate, embedded.dim, design, rivals[:0])
-
-
-def tolerance_of(embedded: Embedding | IndependentArms, tolerance: float) -> float:
-    """Relative gap that is asked of a design: where designs take long more than is asked of others."""
-    return max(tolerance, HEURISTIC_ROUGH) if is_dear(embedded) else tolerance
-
-
-def is_dear(embedded: Embedding | IndependentArms) -> bool:
-    """Whether a design takes seconds: many directions, and many arms."""
-    return isinstance(embedded, Embedding) and embedded.dim >= DEAR and embedded.num_arms > HEURISTIC_MANY
-
-
-@record
-class FewArms:
-    """Whether a design may be one on few arms: where designs take long, if a batch with one pull of each is predicted
-    to be enough, in spite of its bias.
-
-    Args:
-        unit: pulls that a value of 1 stands for; None: the tolerance alone decides.
-        accept: whether given weights, shape (K,), are enough.
-    """
-
-    unit: float | None
-    accept: Callable[[FloatArray], bool] | None
-
-    @staticmethod
-    def of(needed: Callable[[FloatArray], float] | None, embedded: Embedding | IndependentArms) -> FewArms:
-        """For designs whose value is in pulls.
-
-        Args:
-            needed: the pulls in given proportions that are predicted to be needed, their bias included; None: pulls
-                cost unlike amounts, so that the number of arms is not what counts.
-        """
-        if needed is None or not is_dear(embedded):
-            return FewArms(None, None)
-
-        def accept(weights: FloatArray) -> bool:
-            once = (weights > 0.0).astype(np.float64)
-            return needed(once / once.sum()) <= HEURISTIC_SURE * float(once.sum())
-
-        return FewArms(1.0, accept)
 
 
 def efforts(evidence: FloatArray, threshold: float) -> FloatArray:
@@ -325,9 +289,14 @@ def _lengths(
     pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))
     span = weighted_range(basis[pulled], counts[pulled])
 
+    whole = span.directions.shape[1] == basis.shape[1]
+
     def measure(some: slice) -> None:
         towards = basis[rivals[some]] - basis[candidate]
         lengths[some] = row_norms(towards @ span.to_unit)
+        if not whole:
+            missed = row_norms(towards - (towards @ span.directions) @ span.directions.T)
+            lengths[some][missed > UNSEEN * math.sqrt(basis.shape[1])] = math.inf
 
     each_row_block(measure, len(rivals))
     return lengths * math.sqrt(counts.sum())

@@ -82,7 +82,8 @@ def pooled_working_set(objective: Objective, enough: float = 0.0, *, start: Work
     """
     problem, basis, points = objective.problem, objective.prices.single.rows, objective.longest.single.rows
     scale = objective.longest.single.exponent - objective.prices.single.exponent
-    enough = float(np.ldexp(enough, 2 * scale))  # as these rows see it
+    with np.errstate(over="ignore"):
+        enough = float(np.ldexp(enough, 2 * scale))  # as these rows see it
     pools, gap, every = _started(problem), np.inf, 2 * HEURISTIC_EVERY
     if start is not None and start.multipliers.any():
         pools, every = _Pools(start.arms, start.weights, start.pairs[:, 0], regular(start.multipliers, 1.0)), 1

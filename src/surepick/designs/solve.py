@@ -222,14 +222,16 @@ def solved(
 
     found = iterated(objective, goal=goal, max_steps=max_steps, enough=enough)
     design = finished(found, unit)
-    if unit is not None and not good(design):
+    fine = good(design)
+    if unit is not None and not fine:
         first = pooled_working_set(objective, start=found.best) if many_directions(problem) else None
         lower, few = found.lower, design
         found = iterated(objective, goal=goal, max_steps=max_steps, first=found.best if first is None else first)
         found = replace(found, lower=max(lower, found.lower))
         design = finished(found, None)
-        design = design if good(design) or design.value <= few.value else few
-    if not good(design):
+        fine = design.gap <= tolerance
+        design = design if fine or design.value <= few.value else few
+    if not fine:
         raise NotConverged(
             f"design gap {design.gap:.2%} > tolerance {tolerance:.2%} after {found.steps} steps (d={problem.rank}, "
             f"{len(problem.active)} distinct points compared). The sample count would rest on a value that is not "

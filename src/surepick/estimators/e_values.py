@@ -10,14 +10,13 @@ from surepick.core.observations import Observations
 from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights
 from surepick.estimators.noise_mgf import NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
-from surepick.linalg.row_blocks import MOST_THREADS, each_row_block
+from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, each_row_block
 from surepick.linalg.whitening import Whitened
 
 HEURISTIC_CAUTION = 0.7
 SMALL_ENTRIES = 262_144  # weights that are formed at once
 CACHED_ENTRIES = 65_536  # of more, so many at a time: they stay in the cache
 LEAST_ROWS = 256
-BIG_BLOCKS = 2  # at a time, of weights that are many times as much while they are formed
 LEAST_SLACK = 0.1  # of a margin
 GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
 CERTAIN = 1e6  # evidence of differences that are known without noise
@@ -146,7 +145,7 @@ def batch_evidence(
         known = ~weights.any(axis=1) & (beta < epsilon)
         gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - beta[known])
 
-    each_row_block(judge, len(wanted), step, most=BIG_BLOCKS if bias_robust else MOST_THREADS)
+    each_row_block(judge, len(wanted), step, most=FEW_THREADS if bias_robust else MOST_THREADS)
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
 
 

@@ -26,9 +26,8 @@ from surepick.estimators.contrast_weights import BLOCK_ENTRIES
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import each_row_block, evenly, row_blocks
+from surepick.linalg.row_blocks import FEW_THREADS, each_row_block, evenly, row_blocks
 
-BIG_BLOCKS = 2  # at a time
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
@@ -268,7 +267,7 @@ class VectorProcesses:
             for arm, column in given.items():
                 column[rows] += np.sum(flow[:, pulled == arm], axis=1)
 
-        each_row_block(tell, len(arms), step, most=BIG_BLOCKS)
+        each_row_block(tell, len(arms), step, most=FEW_THREADS)
         for made_here in (log_values, flows, lengths, own, *given.values()):
             made_here.flags.writeable = False  # and so it is not copied
         return replace(

@@ -17,6 +17,7 @@ ROWS = 8192
 EVEN = 8  # rows at a time that a matrix product works on, at most
 MANY = 4 * ROWS  # rows from which on blocks are shared among threads
 MOST_THREADS = 8  # more wait for the memory
+FEW_THREADS = 2  # for work whose blocks need much of it
 
 
 def row_blocks(num_rows: int, size: int = ROWS) -> list[slice]:

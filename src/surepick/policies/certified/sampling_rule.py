@@ -177,12 +177,6 @@ def next_batch(
         found[rivals] = slack / effort
         return found
 
-    def lengths(weights: FloatArray | IntArray) -> FloatArray:
-        if not isinstance(embedded, Embedding):
-            return effort
-        own = _lengths(embedded, candidate, rivals, weights, white)
-        return np.where(np.isfinite(own), own, 0.0)
-
     def solved(bias: FloatArray) -> tuple[Design, IntArray]:
         slack = np.maximum(margins - bias, LEAST_SLACK * margins)
         few = FewArms.of(needed, embedded)
@@ -190,7 +184,8 @@ def next_batch(
         return design, rivals[margins - bias < LEAST_SLACK * margins]
 
     def needed(weights: FloatArray) -> float:
-        return _pulls_by(lengths(weights), effort, margins, gamma, noise_scales)
+        own = _lengths(embedded, candidate, rivals, weights, white) if isinstance(embedded, Embedding) else effort
+        return _pulls_by(own, effort, margins, gamma, noise_scales)
 
     alone = None
     if bias is None and isinstance(embedded, Embedding) and len(rivals) + 1 < embedded.dim:
@@ -201,7 +196,8 @@ def next_batch(
     matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon
     if bias is None and matters and isinstance(embedded, Embedding):
         before = counts if counts is not None and is_dear(embedded) else solved(least)[0].weights
-        least = gamma * (2.0 + lengths(before))
+        own = _lengths(embedded, candidate, rivals, before, white)
+        least = gamma * (2.0 + np.where(np.isfinite(own), own, 0.0))
     design, bias_limited = solved(least)
     batch = NextBatch(candidate, embedded.dim, design, bias_limited)
     return batch if alone is None or batch.effort <= alone.effort else alone
@@ -283,7 +279,8 @@ def _star(
 def _lengths(
     embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
 ) -> FloatArray:
-    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs."""
+    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs; infinite
+    where the pulls do not tell the difference."""
     basis = (whitened(embedded.features) if white is None else white).basis
     counts = np.floor(1e9 * weights / weights.sum())
     pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))

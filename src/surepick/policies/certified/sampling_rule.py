@@ -279,8 +279,8 @@ def _star(
 def _lengths(
     embedded: Embedding, candidate: int, rivals: IntArray, weights: FloatArray | IntArray, white: Whitened | None
 ) -> FloatArray:
-    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs; infinite
-    where the pulls do not tell the difference."""
+    """sqrt(N) ||z_j - z_c|| in A^-1 for N pulls in these proportions: what the weighted part of the bias costs;
+    infinite where the pulls do not tell the difference."""
     basis = (whitened(embedded.features) if white is None else white).basis
     counts = np.floor(1e9 * weights / weights.sum())
     pulled, lengths = np.flatnonzero(counts), np.empty(len(rivals))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
 from surepick.core.design import Embedding
 from surepick.estimators.bias_robust_weights import bias_robust_weights
 from surepick.estimators.noise_mgf import ROUNDED_UP
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import product_of_rows
+from surepick.linalg.row_blocks import product_of_rows, row_blocks
 from surepick.linalg.whitening import Whitened, weighted_range, whitened
 
 BLOCK_ENTRIES = 4_000_000  # weights, or what is formed from them, at a time
+LEAST_ROWS, CACHED_ENTRIES = 256, 65_536  # rows of weights at a time, so many that they stay in the cache
+EPS = float(np.finfo(np.float64).eps)  # twice what rounding may be of a number
 
 
 @record
@@ -119,11 +121,11 @@ class ContrastWeights:
         rounding *= 4.0 * (len(self.pulled) + self.embedded.dim) * np.finfo(np.float64).eps
         beta = self.norm_bound * (row_norms(missed) + rounding)
         if gamma > 0.0:
-            beta += gamma * self._l1_deviation(rows, flow)
+            beta += gamma * self.l1_deviation(rows, flow)
         beta *= ROUNDED_UP
         return np.asarray(beta)
 
-    def _l1_deviation(self, rows: IntArray, flow: FloatArray) -> FloatArray:
+    def l1_deviation(self, rows: IntArray, flow: FloatArray) -> FloatArray:
         """sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row; `flow`, n u, is overwritten."""
         place = np.minimum(np.searchsorted(self.pulled, rows), len(self.pulled) - 1)
         there = np.flatnonzero(self.pulled[place] == rows)
@@ -137,3 +139,119 @@ class ContrastWeights:
             total += 1.0
         deviation: FloatArray = total + np.sum(np.abs(flow), axis=1)
         return deviation
+
+
+@record
+class Sums:
+    """What weights u that are nowhere written out come to, for each of m rivals.
+
+    Args:
+        bias: beta, shape (m,), rounded up.
+        drawn: sum_x u_x S(x) for some sums S, shape (m,).
+        rounding: what rounding may be of `drawn`, shape (m,).
+        squares: at least sum_x n(x) u_x^2 s_x^2, shape (m,).
+        none: whether u is 0, shape (m,).
+    """
+
+    bias: FloatArray
+    drawn: FloatArray
+    rounding: FloatArray
+    squares: FloatArray
+    none: BoolArray
+
+
+@record
+class ImplicitWeights:
+    """The weights u = q W of least squares, q = Y_j - Y_c, for many rivals j and many arms: nowhere written out.
+
+    What is asked of them are products of q with what one batch needs once, for r directions in place of p arms:
+
+        sum_x u_x S(x) = q (W S)
+        sum_x n(x) u_x^2 s_x^2 = q (W diag(n s^2) W') q'
+        sum_x n(x) u_x z_x = q (W diag(n) Z)
+
+    u is the product in real numbers of q and W as they are stored, so that rounding is a matter of these sums only.
+    With g = eps (p + r + 8) each is off by at most
+
+        g |q| (|W| |S|),    2 g (|q| rho)^2,  rho_k^2 = sum_x n s^2 W_kx^2,    g (|q| (|W| n l) + ||z_j|| + ||z_c||)
+
+    (entries of absolute value; l = lengths of the pulled vectors; the third in norm). The arms' own flows n u = q (W n)
+    are formed for sum_x |n u_x - 1{x = j} + 1{x = c}| alone, a block of rivals at a time; they are off by
+    g |q| (|W| n) together.
+
+    Args:
+        contrast: of the batch.
+        drawn, drawn_size: W S and |W| |S|, shape (r,).
+        gram, gram_size: W diag(n s^2) W', shape (r, r), and rho, shape (r,).
+        reached, reached_size: W diag(n) Z, shape (r, d), and |W| n l, shape (r,).
+        flows, flows_size: W diag(n), shape (r, p), and |W| n, shape (r,).
+
+    Source: ours, docs/certified-elimination.md, line 2a; Higham (2002), section 3.1.
+    """
+
+    contrast: ContrastWeights
+    drawn: FloatArray
+    drawn_size: FloatArray
+    gram: FloatArray
+    gram_size: FloatArray
+    reached: FloatArray
+    reached_size: FloatArray
+    flows: FloatArray
+    flows_size: FloatArray
+
+    @staticmethod
+    def of(contrast: ContrastWeights, sums: FloatArray, scales: FloatArray) -> ImplicitWeights:
+        """The weights of a batch. Cost: O(p r (r + d)).
+
+        Args:
+            sums: S of the pulled arms, shape (p,).
+            scales: sigma of the pulled arms, shape (p,).
+        """
+        own, counts = contrast.own, contrast.counts
+        steep, flows, noise = np.abs(own), own * counts, own * (np.sqrt(counts) * scales)
+        return ImplicitWeights(
+            contrast,
+            own @ sums,
+            steep @ np.abs(sums),
+            noise @ noise.T,
+            row_norms(noise),
+            flows @ contrast.embedded.features[contrast.pulled],
+            steep @ (counts * contrast.lengths),
+            flows,
+            steep @ counts,
+        )
+
+    @property
+    def _rounding(self) -> float:
+        """g."""
+        return EPS * (sum(self.flows.shape) + 8)
+
+    def sums(self, rows: IntArray) -> Sums:
+        """What the weights of some rivals come to. Cost: O(m r (r + d)); O(m p r) with misspecification."""
+        known, features = self.contrast, self.contrast.embedded.features
+        towards = known.coordinates[rows] - known.coordinates[known.centre]
+        size = np.abs(towards)
+        terms = self._rounding
+        own = features[rows]
+        missed = own - features[known.centre] - towards @ self.reached
+        lengths = row_norms(own) + row_norms(features[known.centre : known.centre + 1])
+        bias = known.norm_bound * (row_norms(missed) + terms * (lengths + size @ self.reached_size))
+        if known.embedded.misspecification > 0.0:
+            bias += known.embedded.misspecification * self._l1_deviation(rows, towards, size)
+        squares = np.maximum(np.einsum("ij,ij->i", towards @ self.gram, towards), 0.0)
+        squares += 2.0 * terms * (size @ self.gram_size) ** 2
+        return Sums(
+            bias * ROUNDED_UP,
+            towards @ self.drawn,
+            terms * (size @ self.drawn_size),
+            squares,
+            ~towards.any(axis=1),
+        )
+
+    def _l1_deviation(self, rows: IntArray, towards: FloatArray, size: FloatArray) -> FloatArray:
+        """At least sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row."""
+        total, step = np.empty(len(rows)), max(LEAST_ROWS, CACHED_ENTRIES // self.flows.shape[1])
+        for some in row_blocks(len(rows), step):
+            total[some] = self.contrast.l1_deviation(rows[some], towards[some] @ self.flows)
+        total += self._rounding * (size @ self.flows_size)
+        return total

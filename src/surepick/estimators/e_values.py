@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights
-from surepick.estimators.noise_mgf import NoiseMgf
+from surepick.estimators.contrast_weights import (
+    BLOCK_ENTRIES,
+    CACHED_ENTRIES,
+    LEAST_ROWS,
+    ContrastWeights,
+    ImplicitWeights,
+    Sums,
+)
+from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
-from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, each_row_block
+from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
 from surepick.linalg.whitening import Whitened
 
 HEURISTIC_CAUTION = 0.7
 SMALL_ENTRIES = 262_144  # weights that are formed at once
-CACHED_ENTRIES = 65_536  # of more, so many at a time: they stay in the cache
-LEAST_ROWS = 256
 LEAST_SLACK = 0.1  # of a margin
 GENEROUS = 2.0  # times the evidence that is still needed: what a bet may expect to gain
 CERTAIN = 1e6  # evidence of differences that are known without noise
@@ -112,7 +117,8 @@ def batch_evidence(
     Returns:
         The gains, and the bets and estimates behind them.
 
-    Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory.
+    Source: ours. Cost: O(K p d) for p arms pulled, in blocks of bounded memory; of many rivals and arms, with noise
+    whose scale is declared, O(K p d) with misspecification and O(K d^2) without (`ImplicitWeights`).
     """
     if isinstance(embedded, IndependentArms):
         return _gains_of_means(seen, centre, epsilon, margins, noise_mgf, noise_scales, needs, caution)
@@ -127,26 +133,67 @@ def batch_evidence(
     pulled, counts = contrast.pulled, contrast.counts
     wanted = np.flatnonzero((margins > 0.0) & (np.arange(len(gains)) != centre))
     step = _rows_at_once(len(wanted), max(len(pulled), embedded.dim), embedded.dim if bias_robust else 1)
+    sums = seen.sums[pulled] - offset * counts
+    plain, implicit = not bias_robust and scores is None and len(pulled) > len(contrast.own), None
+    many = len(gains) * len(pulled) > BLOCK_ENTRIES
+    if plain and many and isinstance(noise_mgf, NoiseMgf) and noise_mgf.quadratic:
+        implicit, step = ImplicitWeights.of(contrast, sums, noise_mgf.scales[pulled]), ROWS
 
     def judge(block: slice) -> None:
         rows = wanted[block]
+        limits = None if needs is None else needs[rows]
+        one = (
+            at_length(rows, limits)
+            if implicit is None
+            else _placed(implicit.sums(rows), margins[rows], limits, caution)
+        )
+        gains[rows] = one.bets * (epsilon - one.bias - one.drawn) - one.penalty
+        bets[rows], drawn[rows] = one.bets, one.bets * one.drawn
+        known = one.none & (one.bias < epsilon)
+        gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - one.bias[known])
+
+    def at_length(rows: IntArray, limits: FloatArray | None) -> _Placed:
         weights = contrast.least_squares(rows)
         beta = contrast.bias(rows, weights)
         if bias_robust and embedded.misspecification > 0.0:
             slack = np.maximum(margins[rows] - beta, LEAST_SLACK * margins[rows])
             weights = contrast.bias_robust(rows, weights, slack)
             beta = contrast.bias(rows, weights)
-        limits = None if needs is None else needs[rows]
         slack = margins[rows] - beta - contrast.plug_in_bias(rows, weights, scores, offset)
         placed = _bets(weights, counts, pulled, slack, noise_mgf, noise_scales, limits, caution)
-        ahead = weights @ (seen.sums[pulled] - offset * counts)
         penalty = np.sum(noise_mgf.total(placed[:, None] * np.abs(weights), pulled, seen), axis=1)
-        gains[rows], bets[rows], drawn[rows] = placed * (epsilon - beta - ahead) - penalty, placed, placed * ahead
-        known = ~weights.any(axis=1) & (beta < epsilon)
-        gains[rows[known]], bets[rows[known]] = CERTAIN, CERTAIN / (epsilon - beta[known])
+        return _Placed(beta, placed, weights @ sums, penalty, np.asarray(~weights.any(axis=1)))
 
     each_row_block(judge, len(wanted), step, most=FEW_THREADS if bias_robust else MOST_THREADS)
     return Evidence(np.minimum(gains, CERTAIN), bets, drawn)
+
+
+@record
+class _Placed:
+    """Bets on some rivals, each of shape (m,).
+
+    Args:
+        bias: beta.
+        bets: t.
+        drawn: xhat.
+        penalty: what is taken off.
+        none: whether the weights are 0.
+    """
+
+    bias: FloatArray
+    bets: FloatArray
+    drawn: FloatArray
+    penalty: FloatArray
+    none: BoolArray
+
+
+def _placed(sums: Sums, margins: FloatArray, needs: FloatArray | None, caution: float) -> _Placed:
+    """The bets on some rivals from what their weights come to, where all noise costs t^2 sigma^2 / 2 a pull."""
+    slack = np.maximum(margins - sums.bias, 0.0)
+    bets = np.divide(caution * slack, sums.squares, out=np.zeros(len(slack)), where=sums.squares > 0)
+    bets, _ = enough(bets, slack, 0.5 * bets**2 * sums.squares, needs)
+    penalty = bets * sums.rounding + ROUNDED_UP * 0.5 * bets**2 * sums.squares
+    return _Placed(sums.bias, bets, sums.drawn, penalty, sums.none)
 
 
 def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:

@@ -53,6 +53,11 @@ class NoiseMgf:
         return self
 
     @property
+    def quadratic(self) -> bool:
+        """Whether each pull costs t^2 sigma^2 / 2, whatever the rewards."""
+        return not np.isfinite(self.spread)
+
+    @property
     def steepest(self) -> float:
         """The weight of a pull above which the range of the rewards permits no cheap bet; infinite without one."""
         return MIDDLING_BET / self.spread if np.isfinite(self.spread) else np.inf

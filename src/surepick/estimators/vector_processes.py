@@ -22,11 +22,11 @@ from numpy.linalg import norm
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import BlockTotals, Observations
-from surepick.estimators.contrast_weights import BLOCK_ENTRIES
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES, CACHED_ENTRIES, LEAST_ROWS
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import FEW_THREADS, each_row_block, evenly, row_blocks
+from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, each_row_block, evenly, row_blocks
 
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200
@@ -254,7 +254,8 @@ class VectorProcesses:
         named = dict.fromkeys([*(one.arm for one in self.given), candidate])
         given = {arm: np.array(given_to(self.given, arm, len(own))) for arm in named}
         place = np.minimum(np.searchsorted(pulled, arms), len(pulled) - 1)
-        step = max(1, BLOCK_ENTRIES // towards.shape[1])
+        few, width = len(arms) * towards.shape[1] <= BLOCK_ENTRIES, towards.shape[1]
+        step = len(arms) if few else max(LEAST_ROWS, CACHED_ENTRIES // width)
 
         def tell(block: slice) -> None:
             rows = arms[block]
@@ -267,7 +268,7 @@ class VectorProcesses:
             for arm, column in given.items():
                 column[rows] += np.sum(flow[:, pulled == arm], axis=1)
 
-        each_row_block(tell, len(arms), step, most=FEW_THREADS)
+        each_row_block(tell, len(arms), step, most=FEW_THREADS if few else MOST_THREADS)
         for made_here in (log_values, flows, lengths, own, *given.values()):
             made_here.flags.writeable = False  # and so it is not copied
         return replace(

@@ -125,11 +125,14 @@ def test_the_bias_of_a_candidate_and_its_rival_alone_is_none():
     one = replace(goal, rivals=goal.rivals[:1], margins=goal.margins[:1])
     counts = np.zeros(ARMS, np.int64)
     counts[[goal.candidate, goal.rivals[0]]] = 3
-    alone = vectors_rule.account_of(
-        biased, processes, one, vectors_rule.Pulls.of(vectors.white, counts, goal.noise_scales)
-    )
-    others = vectors_rule.account_of(
-        biased, processes, one, vectors_rule.Pulls.of(vectors.white, np.ones(ARMS, np.int64), goal.noise_scales)
+    alone, others = (
+        vectors_rule.account_of(
+            biased,
+            processes,
+            one,
+            vectors_rule.Sight.of(vectors_rule.Pulls.of(vectors.white, pulls, goal.noise_scales)),
+        )
+        for pulls in (counts, np.ones(ARMS, np.int64))
     )
     assert alone.bias[0] <= 1e-9 < 0.02 < others.bias[0]
 

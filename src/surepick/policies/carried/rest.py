@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,6 +52,11 @@ class Goal:
     def priced_scales(self) -> FloatArray:
         """s sqrt(cost), shape (K,): money m for an arm buys the information m / (s^2 cost) of m pulls at that scale."""
         return self.noise_scales if self.costs is None else self.noise_scales * np.sqrt(self.costs)
+
+    def among(self, rows: slice) -> Goal:
+        """The same for some of the rivals."""
+        threshold = self.threshold if isinstance(self.threshold, float) else self.threshold[rows]
+        return replace(self, rivals=self.rivals[rows], margins=self.margins[rows], threshold=threshold)
 
     def pulls_for(self, money: FloatArray) -> FloatArray:
         """The pulls, whole or not, that so much money for each arm buys, shape (K,)."""

@@ -23,8 +23,10 @@ from surepick.policies.carried.vectors_rule import (
     MOST_STARTS,
     Account,
     Pulls,
+    Sight,
     account_of,
     fresh_starts,
+    slope_of,
 )
 from surepick.policies.certified.dear_designs import FewArms, is_dear, tolerance_of
 from surepick.policies.dimension import best_found
@@ -138,17 +140,18 @@ def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weight
     Args:
         weights: shape (K,), sum 1.
     """
-    account = account_of(vectors, processes, goal, _bought(vectors, goal, weights))
-    if not account.visible.all():
-        return np.inf
-    slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
-    _, aims = _targets(processes, goal, account, slack)
-    squares = np.empty(len(aims))
+    sight, slope = _bought(vectors, goal, weights), slope_of(vectors, goal)
+    squares, closely = np.empty(len(goal.rivals)), len(goal.rivals) < vectors.white.shape[1]
 
     def measure(rows: slice) -> None:
-        np.einsum("ij,ij->i", aims[rows] @ account.inverse, aims[rows], out=squares[rows])
+        some = goal.among(rows)
+        account = account_of(vectors, processes, some, sight, slope, closely=closely)
+        slack = np.maximum(some.margins - account.bias, LEAST_SLACK * some.margins)
+        _, aims = _targets(processes, some, account, slack)
+        np.einsum("ij,ij->i", aims @ account.inverse, aims, out=squares[rows])
+        squares[rows][~account.visible] = np.inf
 
-    each_row_block(measure, len(aims))
+    each_row_block(measure, len(squares))
     return float(squares.max())
 
 
@@ -172,9 +175,9 @@ def least_effort(vectors: ArmVectors, goal: Goal) -> float:
     return float(min(len(goal.rivals), vectors.white.shape[1]))
 
 
-def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Pulls:
-    """The pulls of a design whose weights are shares of money."""
-    return Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales)
+def _bought(vectors: ArmVectors, goal: Goal, weights: FloatArray) -> Sight:
+    """What the pulls of a design see whose weights are shares of money."""
+    return Sight.of(Pulls.of(vectors.white, goal.pulls_for(weights), goal.noise_scales))
 
 
 def _uneven(noise_scales: FloatArray) -> bool:

@@ -10,8 +10,6 @@ where A is that of the batch where the flow is to be matched with it, and that o
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, record
@@ -82,10 +80,29 @@ class Pulls:
             np.concatenate([self.arms, later.arms]),
         )
 
-    @property
-    def information(self) -> FloatArray:
-        """A = sum n_x z_x z_x' / s_x^2, shape (r, r)."""
-        return np.asarray((self.rows.T * (self.counts / self.noise_scales**2)) @ self.rows)
+
+@record
+class Sight:
+    """What pulls see of all directions.
+
+    Args:
+        pulls: made or planned.
+        information: A = sum n_x z_x z_x' / s_x^2, shape (r, r).
+        inverse: A^-1 on its range, shape (r, r).
+        largest: the largest eigenvalue of A.
+    """
+
+    pulls: Pulls
+    information: FloatArray
+    inverse: FloatArray
+    largest: float
+
+    @staticmethod
+    def of(pulls: Pulls) -> Sight:
+        """That of some pulls. Cost: O(p r^2 + r^3)."""
+        information = np.asarray((pulls.rows.T * (pulls.counts / pulls.noise_scales**2)) @ pulls.rows)
+        inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
+        return Sight(pulls, information, inverse, float(np.linalg.norm(information, 2)))
 
 
 @record
@@ -113,19 +130,30 @@ class Account:
     bias: FloatArray
 
 
-def _slope(vectors: ArmVectors, goal: Goal) -> FloatArray:
+def slope_of(vectors: ArmVectors, goal: Goal) -> FloatArray:
     """theta of the guesses, since Z'Z = K I; shape (r,)."""
     return np.asarray(vectors.white.T @ goal.scores / len(vectors.white))
 
 
 def account_of(
-    vectors: ArmVectors, processes: VectorProcesses, goal: Goal, pulls: Pulls, slope: FloatArray | None = None
+    vectors: ArmVectors,
+    processes: VectorProcesses,
+    goal: Goal,
+    sight: Sight,
+    slope: FloatArray | None = None,
+    *,
+    closely: bool | None = None,
 ) -> Account:
-    rivals, slope = goal.rivals, _slope(vectors, goal) if slope is None else slope
-    information = pulls.information
-    inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
-    largest = float(np.linalg.norm(information, 2))
-    towards, left = (np.empty((len(rivals), len(information))) for _ in range(2))
+    """What the processes of the rivals hold, as some pulls see it.
+
+    Args:
+        sight: of the pulls.
+        slope: `slope_of` the goal, for whoever has it.
+        closely: whether the bias is summed arm by arm; None: where that is cheap.
+    """
+    rivals, slope = goal.rivals, slope_of(vectors, goal) if slope is None else slope
+    inverse, pulls, dim = sight.inverse, sight.pulls, len(sight.inverse)
+    towards, left = (np.empty((len(rivals), dim)) for _ in range(2))
     sizes, costs, held = (np.empty(len(rivals)) for _ in range(3))
     visible = np.empty(len(rivals), bool)
 
@@ -135,7 +163,7 @@ def account_of(
         seen = towards[some] @ inverse
         sizes[some] = np.maximum(np.einsum("ij,ij->i", towards[some], seen), np.finfo(np.float64).tiny)
         squares = np.einsum("ij,ij->i", towards[some], towards[some])
-        visible[some] = sizes[some] * largest > MATCHED**2 * squares
+        visible[some] = sizes[some] * sight.largest > MATCHED**2 * squares
         along = np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes[some], 0.0)
         matched = np.where(visible[some], along, 0.0)
         left[some] = flow - matched[:, None] * towards[some]
@@ -145,7 +173,7 @@ def account_of(
     each_row_block(account, len(rivals))
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
     bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
-    if vectors.embedded.misspecification > 0.0 and len(rivals) < len(information):  # where that is cheap
+    if vectors.embedded.misspecification > 0.0 and (len(rivals) < dim if closely is None else closely):
         bias = np.minimum(bias, vectors.embedded.misspecification * _unmatched(goal, pulls, towards @ inverse))
     return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
@@ -183,10 +211,11 @@ def restarts(
     """
     if not np.any(processes.flows[goal.rivals]):
         return goal.rivals[:0]
-    account = account_of(vectors, processes, goal, Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
+    sight = Sight.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
+    account = account_of(vectors, processes, goal, sight)
     slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
     fresh, *_ = fresh_starts(processes, goal, account, slack)
-    seen = Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales).information
+    seen = sight.information
     if whole and np.linalg.matrix_rank(seen, tol=CUT * np.linalg.norm(seen, 2), hermitian=True) < len(seen):
         beyond = np.linalg.norm(account.left - account.left @ account.inverse @ seen, axis=1)
         flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
@@ -221,12 +250,11 @@ def placed(
         whole = batch.and_later(vectors.white, future, goal.noise_scales) if future.sum() > 0.0 else None
     elif future.sum() > 0.0:
         whole = Pulls.of(vectors.white, counts + future, goal.noise_scales)
-    slope, directions = _slope(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
+    slope, directions = slope_of(vectors, goal), np.empty((len(goal.rivals), vectors.white.shape[1]))
+    now, later = Sight.of(batch), None if whole is None else Sight.of(whole)
 
     def place(rows: slice) -> None:
-        threshold = goal.threshold if isinstance(goal.threshold, float) else goal.threshold[rows]
-        some = replace(goal, rivals=goal.rivals[rows], margins=goal.margins[rows], threshold=threshold)
-        directions[rows] = _placed(vectors, processes, some, margins[rows], batch, whole, noise_mgf, slope)
+        directions[rows] = _placed(vectors, processes, goal.among(rows), margins[rows], now, later, noise_mgf, slope)
 
     each_row_block(place, len(directions))
     return Bets(goal.rivals, directions)
@@ -237,14 +265,14 @@ def _placed(
     processes: VectorProcesses,
     goal: Goal,
     margins: FloatArray,
-    batch: Pulls,
-    whole: Pulls | None,
+    batch: Sight,
+    whole: Sight | None,
     noise_mgf: NoiseMgf | NormalMgf,
     slope: FloatArray,
 ) -> FloatArray:
     """The directions of the bets of some rivals, shape (m, r)."""
     account = account_of(vectors, processes, goal, batch, slope)
-    tau, now = _directions(account, margins, batch, noise_mgf)
+    tau, now = _directions(account, margins, batch.pulls, noise_mgf)
     aims = tau[:, None] * account.towards - account.left
     missed, size = (np.einsum("ij,ij->i", rows, rows) for rows in (aims - now @ batch.information, aims))
     possible = missed <= MATCHED**2 * size
@@ -252,7 +280,7 @@ def _placed(
     worth = (0.5 * account.costs <= HEURISTIC_CLOSING) | settled
     if whole is None:
         return np.where(possible[:, None], now, 0.0)
-    _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole, noise_mgf)
+    _, spread = _directions(account_of(vectors, processes, goal, whole, slope), margins, whole.pulls, noise_mgf)
     return np.where((worth & possible)[:, None], now, spread)
 
 

@@ -3,7 +3,7 @@
 A restricted problem of m arms and n vectors costs m^2 n + m^3 / 3 a Newton step. From 64 directions on, with thousands
 of arms, which of them matter is what takes long. These steps say so for m r^2 + n r^2 each, in single precision:
 
-    lambda_i <- lambda_i g_i^(1/2),   pi_j <- pi_j v_j^(1/2),   g_i = u_i'W u_i,   v_j = ||L^-1 y_j||^2
+    lambda_i <- lambda_i g_i,   pi_j <- pi_j v_j^(1/2),   g_i = u_i'W u_i,   v_j = ||L^-1 y_j||^2
 
 with A = L L' and W as in docs/design-solver.md: at the optimum all arms with weight have the largest gain and all
 vectors with a multiplier the largest value. Nothing here is certified, and nothing needs to be: the sweeps that follow
@@ -26,12 +26,12 @@ from surepick.linalg.whitening import spanning_rows
 HEURISTIC_FIRST = 1500  # the longest arms, and as many of the others; vectors too
 HEURISTIC_STEPS = 20
 HEURISTIC_LOOKS = 8
-HEURISTIC_EVERY = 8  # of so many rows one is looked at first, then of half as many
+HEURISTIC_EVERY = 4  # of so many rows one is looked at first, then of half as many
 HEURISTIC_FRONT = 2000  # rows among which those that join are chosen
-HEURISTIC_NEAR = 0.5  # of the largest gain, or value: what is less does not join
+HEURISTIC_NEAR = 0.3  # of the largest gain, or value: what is less does not join
 HEURISTIC_KEPT = 1e-3  # of the largest weight: what is less leaves
-HEURISTIC_FRESH = 0.1  # of all weight, for those that join
-HEURISTIC_ENOUGH = 0.5  # the gap at which Newton steps take over
+HEURISTIC_FRESH = 0.25  # of all weight, for those that join
+HEURISTIC_ENOUGH = 0.7  # the gap at which Newton steps take over
 
 LEAST_CLEARANCE = 1e-3  # of the arms in the pools; else they may leave a direction out, whose best weight is small
 TINY = 1e-300
@@ -125,20 +125,26 @@ def _stepped(basis: Single, points: Single, pools: _Pools, steps: int) -> tuple[
     arms, vectors = basis[pools.arms], points[pools.vectors]
     weights, multipliers = pools.weights, pools.multipliers
     for _ in range(steps):
-        factor = inverse_factor(((arms.T * weights.astype(np.float32)) @ arms).astype(np.float64))
+        factor = inverse_factor(_gram(arms, weights).astype(np.float64))
         if factor is None:
             return None
         unit = factor.astype(np.float32)
         u, v = arms @ unit, vectors @ unit
-        spread = (v.T * multipliers.astype(np.float32)) @ v
+        spread = _gram(v, multipliers)
         gains, values = _gains(u, spread), _squares(v)
         if not (gains.max() > 0.0 and values.max() > 0.0):
             return None
-        weights = normalised(weights * np.sqrt(gains / gains.max()))
+        weights = normalised(weights * (gains / gains.max()))
         multipliers = normalised(multipliers * np.sqrt(values / values.max()))
     used, busy = (share > HEURISTIC_KEPT * share.max() for share in (weights, multipliers))
     left = _Pools(pools.arms[used], normalised(weights[used]), pools.vectors[busy], normalised(multipliers[busy]))
     return left, unit, spread
+
+
+def _gram(rows: Single, weights: FloatArray) -> Single:
+    """sum_i w_i z_i z_i', shape (r, r)."""
+    shares = np.sqrt(weights).astype(np.float32)[:, None] * rows
+    return shares.T @ shares  # of a matrix with itself: half the work
 
 
 def _gains(rows: Single, spread: Single) -> FloatArray:

@@ -22,8 +22,8 @@ SAFE_RANGE_CUT = 1e-5
 STEADY_SHARE = 0.1
 LARGEST_REDUCTION = 1500
 SLIVER = 1e-6
-HEURISTIC_ARMS = (4.0, 6.0)  # times r: so many are tried
-HEURISTIC_FEWER_ARMS = (3.0, 2.0, 1.5, 1.25)  # times r: where a worse design may take fewer pulls
+HEURISTIC_ARMS = (2.5, 4.0, 6.0)  # times r: so many are tried
+HEURISTIC_FEWER_ARMS = (2.0, 1.5, 1.25)  # times r: where a worse design may take fewer pulls
 HEURISTIC_TRIES = 3  # with the vectors that were too long among those in use
 HEURISTIC_SURE = 0.5  # of the pulls of a batch with one of each arm: what the value may stand for
 THINNED = 0.03  # the gap at which the weights of few arms are good enough
@@ -194,24 +194,31 @@ def thinned(
         unit: pulls that a value of 1 stands for; then n arms may also have any value that stands for n pulls.
         accept: says of such weights of all K arms, shape (K,), whether they are good enough; None: they are.
     """
-    few, failed = whole, False
-    for multiple in HEURISTIC_ARMS if unit is None else HEURISTIC_ARMS + HEURISTIC_FEWER_ARMS:
-        number = math.ceil(multiple * objective.problem.rank)
-        if number >= np.count_nonzero(few.weights):
-            continue
-        allowed = ceiling if multiple in HEURISTIC_ARMS else 0.0
-        allowed = allowed if unit is None else max(allowed, HEURISTIC_SURE * number / unit)
+    rank = objective.problem.rank
+
+    def with_fewer(few: Few, multiple: float, ceiling: float) -> Few | None:
+        number = math.ceil(multiple * rank)
+        allowed = ceiling if unit is None else max(ceiling, HEURISTIC_SURE * number / unit)
         fewer = _anew(objective, few, number, allowed) if lower <= allowed else None
-        if fewer is not None and allowed > ceiling and accept is not None:
-            fewer = fewer if accept(objective.problem.spread(fewer.weights)) else None
+        if fewer is None or allowed <= ceiling or accept is None:
+            return fewer
+        return fewer if accept(objective.problem.spread(fewer.weights)) else None
+
+    def smaller(multiples: tuple[float, ...], few: Few) -> list[float]:
+        return [one for one in multiples if math.ceil(one * rank) < np.count_nonzero(few.weights)]
+
+    few, enough = whole, smaller(HEURISTIC_ARMS, whole)
+    for multiple in enough:
+        fewer = with_fewer(whole, multiple, ceiling)
         if fewer is not None:
             few = fewer
-            if failed:  # what is too few stays too few
-                break
-        elif failed or few is not whole:
             break
-        else:
-            failed = True
+    if unit is not None and (not enough or (few is not whole and multiple == enough[0])):  # else these are too few
+        for multiple in smaller(HEURISTIC_FEWER_ARMS, few):
+            fewer = with_fewer(few, multiple, 0.0)
+            if fewer is None:
+                break
+            few = fewer
     return None if few is whole else few.weights
 
 

@@ -223,7 +223,7 @@ def test_nearly_every_outcome_has_a_worst_truth_that_is_still_possible():
 
 
 def no_norm(self, vectors, candidate, missed, amount, rows):
-    return vectors.embedded.misspecification * self._unmatched(candidate, amount, rows)
+    return vectors.embedded.misspecification * self.unmatched(candidate, amount, rows)
 
 
 def no_misspecification(self, candidate, amount, rows):
@@ -238,7 +238,7 @@ def only_what_is_matched(self, candidate, amount, rows):
 
 @pytest.mark.parametrize(
     ("name", "spoilt"),
-    [("_penalty", no_norm), ("_unmatched", no_misspecification), ("_unmatched", only_what_is_matched)],
+    [("_penalty", no_norm), ("unmatched", no_misspecification), ("unmatched", only_what_is_matched)],
 )
 def test_an_omitted_bias_is_noticed(name, spoilt, monkeypatch):
     monkeypatch.setattr(VectorProcesses, name, spoilt)

@@ -109,7 +109,7 @@ def half_of_it(self, candidate, amount, rows):
 
 @pytest.mark.parametrize("spoilt", [no_bias, half_of_it])
 def test_an_omitted_bias_is_noticed(spoilt, monkeypatch):
-    monkeypatch.setattr(VectorProcesses, "_unmatched", spoilt)
+    monkeypatch.setattr(VectorProcesses, "unmatched", spoilt)
     assert noticed(fooled_by_bias(RUNS, gamma=0.4), RUNS)
 
 

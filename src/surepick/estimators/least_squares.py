@@ -7,6 +7,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
+from surepick.linalg.factorisations import symmetric_spectrum
 from surepick.linalg.row_blocks import each_row_block, evenly, product_of_rows
 from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
@@ -14,6 +15,8 @@ RANGE_TOLERANCE = 1e-7  # relative length outside the range, in whitened coordin
 BLOCK_ENTRIES = 65_536  # what is formed of a block of rows stays in the cache
 LEAST_ROWS = 256
 SMALL_ENTRIES = 262_144  # not worth dividing
+RELATIVE_ERROR = 64.0 * float(np.finfo(np.float64).eps)  # of guesses
+PRIOR_DECADES, PRIOR_STEPS = 10, 4  # variances of a prior that are tried: below C^2, so many in each
 
 
 @record
@@ -104,14 +107,51 @@ class RegularLeastSquares:
         if span.directions.shape[1] < basis.shape[1]:
             return None
         slope = (basis[evenly(pulled)] @ span.to_unit)[: len(pulled)].T @ seen.sums[pulled]
-        scores = np.empty(len(basis))
-
-        def score(rows: slice) -> None:
-            scores[rows] = (basis[rows] @ span.to_unit) @ slope
-
-        each_row_block(score, len(basis))
-        scores.flags.writeable = span.to_unit.flags.writeable = False  # and so they are not copied
+        scores = _scored(basis, span.to_unit, slope)
+        span.to_unit.flags.writeable = False  # and so it is not copied
         return RegularLeastSquares(scores, basis, span.to_unit, seen.total, _relative_error(white))
+
+    @staticmethod
+    def shrunk(
+        basis: FloatArray,
+        back: FloatArray | None,
+        seen: Observations,
+        *,
+        noise_scales: FloatArray,
+        norm_bound: float,
+    ) -> RegularLeastSquares:
+        """The mean and the errors of theta given all results, if it was drawn from N(0, t I) and the noise is normal.
+
+            M = (sum_x n x x' / s_x^2 + I / t)^-1,   f = x' M sum_x x sum(x) / s_x^2,   largest s u = x' M^(1/2)
+
+        t is the likeliest of C^2 10^(-k/4), k = 0 to 40. In many directions least squares follow the noise, and the
+        luckiest of many arms leads by far. For guesses only: nothing says that theta is like that.
+
+        Args:
+            basis: z, shape (K, r).
+            back: B, shape (r, d), with features x = z B, in whose coordinates ||theta|| <= C; None: the basis is x.
+            seen: counts and sums of everything told.
+            noise_scales: s, positive, shape (K,).
+            norm_bound: C.
+
+        Returns:
+            Scores, and coordinates whose differences times the largest scale are standard errors.
+
+        Source: empirical Bayes for ridge regression (Hoerl and Kennard 1970; Morris 1983). Cost: O(K r^2) time.
+        """
+        pulled, scale = np.flatnonzero(seen.counts), float(noise_scales.max())
+        features = basis[pulled] if back is None else basis[pulled] @ back
+        precisions = (scale / noise_scales[pulled]) ** 2
+        told = features.T @ (precisions * seen.sums[pulled])
+        spectrum = symmetric_spectrum((features.T * (seen.counts[pulled] * precisions)) @ features)
+        strengths, along = np.maximum(spectrum.values, 0.0) / scale**2, spectrum.vectors.T @ told / scale**2
+        tried = norm_bound**2 * 10.0 ** (-np.arange(PRIOR_DECADES * PRIOR_STEPS + 1)[:, None] / PRIOR_STEPS)
+        likelihoods = np.sum(along**2 * tried / (1.0 + tried * strengths) - np.log1p(tried * strengths), axis=1)
+        prior = float(tried[int(np.argmax(likelihoods)), 0])
+        to_unit = spectrum.vectors / (scale * np.sqrt(strengths + 1.0 / prior))
+        slope = to_unit.T @ told
+        to_unit = np.ascontiguousarray(to_unit if back is None else back @ to_unit)
+        return RegularLeastSquares(_scored(basis, to_unit, slope), basis, to_unit, seen.total, RELATIVE_ERROR)
 
     @property
     def comparable(self) -> BoolArray:
@@ -144,6 +184,18 @@ class RegularLeastSquares:
 
         each_row_block(measure, len(left))
         return distances
+
+
+def _scored(basis: FloatArray, to_unit: FloatArray, slope: FloatArray) -> FloatArray:
+    """u' slope of all arms, shape (K,)."""
+    scores = np.empty(len(basis))
+
+    def score(rows: slice) -> None:
+        scores[rows] = (basis[rows] @ to_unit) @ slope
+
+    each_row_block(score, len(basis))
+    scores.flags.writeable = False  # and so it is not copied
+    return scores
 
 
 def least_squares(

@@ -356,10 +356,10 @@ class VectorProcesses:
         rounding += ROUNDING * (self.terms + rank + dim + 8) * (vectors.widest * float(norm(vectors.back)))
         penalty = vectors.norm_bound * (row_norms(missed) + rounding * (self.lengths[rows] + 2.0 * amount))
         if vectors.embedded.misspecification > 0.0:
-            penalty += vectors.embedded.misspecification * self._unmatched(candidate, amount, rows)
+            penalty += vectors.embedded.misspecification * self.unmatched(candidate, amount, rows)
         return np.asarray(ROUNDED_UP * penalty)
 
-    def _unmatched(self, candidate: int, amount: FloatArray, rows: slice | IntArray) -> FloatArray:
+    def unmatched(self, candidate: int, amount: FloatArray, rows: slice | IntArray) -> FloatArray:
         """An upper bound of sum_x |F(x) - T 1{x = c} + T 1{x = j}|: that of the other pulls is at most their length."""
         there = given_to(self.given, candidate, len(self.lengths))[rows]
         own, lengths = self.own[rows], self.lengths[rows]

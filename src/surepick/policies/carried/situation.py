@@ -174,11 +174,17 @@ class Situation:
     def _plug_in(self, processes: VectorProcesses, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
             noise_scales = self._typical_scales(seen)
+            vectors = self.vectors(processes.dim)
+            if processes.dim >= sampling_rule.HEURISTIC_SHRUNK:
+                fitted = RegularLeastSquares.shrunk(
+                    vectors.white, vectors.back, seen, noise_scales=noise_scales, norm_bound=vectors.norm_bound
+                )
+                return PlugInMeans(fitted.scores, fitted, float(noise_scales.max()))
             white = self.cache.white(self.embedding, processes.dim)
             regular = None if white is None else RegularLeastSquares.of(white, seen)
             if regular is not None:
                 return PlugInMeans(regular.scores, regular, float(noise_scales.max()))
-            return sampling_rule.plug_in_means(self.vectors(processes.dim).embedded, seen, noise_scales, white=white)
+            return sampling_rule.plug_in_means(vectors.embedded, seen, noise_scales, white=white)
 
         return self.cache.plug_in(processes.dim, seen, form)
 

@@ -116,7 +116,8 @@ class Account:
         visible: whether the pulls see anything of y, shape (m,); of a part of a batch they may not.
         left: G - Tbar y with Tbar >= 0, shape (m, r).
         costs: rho = (G - Tbar y)' A^-1 (G - Tbar y), shape (m,).
-        needs: evidence that is still lacking if the flows were matched at Tbar for nothing, shape (m,).
+        needs: evidence that is still lacking if the flows were matched at Tbar for nothing but what misspecification
+            takes of it, shape (m,).
         bias: gamma (2 + sqrt(N a) / s) >= gamma (2 + sum n |u|) for u = y' A^-1 z / s^2, shape (m,).
     """
 
@@ -153,6 +154,7 @@ def account_of(
     """
     rivals, slope = goal.rivals, slope_of(vectors, goal) if slope is None else slope
     inverse, pulls, dim = sight.inverse, sight.pulls, len(sight.inverse)
+    gamma = vectors.embedded.misspecification
     towards, left = (np.empty((len(rivals), dim)) for _ in range(2))
     sizes, costs, held = (np.empty(len(rivals)) for _ in range(3))
     visible = np.empty(len(rivals), bool)
@@ -169,12 +171,14 @@ def account_of(
         left[some] = flow - matched[:, None] * towards[some]
         costs[some] = np.maximum(np.einsum("ij,ij->i", left[some] @ inverse, left[some]), 0.0)
         held[some] = processes.log_values[rows] + matched * goal.epsilon - left[some] @ slope
+        if gamma > 0.0:
+            held[some] -= gamma * processes.unmatched(goal.candidate, matched, rows)
 
     each_row_block(account, len(rivals))
     lengths = np.sqrt(pulls.counts.sum() * sizes) / float(goal.noise_scales.min())
-    bias = np.asarray(vectors.embedded.misspecification * (2.0 + lengths))
-    if vectors.embedded.misspecification > 0.0 and (len(rivals) < dim if closely is None else closely):
-        bias = np.minimum(bias, vectors.embedded.misspecification * _unmatched(goal, pulls, towards @ inverse))
+    bias = np.asarray(gamma * (2.0 + lengths))
+    if gamma > 0.0 and (len(rivals) < dim if closely is None else closely):
+        bias = np.minimum(bias, gamma * _unmatched(goal, pulls, towards @ inverse))
     return Account(towards, inverse, sizes, visible, left, costs, goal.threshold - held, bias)
 
 

@@ -228,7 +228,8 @@ class CertifiedElimination:
     def _plug_in(self, dim: int, seen: Observations) -> PlugInMeans:
         def form() -> PlugInMeans:
             used, noise_scales = self.embedded(dim), sampling_rule.noise_scales(self.problem, seen)
-            return sampling_rule.plug_in_means(used, seen, noise_scales, white=self._white(used, dim))
+            white, norm_bound = self._white(used, dim), self.embedding.norm_bound
+            return sampling_rule.plug_in_means(used, seen, noise_scales, white=white, norm_bound=norm_bound)
 
         return self._cache.plug_in(dim, seen, form)
 

@@ -16,7 +16,15 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.designs import PosedArms, independent_star_design, solve_star_design
-from surepick.estimators import Estimate, NoiseMgf, NormalMgf, estimate, noise_mgf_after, normal_mgf_after
+from surepick.estimators import (
+    Estimate,
+    NoiseMgf,
+    NormalMgf,
+    RegularLeastSquares,
+    estimate,
+    noise_mgf_after,
+    normal_mgf_after,
+)
 from surepick.linalg.factorisations import row_norms
 from surepick.linalg.row_blocks import each_row_block
 from surepick.linalg.whitening import Whitened, weighted_range, whitened
@@ -35,6 +43,7 @@ MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls 
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance
 HEURISTIC_LEAST_MARGIN = 0.25  # of epsilon
 LEAST_SLACK = 0.1  # of a margin; where bias leaves less, the rival is bias-limited
+HEURISTIC_SHRUNK = 48  # directions from which on guesses are drawn towards 0: least squares follow the noise there
 UNSEEN = 1e-7  # of the root mean square length of the arms: what of a difference counts as outside the range
 NEGLIGIBLE_BIAS = 0.1  # of epsilon
 
@@ -116,12 +125,19 @@ def plug_in_means(
     noise_scales: FloatArray,
     *,
     white: Whitened | None = None,
+    norm_bound: float | None = None,
 ) -> PlugInMeans:
     """The plug-in means of everything told so far; an arm of which nothing is known counts as good as the best.
 
     Args:
         white: the features' whitened coordinates, if they are known already.
+        norm_bound: C, for guesses in many directions (`RegularLeastSquares.shrunk`); None: least squares.
     """
+    if isinstance(embedded, Embedding) and norm_bound is not None and embedded.dim >= HEURISTIC_SHRUNK:
+        shrunk = RegularLeastSquares.shrunk(
+            embedded.features, None, pooled, noise_scales=noise_scales, norm_bound=norm_bound
+        )
+        return PlugInMeans(shrunk.scores, shrunk, float(noise_scales.max()))
     fitted = estimate(embedded, pooled, white=white)
     scores = fitted.scores
     if isinstance(embedded, IndependentArms) and pooled.total > 0:

@@ -26,7 +26,7 @@ from surepick.estimators.contrast_weights import BLOCK_ENTRIES, CACHED_ENTRIES, 
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
-from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, each_row_block, evenly, row_blocks
+from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, copied, each_row_block, evenly, row_blocks
 
 UNKNOWN = 1e300  # a bound where nothing is known: finite, so that a state can be stored
 LEAST_FLOW = 1e-200
@@ -247,10 +247,8 @@ class VectorProcesses:
             pulled: the p arms that it measured, ascending, shape (p,).
             told: weights, shape (some, n) -> (the flows on the p arms, shape (some, p); sum w r - sum cost, (some,)).
         """
-        white = vectors.white[pulled]
-        log_values, flows, lengths, own = (
-            np.array(column) for column in (self.log_values, self.flows, self.lengths, self.own)
-        )
+        white, flows = vectors.white[pulled], copied(self.flows)
+        log_values, lengths, own = (np.array(column) for column in (self.log_values, self.lengths, self.own))
         named = dict.fromkeys([*(one.arm for one in self.given), candidate])
         given = {arm: np.array(given_to(self.given, arm, len(own))) for arm in named}
         place = np.minimum(np.searchsorted(pulled, arms), len(pulled) - 1)

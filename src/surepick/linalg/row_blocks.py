@@ -88,6 +88,17 @@ def some_rows(matrix: FloatArray, rows: IntArray) -> FloatArray:
     return taken
 
 
+def copied(matrix: FloatArray) -> FloatArray:
+    """A copy of a matrix of many rows, shape (n, d)."""
+    found = np.empty_like(matrix)
+
+    def copy(some: slice) -> None:
+        found[some] = matrix[some]
+
+    each_row_block(copy, len(matrix))
+    return found
+
+
 @functools.cache
 def processors() -> int:
     """How many processors this process may use: those it is bound to, at most MOST_THREADS and SUREPICK_THREADS; one

@@ -24,7 +24,8 @@ EVERY_DIMENSION = 12
 DEAR = 48  # directions from which a design ...
 MANY = 3000  # ... of more arms takes seconds
 HEURISTIC_RATIO = 1.25  # of tau(d) to d, before any is known
-HEURISTIC_HOPE = 0.5  # of the least cost: a dimension that may cost so little is tried, whatever is guessed of it
+HEURISTIC_HOPE = 0.5  # of the least cost: until tau is known of many directions, what may cost so little is tried
+HEURISTIC_GAIN = 0.9  # of the least cost: another design that takes seconds must be guessed to lead to less
 P = ParamSpec("P")
 DesignOf = Callable[[Embedding | IndependentArms, float], Design]
 
@@ -203,17 +204,20 @@ def cheapest_dimension(
             break
     everybody = len(active) == embedding.num_arms
     least = {dim: max(lower, dim - 1.0 if everybody else 0.0) for dim in dear}  # lower bounds on tau
+    hope = HEURISTIC_HOPE
     while True:
         most = math.inf if best is None else best[0]
         hopes = {dim: round_cost(embedding.misspecification(dim), least[dim], accuracy, slack) for dim in least}
         least = {dim: bound for dim, bound in least.items() if hopes[dim] < most}
         guesses = {dim: round_cost(embedding.misspecification(dim), ratio * dim, accuracy, slack) for dim in least}
-        hopeful = [dim for dim in least if best is None or guesses[dim] < most or hopes[dim] < HEURISTIC_HOPE * most]
+        hopeful = [
+            dim for dim in least if best is None or guesses[dim] < HEURISTIC_GAIN * most or hopes[dim] < hope * most
+        ]
         if not hopeful:
             break
         dim = min(hopeful, key=lambda dim: (guesses[dim], hopes[dim]))
         design = looked_at(dim)
-        ratio = design.value / dim
+        ratio, hope = design.value / dim, 0.0
         least = {
             other: max(bound, design.lower_bound) if other > dim else bound
             for other, bound in least.items()

@@ -191,9 +191,7 @@ class Planner:
         means = isinstance(processes, MeanProcesses) and self.situation.blocks is None
         share = HEURISTIC_OPENING_OF_MEANS if means else HEURISTIC_OPENING_OF_VECTORS
         spent, goal = self.predictions.spent(state), self.situation.goal(state, leader, guess, margins.__getitem__)
-        if self.predictions.surely_opened(state, goal, spent, share):
-            return None
-        enough = share * self.predictions.rest_of(state, goal).total
+        enough = self.predictions.enough_for_opening(state, goal, share)
         if self.sizes.opened(spent, enough):
             return None
         told = np.maximum(epsilon, HEURISTIC_LEAST_TOLD * errors)

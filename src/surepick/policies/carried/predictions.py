@@ -30,7 +30,8 @@ from surepick.policies.certified import sampling_rule
 from surepick.policies.certified.dear_designs import is_dear
 
 HEURISTIC_MISSED = 0.1  # how often the last batch that is allowed may fall short
-HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share
+HEURISTIC_SWITCH = 0.8  # another candidate must be predicted to cost less than this share; a dimension too
+HEURISTIC_DESIGNED = 8.0  # pulls in the proportions so far for one by a design, of those that certify a candidate
 
 
 @record
@@ -48,15 +49,14 @@ class Predictions:
     tolerance: float
     sizes: BatchSizes
 
-    def surely_opened(self, state: CarriedState, goal: Goal, spent: float, share: float) -> bool:
-        """Whether the opening is over by a prediction that asks for no design, where these take long."""
+    def enough_for_opening(self, state: CarriedState, goal: Goal, share: float) -> float:
+        """What the opening takes in all: a share of what certifying the leader is predicted to cost; where designs take
+        long, by a guess that asks for none."""
         processes = begun(state)
-        if isinstance(processes, MeanProcesses):
-            return False
-        vectors = self.situation.vectors(processes.dim)
-        if not is_dear(vectors.embedded):
-            return False
-        return self.sizes.opened(spent, share * vectors_plan.pulls_by(vectors, processes, goal, self.shares(state)))
+        if isinstance(processes, VectorProcesses) and is_dear(self.situation.vectors(processes.dim).embedded):
+            vectors = self.situation.vectors(processes.dim)
+            return share * vectors_plan.pulls_by(vectors, processes, goal, self.shares(state)) / HEURISTIC_DESIGNED
+        return share * self.rest_of(state, goal).total
 
     def rest(self, state: CarriedState, guess: Guess) -> Rest:
         """The candidate to go on with, and the pulls that are predicted to certify it for the least money."""
@@ -162,11 +162,27 @@ class Predictions:
             if 2.0 * gamma(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.situation.problem.epsilon / 2.0:
                 break
             dim = min(self.situation.embedding.max_dim, math.ceil(1.25 * dim))
+            if not self._worth_a_design(state, guess, best, dim):
+                break
             other = self._rest_for(self.situation.moved(state, dim), guess, rest.candidate)
             if other.effort >= best.effort:
                 break
             best = other
         return best
+
+    def _worth_a_design(self, state: CarriedState, guess: Guess, best: Rest, dim: int) -> bool:
+        """Whether a larger dimension may take far less; where designs take long, by what the pulls so far would take
+        with its misspecification and no more directions."""
+        here = self.situation.moved(state, best.dim)
+        vectors, processes = self.situation.vectors(best.dim), here.vectors
+        if processes is None or not is_dear(vectors.embedded):
+            return True
+        goal, shares = self._goal_for(here, guess, best.candidate), self.shares(state)
+        less = replace(vectors.embedded, misspecification=self.situation.embedding.misspecification(dim))
+        now, then = (
+            vectors_plan.pulls_by(one, processes, goal, shares) for one in (vectors, replace(vectors, embedded=less))
+        )
+        return then < HEURISTIC_SWITCH * now
 
     def spent(self, state: CarriedState) -> float:
         """What the pulls so far cost, in pulls of the cheapest arm."""

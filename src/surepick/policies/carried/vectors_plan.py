@@ -69,7 +69,7 @@ def planned(
         needs = goal.aimed(goal.threshold - processes.log_values[rivals])
         return _star(vectors, goal, slack, needs, tolerance, posed, few)
 
-    if not np.any(processes.flows[rivals]):
+    if not processes.lengths[rivals].any():
         if gamma > 0.0:  # where designs take long, what was measured so far stands for the one before
             before = weights if weights is not None and is_dear(embedded) else star().weights
             bias = account_of(vectors, processes, goal, _bought(vectors, goal, before)).bias

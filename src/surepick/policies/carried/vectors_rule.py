@@ -161,16 +161,21 @@ def account_of(
 
     def account(some: slice) -> None:
         rows = rivals[some]
-        towards[some], flow = vectors.white[goal.candidate] - vectors.white[rows], processes.flows[rows]
+        towards[some] = vectors.white[goal.candidate] - vectors.white[rows]
         seen = towards[some] @ inverse
         sizes[some] = np.maximum(np.einsum("ij,ij->i", towards[some], seen), np.finfo(np.float64).tiny)
         squares = np.einsum("ij,ij->i", towards[some], towards[some])
         visible[some] = sizes[some] * sight.largest > MATCHED**2 * squares
+        held[some] = processes.log_values[rows]
+        if not processes.lengths[rows].any():
+            left[some], costs[some] = 0.0, 0.0
+            return
+        flow = processes.flows[rows]
         along = np.maximum(np.einsum("ij,ij->i", flow, seen) / sizes[some], 0.0)
         matched = np.where(visible[some], along, 0.0)
         left[some] = flow - matched[:, None] * towards[some]
         costs[some] = np.maximum(np.einsum("ij,ij->i", left[some] @ inverse, left[some]), 0.0)
-        held[some] = processes.log_values[rows] + matched * goal.epsilon - left[some] @ slope
+        held[some] += matched * goal.epsilon - left[some] @ slope
         if gamma > 0.0:
             held[some] -= gamma * processes.unmatched(goal.candidate, matched, rows)
 
@@ -213,7 +218,7 @@ def restarts(
     Args:
         whole: the pulls are a design, and no part of one that later batches complete: what it cannot match stays.
     """
-    if not np.any(processes.flows[goal.rivals]):
+    if not processes.lengths[goal.rivals].any():
         return goal.rivals[:0]
     sight = Sight.of(Pulls.of(vectors.white, pulls / pulls.sum(), goal.noise_scales))
     account = account_of(vectors, processes, goal, sight)
@@ -302,4 +307,5 @@ def _directions(
         steepest = np.abs(steps @ (pulls.rows / pulls.noise_scales[:, None] ** 2).T).max(axis=1, initial=0.0)
         largest = noise_mgf.steepest
         tau = np.minimum(tau, np.divide(largest, steepest, out=np.full_like(tau, np.inf), where=steepest > 0.0))
-    return tau, np.asarray(tau[:, None] * steps - account.left @ account.inverse)
+    directions = tau[:, None] * steps
+    return tau, directions - account.left @ account.inverse if account.left.any() else directions

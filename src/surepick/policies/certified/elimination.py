@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
@@ -173,22 +173,24 @@ class CertifiedElimination:
         if isinstance(embedded, IndependentArms):
             return False
 
-        def pulls(one: int) -> float:
-            test = current_test(state, one)
-            return sampling_rule.pulls_by(
-                embedded,
-                one,
-                state.seen.counts,
-                rivals=test.open_rivals(),
-                evidence=test.evidence,
-                threshold=threshold_of(self.problem),
-                plug_in=plug_in,
-                noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
-                epsilon=self.problem.epsilon,
-                white=self._white(embedded, state.dim),
-            )
+        worth = sampling_rule.HEURISTIC_SWITCH * self._pulls(state, candidate, embedded, plug_in)
+        return self._pulls(state, best, embedded, plug_in) < worth
 
-        return pulls(best) < sampling_rule.HEURISTIC_SWITCH * pulls(candidate)
+    def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, plug_in: PlugInMeans) -> float:
+        """What a candidate is predicted to need in the proportions of the pulls so far."""
+        test = current_test(state, candidate)
+        return sampling_rule.pulls_by(
+            embedded,
+            candidate,
+            state.seen.counts,
+            rivals=test.open_rivals(),
+            evidence=test.evidence,
+            threshold=threshold_of(self.problem),
+            plug_in=plug_in,
+            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
+            epsilon=self.problem.epsilon,
+            white=self._white(embedded, embedded.dim),
+        )
 
     def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
         """A larger dimension, if misspecification costs more than its extra directions would."""
@@ -197,6 +199,12 @@ class CertifiedElimination:
             if 2.0 * self.embedding.misspecification(dim) < sampling_rule.NEGLIGIBLE_BIAS * self.problem.epsilon / 2.0:
                 break
             dim = min(self.embedding.max_dim, math.ceil(1.25 * dim))
+            here = self.embedded(best.dim)
+            if is_dear(here) and isinstance(here, Embedding):  # with its misspecification and no more directions
+                less = replace(here, misspecification=self.embedding.misspecification(dim))
+                now, then = (self._pulls(state, batch.candidate, one, plug_in) for one in (here, less))
+                if then >= sampling_rule.HEURISTIC_GAIN * now:
+                    break
             other = self._batch_for(state, batch.candidate, dim, plug_in)
             if other.effort >= best.effort:
                 break

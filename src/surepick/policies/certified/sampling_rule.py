@@ -38,6 +38,7 @@ HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls,
 HEURISTIC_BATCH = 0.2  # of the pulls still to come ...
 HEURISTIC_LEAST_BATCH = 0.02  # ... but at least this share of the pulls so far, and at most all of them again
 HEURISTIC_SWITCH = 0.5  # another candidate must be predicted to cost less than this share
+HEURISTIC_GAIN = 0.8  # a dimension in which a design takes long must be predicted to cost less than this share
 HEURISTIC_SHORTEST_EPOCH = 0.03  # an epoch opens once this share of the pulls still to come has been spent
 MOST_PULLS_UNSEEN = 10  # an arm of unknown variance gets at most so many pulls in the first batch
 HEURISTIC_DOUBT = 1.0  # standard errors within which a candidate's deficit is taken for chance

@@ -12,7 +12,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from surepick.linalg import row_blocks
-from surepick.linalg.row_blocks import MANY, ROWS, each_row_block, processors, product_of_rows, some_rows
+from surepick.linalg.blas_threads import one_blas_thread
+from surepick.linalg.row_blocks import MANY, ROWS, copied, each_row_block, processors, product_of_rows, some_rows
 
 COUNT = MANY + 1234
 
@@ -40,9 +41,12 @@ def test_products_and_copies_are_those_of_one_thread(threads):
     rng = np.random.default_rng(1)
     rows, right, order = rng.standard_normal((COUNT, 30)), rng.standard_normal((30, 20)), rng.permutation(COUNT)
     np.testing.assert_allclose(product_of_rows(rows, right), rows @ right, rtol=1e-13, atol=1e-12)
-    blocks = [rows[top : top + ROWS] @ right for top in range(0, COUNT, ROWS)]
+    with one_blas_thread():
+        blocks = [rows[top : top + ROWS] @ right for top in range(0, COUNT, ROWS)]
     assert (product_of_rows(rows, right) == np.concatenate(blocks)).all()
     assert (some_rows(rows, order) == rows[order]).all()
+    assert (copied(rows) == rows).all()
+    assert copied(rows) is not rows
 
 
 def test_bits_are_the_same_where_linear_algebra_has_threads_of_its_own(monkeypatch):

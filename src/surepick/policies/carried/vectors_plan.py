@@ -32,7 +32,7 @@ from surepick.policies.certified.dear_designs import FewArms, is_dear, tolerance
 from surepick.policies.dimension import best_found
 
 SAME_AIM = 1e-10  # relative; what rounding and a misspecification that is rounding make of the same aims
-STEPS = 2  # designs that are solved for a plan, each with what the one before says of A
+STEPS = 2  # designs that are solved for a plan, each with what the one before says of A; one where that takes long
 
 
 def planned(
@@ -77,7 +77,7 @@ def planned(
     else:
         start = np.full(embedded.num_arms, 1.0 / embedded.num_arms) if weights is None else weights
         aims: FloatArray | None = None
-        for _ in range(STEPS):
+        for _ in range(1 if is_dear(embedded) else STEPS):
             account = account_of(vectors, processes, goal, _bought(vectors, goal, start))
             if not account.visible.all():
                 start = 0.5 * start + 0.5 / embedded.num_arms

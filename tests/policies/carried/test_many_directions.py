@@ -1,0 +1,104 @@
+"""Many directions: one design a round, and predictions that count what misspecification has taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.random_streams import stream
+from surepick.designs import star
+from surepick.embeddings.kernel_names import parse_kernel
+from surepick.policies import dimension
+from surepick.policies.carried import vectors_rule
+from surepick.policies.certified import dear_designs, sampling_rule
+
+ARMS, EPSILON, SIGMA = 400, 0.4, 0.3
+
+
+def study_of(seed: int, evidence: str, kernel: str = "gaussian:.25") -> tuple[sp.Study, np.ndarray]:
+    """A study with a kernel, and its means: a function of norm 1."""
+    rng = stream(seed, "many directions")
+    places, centres, weights = rng.uniform(size=(ARMS, 5)), rng.uniform(size=(20, 5)), rng.standard_normal(20)
+    named = parse_kernel(kernel)
+    means = named.gram(places, centres) @ weights / np.sqrt(weights @ named.gram(centres, centres) @ weights)
+    arms = sp.Arms(places)
+    policy = sp.make_policy(
+        "certified-kernel",
+        arms,
+        epsilon=EPSILON,
+        delta=0.05,
+        noise=sp.SubGaussian(SIGMA),
+        norm_bound=1.0,
+        kernel=kernel,
+        evidence=evidence,
+    )
+    return sp.Study(arms, policy), means
+
+
+def told(study: sp.Study, plan: sp.Plan, means: np.ndarray, rng: np.random.Generator) -> None:
+    sums = plan.counts * means + SIGMA * np.sqrt(plan.counts) * rng.standard_normal(len(means))
+    study.tell_totals(study.ids, plan.counts, sums)
+
+
+@pytest.fixture
+def all_dear(monkeypatch):
+    """As if 50 arms were many."""
+    for module in (dear_designs, sampling_rule):
+        monkeypatch.setattr(module, "HEURISTIC_MANY", 50)
+    monkeypatch.setattr(dimension, "MANY", 50)
+
+
+@pytest.mark.usefixtures("all_dear")
+@pytest.mark.parametrize("evidence", ["carried", "epochs"])
+@pytest.mark.parametrize("kernel", ["gaussian:.25", "gaussian:.5"])
+def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kernel, monkeypatch):
+    solved, usual, most = [], star.solved, 0
+
+    def counted(problem, **options):
+        solved.append(problem.rank)
+        return usual(problem, **options)
+
+    monkeypatch.setattr(star, "solved", counted)
+    for seed in range(3):
+        study, means = study_of(seed, evidence, kernel)
+        rng, rounds = stream(seed, "noise"), 0
+        while (plan := study.ask()) is not None and rounds < 12:
+            many = sum(rank >= dear_designs.DEAR for rank in solved)
+            assert many <= 1, (rounds, solved)
+            most, rounds = max(most, many), rounds + 1
+            solved.clear()
+            told(study, plan, means, rng)
+    assert most == 1
+
+
+def test_needs_count_what_misspecification_has_taken():
+    """An open rival whose flow is matched lacks evidence: else its bound would have rejected it."""
+    counted, forgotten = [], []
+    for seed in range(3):
+        study, means = study_of(seed, "carried")
+        rng = stream(seed, "noise")
+        while (plan := study.ask()) is not None:
+            if plan.candidate is not None and study.state.vectors is not None and study.state.vectors.begun:
+                counted.extend(matched_needs(study, plan))
+                forgotten.extend(matched_needs(study, plan, misspecification=0.0))
+            told(study, plan, means, rng)
+    assert len(counted) > 50
+    assert min(counted) >= -1e-6
+    assert min(forgotten) < -0.1
+
+
+def matched_needs(study: sp.Study, plan: sp.Plan, **changed: float) -> list[float]:
+    """What rivals lack whose flows are along their differences."""
+    planner, state = study.policy._planner, study.state
+    vectors, processes = planner.situation.vectors(plan.dim), planner.situation.moved(state, plan.dim).vectors
+    guess = planner.situation.guess(processes, state.seen)
+    goal = planner.predictions._goal_for(state, guess, plan.candidate)
+    sight = vectors_rule.Sight.of(vectors_rule.Pulls.of(vectors.white, state.seen.counts, goal.noise_scales))
+    vectors = replace(vectors, embedded=replace(vectors.embedded, **changed))
+    account = vectors_rule.account_of(vectors, processes, goal, sight)
+    lengths = np.linalg.norm(processes.flows[goal.rivals], axis=1)
+    matched = (np.linalg.norm(account.left, axis=1) <= 1e-9 * lengths) & (lengths > 0.0)
+    return list(account.needs[matched])

@@ -1,11 +1,15 @@
 """Which of the compared vectors are the same: found among those of one length, as among all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from surepick.designs.problem import PosedArms, longest_first, pose_targets
 from surepick.linalg.factorisations import row_norms
+from surepick.linalg.row_blocks import MANY
 from surepick.linalg.unique_rows import equal_rows
+from surepick.linalg.whitening import ImageMap
 
 
 @pytest.mark.parametrize("kind", ["distinct", "grid", "repeated", "signs", "zeros", "one", "rounded"])
@@ -31,3 +35,25 @@ def test_vectors_are_the_distinct_ones_longest_first(kind, dim):
     np.testing.assert_array_equal(problem.points, distinct[order])
     np.testing.assert_array_equal(problem.point_lengths, lengths[order])
     assert len(problem.active) == len(distinct)
+
+
+def test_images_of_multiples_are_those_of_the_map_that_is_written_out():
+    vectors = np.random.default_rng(1).standard_normal((200, 7))
+    quick = ImageMap.of_multiples(7, 0.3)
+    written = replace(quick, multiple=None).images(vectors)
+    np.testing.assert_allclose(quick.images(vectors).rows, written.rows, rtol=1e-15)
+    assert not quick.images(vectors).outside.any()
+    assert written.outside.max() < 1e-15
+
+
+@pytest.mark.parametrize("steep", [1.0, 1e6])
+def test_images_of_many_vectors_are_those_of_a_few(steep):
+    """In plain products where the map is harmless, in extended precision where it is not."""
+    rng = np.random.default_rng(2)
+    arms = rng.standard_normal((500, 5)) @ np.array([np.arange(1.0, 6.0), *np.eye(5)[1:]])
+    arms = arms[:, :1] + arms / steep
+    image = PosedArms.of(arms).image
+    vectors = arms[rng.integers(0, 500, MANY)] - arms[0]
+    many = image.images(vectors).rows
+    few = np.concatenate([image.images(some).rows for some in np.array_split(vectors, 40)])
+    np.testing.assert_allclose(many, few, rtol=1e-9, atol=1e-9 * np.abs(few).max())

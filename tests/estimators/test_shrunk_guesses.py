@@ -102,3 +102,17 @@ def test_the_luckiest_of_many_arms_leads_by_less():
             kept.append((fitted.scores[leader] - means[leader], means.max() - means[leader]))
     assert np.mean(drawn, axis=0)[0] < 0.5 * np.mean(usual, axis=0)[0]
     assert np.mean(drawn, axis=0)[1] < np.mean(usual, axis=0)[1]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e4, 1e8])
+def test_one_precise_arm_does_not_drown_the_others(ratio):
+    features, seen, scales = case(1)
+    scales[np.flatnonzero(seen.counts)[0]] /= ratio
+    fitted = RegularLeastSquares.shrunk(features, None, seen, noise_scales=scales, norm_bound=NORM_BOUND)
+    off = np.inf
+    for prior in NORM_BOUND**2 * 10.0 ** (-np.arange(41) / 4):  # ridge regression by its augmented rows
+        weights = np.sqrt(seen.counts) / scales
+        rows = np.concatenate([weights[:, None] * features, np.eye(DIM) / np.sqrt(prior)])
+        values = np.concatenate([weights * seen.means, np.zeros(DIM)])
+        off = min(off, np.abs(features @ np.linalg.lstsq(rows, values, rcond=None)[0] - fitted.scores).max())
+    assert off < 1e-6

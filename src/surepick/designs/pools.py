@@ -194,7 +194,7 @@ def _unlike(rows: Single, unit: Single, worth: FloatArray, known: IntArray, ever
 
 
 def _joined(pools: _Pools, seen: _Look) -> _Pools:
-    """The pools with more rows, which share a tenth of the weight, and of the multipliers."""
+    """The pools with more rows, which share a quarter of the weight, and of the multipliers."""
     return _Pools(
         np.append(pools.arms, seen.arms),
         _shared(pools.weights, len(seen.arms)),

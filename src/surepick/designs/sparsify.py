@@ -196,9 +196,9 @@ def thinned(
     """
     rank = objective.problem.rank
 
-    def with_fewer(few: Few, multiple: float, ceiling: float) -> Few | None:
+    def with_fewer(few: Few, multiple: float, in_any_case: float) -> Few | None:
         number = math.ceil(multiple * rank)
-        allowed = ceiling if unit is None else max(ceiling, HEURISTIC_SURE * number / unit)
+        allowed = in_any_case if unit is None else max(in_any_case, HEURISTIC_SURE * number / unit)
         fewer = _anew(objective, few, number, allowed) if lower <= allowed else None
         if fewer is None or allowed <= ceiling or accept is None:
             return fewer

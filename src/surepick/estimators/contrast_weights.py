@@ -17,6 +17,11 @@ LEAST_ROWS, CACHED_ENTRIES = 256, 65_536  # rows of weights at a time, so many t
 EPS = float(np.finfo(np.float64).eps)  # twice what rounding may be of a number
 
 
+def rows_at_once(width: int) -> int:
+    """Rows of weights of so many arms to form at a time: they stay in the cache, or at least in little memory."""
+    return min(max(1, BLOCK_ENTRIES // width), max(LEAST_ROWS, CACHED_ENTRIES // width))
+
+
 @record
 class ContrastWeights:
     """What the estimates of all pairs (rival, candidate) from one batch have in common.
@@ -250,8 +255,8 @@ class ImplicitWeights:
 
     def _l1_deviation(self, rows: IntArray, towards: FloatArray, size: FloatArray) -> FloatArray:
         """At least sum_x |n(x) u_x - 1{x = j} + 1{x = c}| of each row."""
-        total, step = np.empty(len(rows)), max(LEAST_ROWS, CACHED_ENTRIES // self.flows.shape[1])
-        for some in row_blocks(len(rows), step):
+        total = np.empty(len(rows))
+        for some in row_blocks(len(rows), rows_at_once(self.flows.shape[1])):
             total[some] = self.contrast.l1_deviation(rows[some], towards[some] @ self.flows)
         total += self._rounding * (size @ self.flows_size)
         return total

@@ -7,14 +7,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding, IndependentArms
 from surepick.core.observations import Observations
-from surepick.estimators.contrast_weights import (
-    BLOCK_ENTRIES,
-    CACHED_ENTRIES,
-    LEAST_ROWS,
-    ContrastWeights,
-    ImplicitWeights,
-    Sums,
-)
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES, ContrastWeights, ImplicitWeights, Sums, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.row_blocks import FEW_THREADS, MOST_THREADS, ROWS, each_row_block
@@ -200,8 +193,7 @@ def _rows_at_once(num_rows: int, num_columns: int, depth: int) -> int:
     """Rows of weights to form at a time; `depth` numbers are formed for each weight."""
     if num_rows * num_columns <= SMALL_ENTRIES and depth == 1:
         return max(num_rows, 1)
-    most = max(1, BLOCK_ENTRIES // num_columns // depth)
-    return most if depth > 1 else min(most, max(LEAST_ROWS, CACHED_ENTRIES // num_columns))
+    return max(1, BLOCK_ENTRIES // num_columns // depth) if depth > 1 else rows_at_once(num_columns)
 
 
 def bias_ahead(

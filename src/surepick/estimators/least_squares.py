@@ -7,7 +7,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
-from surepick.linalg.factorisations import symmetric_spectrum
+from surepick.linalg.factorisations import thin_svd
 from surepick.linalg.row_blocks import each_row_block, evenly, product_of_rows
 from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
@@ -78,7 +78,7 @@ class RegularLeastSquares:
     Args:
         scores: <z_x, theta-hat>, shape (K,), in reward units.
         basis: z, shape (K, r).
-        to_unit: u = z to_unit, shape (r, r).
+        to_unit: u = z to_unit, shape (r, r); (r, d) for guesses in d features.
         total: N.
         relative_error: as in `LeastSquaresEstimate`.
     """
@@ -141,15 +141,16 @@ class RegularLeastSquares:
         """
         pulled, scale = np.flatnonzero(seen.counts), float(noise_scales.max())
         features = basis[pulled] if back is None else basis[pulled] @ back
-        precisions = (scale / noise_scales[pulled]) ** 2
-        told = features.T @ (precisions * seen.sums[pulled])
-        spectrum = symmetric_spectrum((features.T * (seen.counts[pulled] * precisions)) @ features)
-        strengths, along = np.maximum(spectrum.values, 0.0) / scale**2, spectrum.vectors.T @ told / scale**2
+        weights, roots = scale / noise_scales[pulled], np.sqrt(seen.counts[pulled])
+        singular, directions, told = _decomposed(
+            (roots * weights)[:, None] * features, weights * seen.sums[pulled] / roots
+        )
+        strengths, along = (singular / scale) ** 2, singular * told / scale**2
         tried = norm_bound**2 * 10.0 ** (-np.arange(PRIOR_DECADES * PRIOR_STEPS + 1)[:, None] / PRIOR_STEPS)
         likelihoods = np.sum(along**2 * tried / (1.0 + tried * strengths) - np.log1p(tried * strengths), axis=1)
         prior = float(tried[int(np.argmax(likelihoods)), 0])
-        to_unit = spectrum.vectors / (scale * np.sqrt(strengths + 1.0 / prior))
-        slope = to_unit.T @ told
+        units = 1.0 / (scale * np.sqrt(strengths + 1.0 / prior))
+        to_unit, slope = directions * units, units * singular * told
         to_unit = np.ascontiguousarray(to_unit if back is None else back @ to_unit)
         return RegularLeastSquares(_scored(basis, to_unit, slope), basis, to_unit, seen.total, RELATIVE_ERROR)
 
@@ -184,6 +185,19 @@ class RegularLeastSquares:
 
         each_row_block(measure, len(left))
         return distances
+
+
+def _decomposed(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(s, V, U'y) of a matrix U diag(s) V', shape (n, d), and y, shape (n,): shapes (d,), (d, d), (d,); s may be 0.
+
+    Not by the Gram matrix, in which a long row drowns the others.
+    """
+    dim = rows.shape[1]
+    triangle = np.zeros((dim, dim + 1))
+    found = np.linalg.qr(np.column_stack([rows, values]), mode="r")[:dim]
+    triangle[: len(found)] = found
+    left, singular, transposed = thin_svd(triangle[:, :dim])
+    return singular, transposed.T, left.T @ triangle[:, dim]
 
 
 def _scored(basis: FloatArray, to_unit: FloatArray, slope: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from numpy.linalg import norm
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import BlockTotals, Observations
-from surepick.estimators.contrast_weights import BLOCK_ENTRIES, CACHED_ENTRIES, LEAST_ROWS
+from surepick.estimators.contrast_weights import BLOCK_ENTRIES, rows_at_once
 from surepick.estimators.noise_mgf import ROUNDED_UP, NoiseMgf
 from surepick.estimators.normal_mgf import NormalMgf
 from surepick.linalg.factorisations import row_norms
@@ -253,7 +253,7 @@ class VectorProcesses:
         given = {arm: np.array(given_to(self.given, arm, len(own))) for arm in named}
         place = np.minimum(np.searchsorted(pulled, arms), len(pulled) - 1)
         few, width = len(arms) * towards.shape[1] <= BLOCK_ENTRIES, towards.shape[1]
-        step = len(arms) if few else max(LEAST_ROWS, CACHED_ENTRIES // width)
+        step = len(arms) if few else rows_at_once(width)
 
         def tell(block: slice) -> None:
             rows = arms[block]

@@ -17,7 +17,7 @@ from surepick.linalg.factorisations import (
     solve_rows,
     thin_svd,
 )
-from surepick.linalg.row_blocks import product_of_rows
+from surepick.linalg.row_blocks import MANY, product_of_rows
 
 
 @record
@@ -71,6 +71,7 @@ class ImageMap:
         shifts: powers of two by which columns are scaled, shape (d,).
         kept: orthonormal rows that span those of X, columns scaled, shape (r, d).
         back: shape (r, r).
+        multiple: the image of y is this times y, and the map an identity times it; None: it is no such map.
 
     Source: ours.
     """
@@ -78,6 +79,7 @@ class ImageMap:
     shifts: IntArray
     kept: FloatArray
     back: FloatArray
+    multiple: float | None = None
 
     @staticmethod
     def of(matrix: FloatArray, white: Whitened) -> ImageMap:
@@ -92,18 +94,26 @@ class ImageMap:
     @staticmethod
     def of_multiples(rank: int, divisor: float) -> ImageMap:
         """That of a matrix Z / divisor, whose whitened coordinates are Z, shape (K, r)."""
-        return ImageMap(np.zeros(rank, np.int64), np.eye(rank), divisor * np.eye(rank))
+        return ImageMap(np.zeros(rank, np.int64), np.eye(rank), divisor * np.eye(rank), divisor)
 
     def images(self, vectors: FloatArray) -> Imaged:
         """The coordinates of vectors y, shape (m, d)."""
+        if self.multiple is not None:
+            return Imaged(self.multiple * vectors, np.zeros(len(vectors)))
         wanted = np.ldexp(vectors, self.shifts)
         lengths = row_norms(wanted)
         safe = np.where(lengths > 0, lengths, 1.0)
         if len(self.kept) == 0:
             return Imaged(np.zeros((len(vectors), 0)), lengths / safe)
-        kept = wanted @ self.kept.T
-        rest = wanted - kept @ self.kept
-        return Imaged(product(kept, self.back.T), row_norms(rest) / safe)
+        kept = product_of_rows(wanted, self.kept.T)
+        rest = wanted - product_of_rows(kept, self.kept)
+        return Imaged(self._moved_back(kept), row_norms(rest) / safe)
+
+    def _moved_back(self, kept: FloatArray) -> FloatArray:
+        """Rows times the transpose of `back`; in extended precision, but for many of them where that hardly matters."""
+        if len(kept) >= MANY and np.linalg.cond(self.back) < HARMLESS_CONDITION:
+            return product_of_rows(kept, self.back.T)
+        return product(kept, self.back.T)
 
 
 def whitened(matrix: FloatArray, *, rank_tolerance: float | None = None) -> Whitened:

@@ -13,7 +13,7 @@ from surepick.designs import star
 from surepick.embeddings.kernel_names import parse_kernel
 from surepick.policies import dimension
 from surepick.policies.carried import vectors_rule
-from surepick.policies.certified import dear_designs, sampling_rule
+from surepick.policies.certified import dear_designs, opening, sampling_rule
 
 ARMS, EPSILON, SIGMA = 400, 0.4, 0.3
 
@@ -46,7 +46,7 @@ def told(study: sp.Study, plan: sp.Plan, means: np.ndarray, rng: np.random.Gener
 @pytest.fixture
 def all_dear(monkeypatch):
     """As if 50 arms were many."""
-    for module in (dear_designs, sampling_rule):
+    for module in (dear_designs, sampling_rule, opening):
         monkeypatch.setattr(module, "HEURISTIC_MANY", 50)
     monkeypatch.setattr(dimension, "MANY", 50)
 

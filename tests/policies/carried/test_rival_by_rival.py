@@ -9,7 +9,10 @@ import surepick as sp
 from surepick.core.design import Embedding
 from surepick.core.random_streams import stream
 from surepick.embeddings.kernel_names import parse_kernel
+from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
+from surepick.linalg.whitening import whitened
 from surepick.policies.carried import predictions, vectors_plan, vectors_rule
+from surepick.policies.carried.rest import Goal
 from surepick.policies.certified import dear_designs
 
 ARMS, DIM, EPSILON, SIGMA = 400, 30, 0.2, 0.1
@@ -158,7 +161,7 @@ def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
             arms,
             epsilon=EPSILON,
             delta=0.05,
-            noise=sp.SubGaussian(0.05),
+            noise=sp.SubGaussian(SIGMA),
             norm_bound=1.0,
             kernel="gaussian:.5",
             evidence=evidence,
@@ -170,7 +173,7 @@ def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
                 assert counts[plan.candidate] > 0
                 assert set(np.flatnonzero(counts)) <= {plan.candidate, *study.state.active}
                 some += 1
-            sums = counts * means + 0.05 * np.sqrt(counts) * rng.standard_normal(ARMS)
+            sums = counts * means + SIGMA * np.sqrt(counts) * rng.standard_normal(ARMS)
             study.tell_totals(study.ids, counts, sums)
         answer = study.certificate()
         assert answer.verdict == "certified"
@@ -201,3 +204,17 @@ def test_many_arms_of_few_directions_are_known_as_such(monkeypatch):
     monkeypatch.setattr(vectors_rule, "fresh_starts", lambda *_: nobody)  # because of what it would cost
     assert len(vectors_rule.restarts(vectors, state.vectors, goal, pulls)) == 1
     assert len(vectors_rule.restarts(vectors, state.vectors, goal, pulls, whole=False)) == 0
+
+
+def test_pulls_that_see_a_part_of_a_rival_would_take_for_ever():
+    features = np.eye(4)
+    white = whitened(features).basis
+    vectors = ArmVectors.of(Embedding(features, 0.0), white, 1.0)
+    processes = VectorProcesses.started(vectors, 0.0)
+    goal = Goal(0, np.array([3]), np.array([0.5]), 0.5, 3.0, np.zeros(4), np.full(4, 0.3))
+    two, all_four = np.array([0.5, 0.5, 0.0, 0.0]), np.full(4, 0.25)
+    assert vectors_plan.pulls_by(vectors, processes, goal, two) == np.inf
+    assert vectors_plan.pulls_by(vectors, processes, goal, all_four) < np.inf
+    seen = vectors_rule.Sight.of(vectors_rule.Pulls.of(white, two, goal.noise_scales))
+    assert not seen.whole
+    assert list(seen.misses(white)) == [False, False, True, True]

@@ -146,10 +146,13 @@ def pulls_by(vectors: ArmVectors, processes: VectorProcesses, goal: Goal, weight
     def measure(rows: slice) -> None:
         some = goal.among(rows)
         account = account_of(vectors, processes, some, sight, slope, closely=closely)
+        if not account.visible.all():
+            squares[rows] = np.inf
+            return
         slack = np.maximum(some.margins - account.bias, LEAST_SLACK * some.margins)
         _, aims = _targets(processes, some, account, slack)
         np.einsum("ij,ij->i", aims @ account.inverse, aims, out=squares[rows])
-        squares[rows][~account.visible] = np.inf
+        squares[rows][sight.misses(aims)] = np.inf
 
     each_row_block(measure, len(squares))
     return float(squares.max())

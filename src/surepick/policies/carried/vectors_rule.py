@@ -90,19 +90,30 @@ class Sight:
         information: A = sum n_x z_x z_x' / s_x^2, shape (r, r).
         inverse: A^-1 on its range, shape (r, r).
         largest: the largest eigenvalue of A.
+        whole: whether A is regular.
     """
 
     pulls: Pulls
     information: FloatArray
     inverse: FloatArray
     largest: float
+    whole: bool
 
     @staticmethod
     def of(pulls: Pulls) -> Sight:
         """That of some pulls. Cost: O(p r^2 + r^3)."""
         information = np.asarray((pulls.rows.T * (pulls.counts / pulls.noise_scales**2)) @ pulls.rows)
         inverse = np.asarray(np.linalg.pinv(information, rcond=CUT, hermitian=True), np.float64)
-        return Sight(pulls, information, inverse, float(np.linalg.norm(information, 2)))
+        largest = float(np.linalg.norm(information, 2))
+        rank = np.linalg.matrix_rank(information, tol=CUT * largest, hermitian=True)
+        return Sight(pulls, information, inverse, largest, bool(rank == len(information)))
+
+    def misses(self, rows: FloatArray) -> BoolArray:
+        """Which of some vectors, shape (m, r), these pulls do not see as a whole, shape (m,)."""
+        if self.whole:
+            return np.zeros(len(rows), bool)
+        missed, size = rows - rows @ self.inverse @ self.information, np.einsum("ij,ij->i", rows, rows)
+        return np.asarray(np.einsum("ij,ij->i", missed, missed) > MATCHED**2 * size)
 
 
 @record
@@ -224,9 +235,8 @@ def restarts(
     account = account_of(vectors, processes, goal, sight)
     slack = np.maximum(goal.margins - account.bias, LEAST_SLACK * goal.margins)
     fresh, *_ = fresh_starts(processes, goal, account, slack)
-    seen = sight.information
-    if whole and np.linalg.matrix_rank(seen, tol=CUT * np.linalg.norm(seen, 2), hermitian=True) < len(seen):
-        beyond = np.linalg.norm(account.left - account.left @ account.inverse @ seen, axis=1)
+    if whole and not sight.whole:
+        beyond = np.linalg.norm(account.left - account.left @ account.inverse @ sight.information, axis=1)
         flows = np.linalg.norm(processes.flows[goal.rivals], axis=1)
         fresh = fresh | ((beyond > MATCHED * flows) & (processes.starts[goal.rivals] < MOST_STARTS))
     return goal.rivals[fresh]

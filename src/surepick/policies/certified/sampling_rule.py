@@ -128,7 +128,8 @@ def plug_in_means(
     white: Whitened | None = None,
     norm_bound: float | None = None,
 ) -> PlugInMeans:
-    """The plug-in means of everything told so far; an arm of which nothing is known counts as good as the best.
+    """The plug-in means of everything told so far; an arm without structure of which nothing is known counts as good as
+    the best.
 
     Args:
         white: the features' whitened coordinates, if they are known already.

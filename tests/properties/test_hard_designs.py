@@ -129,17 +129,16 @@ def remaining(drawn: Drawn) -> tuple[Design, np.ndarray]:
     embedded = Embedding(drawn.features, 10.0 ** rng.uniform(-6, 0))
     seen = Observations(rng.integers(0, 4, num_arms), rng.standard_normal(num_arms))
     noises = np.full(num_arms, 10.0 ** rng.uniform(-2, 2))
-    found = sampling_rule.next_batch(
-        embedded,
+    test = sampling_rule.OpenTest(
         drawn.centre,
-        rivals=drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
-        evidence=rng.uniform(-20, 2.9, num_arms),
-        threshold=3.0,
-        plug_in=sampling_rule.plug_in_means(embedded, seen, noises),
-        noise_scales=noises,
-        epsilon=10.0 ** rng.uniform(-3, 0),
-        tolerance=TOLERANCE,
+        drawn.rivals if len(drawn.rivals) else np.array([drawn.centre]),
+        rng.uniform(-20, 2.9, num_arms),
+        3.0,
+        sampling_rule.plug_in_means(embedded, seen, noises),
+        noises,
+        10.0 ** rng.uniform(-3, 0),
     )
+    found = sampling_rule.next_batch(embedded, test, tolerance=TOLERANCE)
     return found.design, np.empty((0, drawn.features.shape[1]))
 
 

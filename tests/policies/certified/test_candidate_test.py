@@ -1,6 +1,7 @@
 """The parts of certified elimination: epochs and their weights, margins, the design for what remains, batch sizes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,16 +82,13 @@ def test_an_arm_without_a_result_is_guessed_to_be_the_best():
 
 
 def remaining(embedded, **changes):
-    settings = {
-        "rivals": np.array([1, 2, 3]),
-        "evidence": np.full(4, math.log(0.5)),
-        "threshold": THRESHOLD,
-        "plug_in": plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4),
-        "noise_scales": np.full(4, 2.0),
-        "epsilon": 0.1,
-        "tolerance": 0.01,
-    } | changes
-    return sampling_rule.next_batch(embedded, 0, **settings)
+    test = replace(open_test(0, np.array([1, 2, 3]), plug_in_of([1e4, 5e3, 3e3, 9e3], [10_000] * 4)), **changes)
+    return sampling_rule.next_batch(embedded, test, tolerance=0.01)
+
+
+def open_test(candidate, rivals, plug_in):
+    evidence = np.full(4, math.log(0.5))
+    return sampling_rule.OpenTest(candidate, rivals, evidence, THRESHOLD, plug_in, np.full(4, 2.0), 0.1)
 
 
 def test_what_remains_is_the_same_in_any_basis_of_independent_arms():
@@ -117,17 +115,7 @@ def test_misspecification_costs_pulls_until_it_leaves_no_room():
 
 
 def pulls_by(embedded, candidate, weights, rivals, plug_in):
-    return sampling_rule.pulls_by(
-        embedded,
-        candidate,
-        weights,
-        rivals=rivals,
-        evidence=np.full(4, math.log(0.5)),
-        threshold=THRESHOLD,
-        plug_in=plug_in,
-        noise_scales=np.full(4, 2.0),
-        epsilon=0.1,
-    )
+    return sampling_rule.pulls_by(embedded, open_test(candidate, rivals, plug_in), weights)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.01])
@@ -162,9 +150,9 @@ def test_where_designs_take_long_one_is_solved_a_round(monkeypatch):
     asked, candidates = [], []
     usual = sampling_rule.next_batch
 
-    def noted(embedded, candidate, **options):
-        asked.append(candidate)
-        return usual(embedded, candidate, **options)
+    def noted(embedded, test, **options):
+        asked.append(test.candidate)
+        return usual(embedded, test, **options)
 
     monkeypatch.setattr(sampling_rule, "next_batch", noted)
     switched = 0

@@ -26,7 +26,7 @@ from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import CertifiedState, current_test, opens, threshold_of
 from surepick.policies.certified.dear_designs import is_dear
 from surepick.policies.certified.opening import embedded_in, first_dimension
-from surepick.policies.certified.sampling_rule import NextBatch, PlugInMeans
+from surepick.policies.certified.sampling_rule import NextBatch, OpenTest, PlugInMeans
 from surepick.policies.options import check_options, option
 
 
@@ -172,24 +172,24 @@ class CertifiedElimination:
         embedded = self.embedded(state.dim)
         if isinstance(embedded, IndependentArms):
             return False
-
         worth = sampling_rule.HEURISTIC_SWITCH * self._pulls(state, candidate, embedded, plug_in)
         return self._pulls(state, best, embedded, plug_in) < worth
 
     def _pulls(self, state: CertifiedState, candidate: int, embedded: Embedding, plug_in: PlugInMeans) -> float:
         """What a candidate is predicted to need in the proportions of the pulls so far."""
-        test = current_test(state, candidate)
-        return sampling_rule.pulls_by(
-            embedded,
+        test, white = self._open_test(state, candidate, plug_in), self._white(embedded, embedded.dim)
+        return sampling_rule.pulls_by(embedded, test, state.seen.counts, white=white)
+
+    def _open_test(self, state: CertifiedState, candidate: int, plug_in: PlugInMeans) -> OpenTest:
+        epoch = current_test(state, candidate)
+        return OpenTest(
             candidate,
-            state.seen.counts,
-            rivals=test.open_rivals(),
-            evidence=test.evidence,
-            threshold=threshold_of(self.problem),
-            plug_in=plug_in,
-            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
-            epsilon=self.problem.epsilon,
-            white=self._white(embedded, embedded.dim),
+            epoch.open_rivals(),
+            epoch.evidence,
+            threshold_of(self.problem),
+            plug_in,
+            sampling_rule.noise_scales(self.problem, state.seen),
+            self.problem.epsilon,
         )
 
     def _other_dimension(self, state: CertifiedState, batch: NextBatch, plug_in: PlugInMeans) -> NextBatch:
@@ -212,17 +212,11 @@ class CertifiedElimination:
         return best
 
     def _batch_for(self, state: CertifiedState, candidate: int, dim: int, plug_in: PlugInMeans) -> NextBatch:
-        epoch, embedded = current_test(state, candidate), self.embedded(dim)
+        embedded = self.embedded(dim)
         posed = None if isinstance(embedded, IndependentArms) else partial(self._posed, embedded)
         return sampling_rule.next_batch(
             embedded,
-            candidate,
-            rivals=epoch.open_rivals(),
-            evidence=epoch.evidence,
-            threshold=threshold_of(self.problem),
-            plug_in=plug_in,
-            noise_scales=sampling_rule.noise_scales(self.problem, state.seen),
-            epsilon=self.problem.epsilon,
+            self._open_test(state, candidate, plug_in),
             tolerance=self.tolerance,
             posed=posed,
             counts=state.seen.counts,

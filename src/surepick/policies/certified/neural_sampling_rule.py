@@ -142,18 +142,16 @@ class NeuralSamplingRule:
     def _design_for(
         self, embedded: Embedding | IndependentArms, candidate: int, rivals: IntArray, bias: FloatArray | None = None
     ) -> Design:
-        return sampling_rule.next_batch(
-            embedded,
+        test = sampling_rule.OpenTest(
             candidate,
-            rivals=rivals,
-            evidence=current_test(self.state, candidate).evidence,
-            threshold=threshold_of(self.problem),
-            plug_in=self.plug_in,
-            noise_scales=self.noise_scales,
-            epsilon=self.problem.epsilon,
-            tolerance=self.tolerance,
-            bias=bias,
-        ).design
+            rivals,
+            current_test(self.state, candidate).evidence,
+            threshold_of(self.problem),
+            self.plug_in,
+            self.noise_scales,
+            self.problem.epsilon,
+        )
+        return sampling_rule.next_batch(embedded, test, tolerance=self.tolerance, bias=bias).design
 
     def _alone(self, candidate: int, rivals: IntArray) -> float:
         """Pulls that rejecting rivals arm by arm is predicted to take: at least one of each."""

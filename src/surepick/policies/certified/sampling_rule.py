@@ -147,16 +147,41 @@ def plug_in_means(
     return PlugInMeans(scores, fitted, float(noise_scales.max()))
 
 
+@record
+class OpenTest:
+    """A candidate against its open rivals, and what is guessed of the means.
+
+    Args:
+        candidate: c.
+        rivals: the open ones, at least one, shape (m,).
+        evidence: log of weight times e-process, shape (K,).
+        threshold: log(1/delta).
+        plug_in: the means as they look so far.
+        noise_scales: s, shape (K,), in reward units.
+        epsilon: in reward units.
+    """
+
+    candidate: int
+    rivals: IntArray
+    evidence: FloatArray
+    threshold: float
+    plug_in: PlugInMeans
+    noise_scales: FloatArray
+    epsilon: float
+
+    def efforts(self) -> FloatArray:
+        """By how many standard errors the margin of each rival must exceed 0, shape (m,)."""
+        return efforts(self.evidence[self.rivals], self.threshold)
+
+    def margins(self) -> FloatArray:
+        """Guesses of epsilon + h_c - h_j of each rival, shape (m,)."""
+        return self.plug_in.margins(self.candidate, self.epsilon)[self.rivals]
+
+
 def next_batch(
     embedded: Embedding | IndependentArms,
-    candidate: int,
+    test: OpenTest,
     *,
-    rivals: IntArray,
-    evidence: FloatArray,
-    threshold: float,
-    plug_in: PlugInMeans,
-    noise_scales: FloatArray,
-    epsilon: float,
     tolerance: float,
     bias: FloatArray | None = None,
     posed: Callable[[], PosedArms] | None = None,
@@ -173,11 +198,7 @@ def next_batch(
     1/delta, and half a unit beyond, because all must get there together.
 
     Args:
-        rivals: the open ones, at least one.
-        evidence: log of weight times e-process, shape (K,).
-        threshold: log(1/delta).
-        plug_in: the means as they look so far.
-        noise_scales: s, shape (K,), in reward units.
+        test: c, its open rivals, and the rest.
         tolerance: relative gap of the design.
         bias: beta of each open rival; None: 2 gamma, or that of least squares on the design where it matters.
         posed: gives the arms as designs see them, where somebody keeps them.
@@ -186,9 +207,8 @@ def next_batch(
 
     Source: ours (docs/decisions/0008 has what was tried).
     """
-    effort = efforts(evidence[rivals], threshold)
-    margins = plug_in.margins(candidate, epsilon)[rivals]
-    gamma = embedded.misspecification
+    candidate, rivals, noise_scales, gamma = test.candidate, test.rivals, test.noise_scales, embedded.misspecification
+    effort, margins = test.efforts(), test.margins()
 
     def accuracies(slack: FloatArray) -> FloatArray:
         found = np.ones(embedded.num_arms)
@@ -211,7 +231,7 @@ def next_batch(
         if alone.effort <= embedded.dim:  # which no design for all directions can be
             return alone
     least = np.full(len(rivals), 2.0 * gamma) if bias is None else bias
-    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * epsilon
+    matters = gamma * (2.0 + 2.0 * math.sqrt(embedded.dim)) > NEGLIGIBLE_BIAS * test.epsilon
     if bias is None and matters and isinstance(embedded, Embedding):
         before = counts if counts is not None and is_dear(embedded) else solved(least)[0].weights
         own = _lengths(embedded, candidate, rivals, before, white)
@@ -222,24 +242,16 @@ def next_batch(
 
 
 def pulls_by(
-    embedded: Embedding,
-    candidate: int,
-    weights: FloatArray | IntArray,
-    *,
-    rivals: IntArray,
-    evidence: FloatArray,
-    threshold: float,
-    plug_in: PlugInMeans,
-    noise_scales: FloatArray,
-    epsilon: float,
-    white: Whitened | None = None,
+    embedded: Embedding, test: OpenTest, weights: FloatArray | IntArray, *, white: Whitened | None = None
 ) -> float:
     """The pulls in given proportions, shape (K,), that are predicted to reject the open rivals of a candidate, their
-    bias included; infinite where they do not tell one of them. Other arguments are those of `next_batch`. One look at
-    the rivals, and no design."""
-    effort, margins = efforts(evidence[rivals], threshold), plug_in.margins(candidate, epsilon)[rivals]
-    own = _lengths(embedded, candidate, rivals, weights, white)
-    return _pulls_by(own, effort, margins, embedded.misspecification, noise_scales)
+    bias included; infinite where they do not tell one of them. One look at the rivals, and no design.
+
+    Args:
+        white: as in `next_batch`.
+    """
+    own = _lengths(embedded, test.candidate, test.rivals, weights, white)
+    return _pulls_by(own, test.efforts(), test.margins(), embedded.misspecification, test.noise_scales)
 
 
 def _pulls_by(

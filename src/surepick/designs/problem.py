@@ -6,6 +6,7 @@ The value of a design is invariant under all of them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -229,11 +230,13 @@ class PosedArms:
 
     Args:
         problem: the distinct arms in whitened coordinates; what is compared is not set.
-        image: takes other vectors there.
+        dim: d, the columns of the features.
+        form: gives what takes other vectors there, formed once and only if it is asked for.
     """
 
     problem: Problem
-    image: ImageMap
+    dim: int
+    form: Callable[[], ImageMap]
 
     @staticmethod
     def of(
@@ -242,7 +245,7 @@ class PosedArms:
         rank_tolerance: float | None = None,
         white: Callable[[], Whitened | None] | None = None,
     ) -> PosedArms:
-        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps an array like the features.
+        """Those of checked features, shape (K, d). Cost: O(K d^2) time; keeps two arrays like the features.
 
         Args:
             white: gives `whitened(features)`, for whoever has it; it is asked where no two arms are equal.
@@ -252,7 +255,9 @@ class PosedArms:
         arms = _distinct(features, classes)
         known = white() if white is not None and classes.none else None
         found = whitened(arms, rank_tolerance=rank_tolerance) if known is None else known
-        return PosedArms(_longest_first(found, classes), ImageMap.of(arms, found))
+        return PosedArms(
+            _longest_first(found, classes), arms.shape[1], functools.cache(lambda: ImageMap.of(arms, found))
+        )
 
     @property
     def distinct(self) -> bool:
@@ -261,17 +266,18 @@ class PosedArms:
 
     def whitened_at(self, noise_scale: float) -> PosedArms:
         """The same distinct arms, whose features are their whitened coordinates divided by a noise scale."""
-        return PosedArms(self.problem, ImageMap.of_multiples(self.problem.rank, noise_scale))
+        rank = self.problem.rank
+        return PosedArms(self.problem, rank, lambda: ImageMap.of_multiples(rank, noise_scale))
+
+    @property
+    def image(self) -> ImageMap:
+        """What takes other vectors to the whitened coordinates."""
+        return self.form()
 
     @property
     def num_arms(self) -> int:
         """K."""
         return len(self.problem.group)
-
-    @property
-    def dim(self) -> int:
-        """d, the columns of the features."""
-        return len(self.image.shifts)
 
 
 def _posed(matrix: FloatArray, rank_tolerance: float | None) -> Problem:

@@ -13,7 +13,8 @@ before it, and how seconds grow (the slope of log seconds against log K). `--exe
 
     python benchmarks/large.py --workers 1,2 [--arms 10000000]
 
-starts a Dask scheduler and so many workers on this machine instead, and prints how many times as fast the passes are.
+starts a Dask scheduler and so many workers on this machine instead, and prints how many times as fast the passes of a
+second study are (in the first one each worker loads the package).
 
     python benchmarks/large.py --design .01 [--arms 1000000,10000000,100000000]
 
@@ -111,7 +112,7 @@ def study(folder: Path, seed: int, executor: str) -> dict[str, object]:
         "arms": rows.num_rows,
         "seconds": seconds,
         "reading": once.meter.passes[0].seconds,
-        "passes": [(one.name, round(one.seconds, 1)) for one in meter.passes],
+        "passes": [(one.name, round(one.seconds, 3)) for one in meter.passes],
         "bytes": meter.num_bytes,
         "megabytes": peak_memory(),
         "short": result.study.arms.num_arms,
@@ -167,7 +168,8 @@ def compared(folder: Path, size: int, numbers: list[int], seed: int) -> None:
     first = 0.0
     for workers in numbers:
         with cluster(workers) as executor:
-            one = in_a_process(folder, size, executor, seed)
+            for _ in range(2):  # the first one has each worker load the package
+                one = in_a_process(folder, size, executor, seed)
         seconds = sum(spent for _, spent in one["passes"])
         first = first or seconds
         right = f"{one['verdict']}, {'right' if one['right'] else 'WRONG'}, {one['pulls']:,} measurements"
@@ -227,7 +229,7 @@ def main() -> None:
             f"{one['pulls']:>7,}   {right}",
             flush=True,
         )
-        print("           " + ", ".join(f"{name} {seconds:g} s" for name, seconds in one["passes"]), flush=True)
+        print("           " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in one["passes"]), flush=True)
         if one["megabytes"] * 1e6 > MOST_MEMORY or len(one["passes"]) > MOST_PASSES:
             sys.exit(f"more than {MOST_MEMORY / 2**30:g} GB of memory, or more than {MOST_PASSES} passes")
     if len(found) > 1:

@@ -7,7 +7,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
-from surepick.linalg.factorisations import thin_svd
+from surepick.linalg.factorisations import regression_svd
 from surepick.linalg.row_blocks import each_row_block, evenly, product_of_rows
 from surepick.linalg.whitening import WeightedRange, Whitened, weighted_range, whitened
 
@@ -142,7 +142,7 @@ class RegularLeastSquares:
         pulled, scale = np.flatnonzero(seen.counts), float(noise_scales.max())
         features = basis[pulled] if back is None else basis[pulled] @ back
         weights, roots = scale / noise_scales[pulled], np.sqrt(seen.counts[pulled])
-        singular, directions, told = _decomposed(
+        singular, directions, told = regression_svd(
             (roots * weights)[:, None] * features, weights * seen.sums[pulled] / roots
         )
         strengths, along = (singular / scale) ** 2, singular * told / scale**2
@@ -185,19 +185,6 @@ class RegularLeastSquares:
 
         each_row_block(measure, len(left))
         return distances
-
-
-def _decomposed(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(s, V, U'y) of a matrix U diag(s) V', shape (n, d), and y, shape (n,): shapes (d,), (d, d), (d,); s may be 0.
-
-    Not by the Gram matrix, in which a long row drowns the others.
-    """
-    dim = rows.shape[1]
-    triangle = np.zeros((dim, dim + 1))
-    found = np.linalg.qr(np.column_stack([rows, values]), mode="r")[:dim]
-    triangle[: len(found)] = found
-    left, singular, transposed = thin_svd(triangle[:, :dim])
-    return singular, transposed.T, left.T @ triangle[:, dim]
 
 
 def _scored(basis: FloatArray, to_unit: FloatArray, slope: FloatArray) -> FloatArray:

@@ -32,6 +32,22 @@ def thin_svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return u, s, vt
 
 
+def regression_svd(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """s, V, U'y with rows = U diag(s) V', for rows of shape (n, d) and y = values of shape (n,).
+
+    Not by the Gram matrix, in which a long row drowns the others.
+
+    Returns:
+        Shapes (d,), decreasing, (d, d) and (d,); s is 0 for what the rows do not span.
+    """
+    dim = rows.shape[1]
+    triangle = np.zeros((dim, dim + 1))
+    found = np.linalg.qr(np.column_stack([rows, values]), mode="r")[:dim]
+    triangle[: len(found)] = found
+    left, singular, transposed = thin_svd(triangle[:, :dim])
+    return singular, transposed.T, left.T @ triangle[:, dim]
+
+
 def row_squares(rows: FloatArray) -> FloatArray:
     """Squared Euclidean norm of each row of (n, r), shape (n,)."""
     squares: FloatArray = np.einsum("ij,ij->i", rows, rows)

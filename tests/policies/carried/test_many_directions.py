@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernel_studies import smooth_means, told
 
 import surepick as sp
 from surepick.core.random_streams import stream
 from surepick.designs import star
-from surepick.embeddings.kernel_names import parse_kernel
 from surepick.policies import dimension
 from surepick.policies.carried import vectors_rule
 from surepick.policies.certified import dear_designs, opening, sampling_rule
@@ -22,8 +22,7 @@ def study_of(seed: int, evidence: str, kernel: str = "gaussian:.25") -> tuple[sp
     """A study with a kernel, and its means: a function of norm 1."""
     rng = stream(seed, "many directions")
     places, centres, weights = rng.uniform(size=(ARMS, 5)), rng.uniform(size=(20, 5)), rng.standard_normal(20)
-    named = parse_kernel(kernel)
-    means = named.gram(places, centres) @ weights / np.sqrt(weights @ named.gram(centres, centres) @ weights)
+    means = smooth_means(kernel, places, centres, weights)
     arms = sp.Arms(places)
     policy = sp.make_policy(
         "certified-kernel",
@@ -36,11 +35,6 @@ def study_of(seed: int, evidence: str, kernel: str = "gaussian:.25") -> tuple[sp
         evidence=evidence,
     )
     return sp.Study(arms, policy), means
-
-
-def told(study: sp.Study, plan: sp.Plan, means: np.ndarray, rng: np.random.Generator) -> None:
-    sums = plan.counts * means + SIGMA * np.sqrt(plan.counts) * rng.standard_normal(len(means))
-    study.tell_totals(study.ids, plan.counts, sums)
 
 
 @pytest.fixture
@@ -70,7 +64,7 @@ def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kerne
             assert many <= 1, (rounds, solved)
             most, rounds = max(most, many), rounds + 1
             solved.clear()
-            told(study, plan, means, rng)
+            told(study, plan, means, SIGMA, rng)
     assert most == 1
 
 
@@ -84,7 +78,7 @@ def test_needs_count_what_misspecification_has_taken():
             if plan.candidate is not None and study.state.vectors is not None and study.state.vectors.begun:
                 counted.extend(matched_needs(study, plan))
                 forgotten.extend(matched_needs(study, plan, misspecification=0.0))
-            told(study, plan, means, rng)
+            told(study, plan, means, SIGMA, rng)
     assert len(counted) > 50
     assert min(counted) >= -1e-6
     assert min(forgotten) < -0.1

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernel_studies import smooth_means, told
 
 import surepick as sp
 from surepick.core.design import Embedding
 from surepick.core.random_streams import stream
-from surepick.embeddings.kernel_names import parse_kernel
 from surepick.estimators.vector_processes import ArmVectors, VectorProcesses
 from surepick.linalg.whitening import whitened
 from surepick.policies.carried import predictions, vectors_plan, vectors_rule
@@ -39,9 +39,7 @@ def played(study: sp.Study, means: np.ndarray, seed: int = 0) -> list:
     """The plans of the whole study."""
     rng, plans = stream(seed, "noise"), []
     while (plan := study.ask()) is not None:
-        counts = plan.counts
-        sums = counts * means + SIGMA * np.sqrt(counts) * rng.standard_normal(len(counts))
-        study.tell_totals(study.ids, counts, sums)
+        told(study, plan, means, SIGMA, rng)
         plans.append(plan)
     return plans
 
@@ -82,11 +80,9 @@ def last_state():
         study, means = study_of("carried", seed)
         rng = stream(seed, "noise")
         while (plan := study.ask()) is not None:
-            counts, state = plan.counts, study.state
             if plan.candidate is not None and few_arms(plan):
-                return study.policy, state, plan
-            sums = counts * means + SIGMA * np.sqrt(counts) * rng.standard_normal(ARMS)
-            study.tell_totals(study.ids, counts, sums)
+                return study.policy, study.state, plan
+            told(study, plan, means, SIGMA, rng)
     pytest.fail("no such batch")
 
 
@@ -153,9 +149,9 @@ def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
     some = 0
     for seed in range(4):
         places = stream(seed, "places").uniform(size=(ARMS, 4))
-        arms, kernel = sp.Arms(places), parse_kernel("gaussian:.5")
+        arms = sp.Arms(places)
         centres, weights = stream(seed, "centres").uniform(size=(9, 4)), stream(seed, "weights").standard_normal(9)
-        means = kernel.gram(places, centres) @ weights / np.sqrt(weights @ kernel.gram(centres, centres) @ weights)
+        means = smooth_means("gaussian:.5", places, centres, weights)
         policy = sp.make_policy(
             "certified-kernel",
             arms,
@@ -173,8 +169,7 @@ def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
                 assert counts[plan.candidate] > 0
                 assert set(np.flatnonzero(counts)) <= {plan.candidate, *study.state.active}
                 some += 1
-            sums = counts * means + SIGMA * np.sqrt(counts) * rng.standard_normal(ARMS)
-            study.tell_totals(study.ids, counts, sums)
+            told(study, plan, means, SIGMA, rng)
         answer = study.certificate()
         assert answer.verdict == "certified"
         assert means[answer.arm] >= means.max() - EPSILON

@@ -175,11 +175,8 @@ class Situation:
         def form() -> PlugInMeans:
             noise_scales = self._typical_scales(seen)
             vectors = self.vectors(processes.dim)
-            if processes.dim >= sampling_rule.HEURISTIC_SHRUNK:
-                fitted = RegularLeastSquares.shrunk(
-                    vectors.white, vectors.back, seen, noise_scales=noise_scales, norm_bound=vectors.norm_bound
-                )
-                return PlugInMeans(fitted.scores, fitted, float(noise_scales.max()))
+            if sampling_rule.follows_noise(processes.dim):
+                return sampling_rule.shrunk_means(vectors.white, vectors.back, seen, noise_scales, vectors.norm_bound)
             white = self.cache.white(self.embedding, processes.dim)
             regular = None if white is None else RegularLeastSquares.of(white, seen)
             if regular is not None:

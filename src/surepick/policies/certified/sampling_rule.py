@@ -135,16 +135,26 @@ def plug_in_means(
         white: the features' whitened coordinates, if they are known already.
         norm_bound: C, for guesses in many directions (`RegularLeastSquares.shrunk`); None: least squares.
     """
-    if isinstance(embedded, Embedding) and norm_bound is not None and embedded.dim >= HEURISTIC_SHRUNK:
-        shrunk = RegularLeastSquares.shrunk(
-            embedded.features, None, pooled, noise_scales=noise_scales, norm_bound=norm_bound
-        )
-        return PlugInMeans(shrunk.scores, shrunk, float(noise_scales.max()))
+    if isinstance(embedded, Embedding) and norm_bound is not None and follows_noise(embedded.dim):
+        return shrunk_means(embedded.features, None, pooled, noise_scales, norm_bound)
     fitted = estimate(embedded, pooled, white=white)
     scores = fitted.scores
     if isinstance(embedded, IndependentArms) and pooled.total > 0:
         scores = np.where(pooled.counts > 0, scores, scores[pooled.counts > 0].max())
     return PlugInMeans(scores, fitted, float(noise_scales.max()))
+
+
+def follows_noise(dim: int) -> bool:
+    """Whether least squares in so many directions follow the noise, so that guesses are drawn towards 0."""
+    return dim >= HEURISTIC_SHRUNK
+
+
+def shrunk_means(
+    basis: FloatArray, back: FloatArray | None, pooled: Observations, noise_scales: FloatArray, norm_bound: float
+) -> PlugInMeans:
+    """The plug-in means of `RegularLeastSquares.shrunk`, whose arguments these are."""
+    fitted = RegularLeastSquares.shrunk(basis, back, pooled, noise_scales=noise_scales, norm_bound=norm_bound)
+    return PlugInMeans(fitted.scores, fitted, float(noise_scales.max()))
 
 
 @record

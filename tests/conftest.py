@@ -31,6 +31,12 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def world(shared_data: Path) -> Path:
+    """The folder of small files as the world writes them, each with what is expected of it in its README.md."""
+    return shared_data.parent / "world"
+
+
+@pytest.fixture(scope="session")
 def mnist_directory(shared_data: Path) -> Path:
     """The folder of MNIST's original files."""
     return shared_data / "mnist"

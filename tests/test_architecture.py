@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -132,37 +131,6 @@ def test_a_line_that_asks_which_algorithm_it_has_is_found(copy, line):
         }
     finally:
         path.unlink()
-
-
-LARGEST_FILE = 400  # lines
-
-
-def files_of(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*.py") if "__pycache__" not in path.parts]
-
-
-def too_large(folder: Path) -> dict[str, int]:
-    """Lines of the files in which one has to search."""
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files_of(folder)}
-    return {path.relative_to(folder).as_posix(): size for path, size in lines.items() if size > LARGEST_FILE}
-
-
-def test_files_and_folders_are_small():
-    assert too_large(ROOT / "src/surepick") == {}
-    folders = Counter(path.parent for path in files_of(ROOT / "src/surepick"))
-    assert max(folders.values()) <= 16, folders.most_common(3)
-
-
-def test_files_of_tests_are_small():
-    assert too_large(ROOT / "tests") == {}
-
-
-def test_a_large_file_is_found(tmp_path):
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner/fits.py").write_text("pass\n" * LARGEST_FILE, encoding="utf-8")
-    assert too_large(tmp_path) == {}
-    (tmp_path / "inner/large.py").write_text("pass\n" * (LARGEST_FILE + 1), encoding="utf-8")
-    assert too_large(tmp_path) == {"inner/large.py": LARGEST_FILE + 1}
 
 
 def test_every_package_that_an_extra_brings_is_imported():

@@ -19,6 +19,15 @@ pytest.register_assert_rewrite(*(file.stem for file in (Path(__file__).parent / 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    """A test fails that leaves a thread at work: a server, a client, a watcher."""
+    from leftovers import nothing_left
+
+    with nothing_left():
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of public data sets beside the repository; skips without it, fails where it is required."""

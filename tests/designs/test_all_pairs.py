@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from block_functions import written
 from dask_cluster import dask_cluster
+from distributed import Client
 
 import surepick as sp
-from surepick.blocks.executors import executor_of
 from surepick.blocks.map_reduce import Meter, Passes
 from surepick.blocks.moments import Directions
 from surepick.blocks.search import Largest
@@ -177,9 +177,9 @@ def test_whoever_makes_the_passes_finds_the_same_bits(tmp_path, tmp_path_factory
     alone = sp.solve_design(rows)
     assert sp.solve_design(rows, executor="processes:2") == alone
     with dask_cluster(tmp_path_factory.mktemp("cluster")) as address:
-        executor = executor_of(f"dask:{address}")
-        assert sp.solve_design(rows, executor=executor) == alone
-        executor.client.close()
+        assert sp.solve_design(rows, executor=f"dask:{address}") == alone
+        with Client(address) as client:
+            assert sp.solve_design(rows, executor=client) == alone
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -81,19 +82,46 @@ class Cluster:
     again. Where a worker is gone, another one does what it had.
 
     Args:
-        client: `distributed.Client`.
+        where: the address of the scheduler, to which each pass opens a connection of its own and closes it, so that
+            nothing goes on looking for a scheduler that has ended; or a `distributed.Client`, which stays open.
     """
+
+    where: Any
+
+    def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
+        with _client(self.where) as client:
+            spread = _Spread(client)
+            workers = spread.workers()
+            runs = runs_for(blocks, len(workers))
+            results = spread.results(runs, partial(_alone, function, combine), workers)
+            return tree(meter.watched(name, runs, results), combine)
+
+
+@contextmanager
+def _client(where: Any) -> Iterator[Any]:
+    """The client itself, or one that is connected to the scheduler of that address for as long as the block lasts."""
+    if not isinstance(where, str):
+        yield where
+        return
+    try:
+        from distributed import Client  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise InvalidInput('a Dask cluster needs Dask, which is absent: pip install "surepick[dask]".') from error
+    try:
+        client = Client(where, timeout=20)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"no Dask scheduler answers at {where}: {error}.") from None
+    with client:
+        yield client
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The work of one pass at the workers of a client."""
 
     client: Any
 
-    def reduced(self, blocks: Sequence[Block], function: OfBlock[T], combine: Combine[T], meter: Meter, name: str) -> T:
-        workers = self._workers()
-        runs = runs_for(blocks, len(workers))
-        return tree(
-            meter.watched(name, runs, self._results(runs, partial(_alone, function, combine), workers)), combine
-        )
-
-    def _results(self, runs: Sequence[Run], work: Callable[[Run], T], workers: Sequence[str]) -> Iterator[T]:
+    def results(self, runs: Sequence[Run], work: Callable[[Run], T], workers: Sequence[str]) -> Iterator[T]:
         """One a run, in their order; a few runs a worker are under way."""
         waiting, gone = deque[tuple[Run, Any, str | None]](), set[str]()
         for number, run in enumerate(runs):
@@ -116,7 +144,7 @@ class Cluster:
             try:
                 result: T = future.result(timeout=0.0 if worker in gone else PATIENCE)
             except TimeoutError:
-                if worker is not None and (worker in gone or worker not in self._workers()):
+                if worker is not None and (worker in gone or worker not in self.workers()):
                     gone.add(worker)
                     future.cancel()
                     future, worker = self._submitted(work, run, None), None
@@ -127,7 +155,7 @@ class Cluster:
         named: dict[str, Any] = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         return self.client.submit(work, run, pure=False, **named)
 
-    def _workers(self) -> list[str]:
+    def workers(self) -> list[str]:
         return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
 
@@ -148,16 +176,8 @@ def executor_of(what: Executor | str | Any | None) -> Executor:
         if kind == "processes" and rest.isdecimal():
             return Processes(int(rest))
         if kind == "dask" and rest:
-            try:
-                from distributed import Client  # noqa: PLC0415 (an extra)
-            except ImportError as error:
-                raise InvalidInput(
-                    'a Dask cluster needs Dask, which is absent: pip install "surepick[dask]".'
-                ) from error
-            try:
-                return Cluster(Client(rest, timeout=20))  # type: ignore[no-untyped-call]
-            except (OSError, ValueError) as error:
-                raise InvalidInput(f"no Dask scheduler answers at {rest}: {error}.") from None
+            with _client(rest):  # whether somebody answers
+                return Cluster(rest)
         raise InvalidInput(f"executor is {what!r}; give serial, processes:N or dask:tcp://HOST:PORT.")
     if hasattr(what, "submit") and hasattr(what, "scheduler_info"):
         return Cluster(what)

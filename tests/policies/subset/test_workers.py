@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from block_functions import written
 from dask_cluster import dask_cluster
+from distributed import Client
 
 import surepick as sp
-from surepick.blocks.executors import executor_of
 from surepick.blocks.map_reduce import Meter
 from surepick.blocks.rows import RowBlocks
 
@@ -51,11 +51,9 @@ class Killer:
 def test_killed_workers_change_nothing(tmp_path, tmp_path_factory):
     rows = RowBlocks(written(tmp_path, FEATURES, [25_000, 35_000]).sources, block_entries=2048 * 6)
     alone = found(rows)
-    with dask_cluster(tmp_path_factory.mktemp("cluster"), restarted=True) as address:
-        executor = executor_of(f"dask:{address}")
-        killer = Killer(executor.client)
-        spread = found(rows, executor=executor, meter=killer.meter)
-        executor.client.close()
+    with dask_cluster(tmp_path_factory.mktemp("cluster"), restarted=True) as address, Client(address) as client:
+        killer = Killer(client)
+        spread = found(rows, executor=f"dask:{address}", meter=killer.meter)
     assert killer.killed == [number for number in KILLED if number <= len(killer.meter.passes)]
     assert len(killer.killed) >= 2
     assert spread.certificate == alone.certificate

@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -17,6 +18,24 @@ import pytest
 pytest.register_assert_rewrite(*(file.stem for file in (Path(__file__).parent / "helpers").glob("*.py")))
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option for another order of the tests."""
+    parser.addoption("--shuffled", type=int, metavar="SEED", help="files, and the tests in each, in a random order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --shuffled, files come in a random order, and so do the tests in each."""
+    seed = config.option.shuffled
+    if seed is not None:
+        files = {item.path: f"{seed}{item.path.name}" for item in items}
+        place = {path: number for number, path in enumerate(sorted(files, key=lambda path: _mixed(files[path])))}
+        items.sort(key=lambda item: (place[item.path], _mixed(f"{seed}{item.nodeid}")))
+
+
+def _mixed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.fixture(autouse=True)

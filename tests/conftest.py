@@ -12,10 +12,14 @@ from typing import Any
 # The figures in the documents are those of these kernels; set before numpy is loaded, it makes all machines agree.
 os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
+import hypothesis
 import pytest
 
 # Assertions of helpers say what was compared, as those of tests do.
 pytest.register_assert_rewrite(*(file.stem for file in (Path(__file__).parent / "helpers").glob("*.py")))
+
+hypothesis.settings.register_profile("surepick", deadline=None)  # no test asserts on a clock
+hypothesis.settings.load_profile("surepick")
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from block_functions import written
+from budgets import budget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def test_the_root_is_that_of_the_definition(number):
     assert tree_of(rows).root == hashlib.sha256(b"\2" + sizes + top).hexdigest()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=budget(40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(1, 150), min_size=1, max_size=4), st.sampled_from([np.float32, np.float64]), st.data())
 def test_every_row_has_a_path(sizes, dtype, data):
     features, rows = sourced(sizes, dtype)

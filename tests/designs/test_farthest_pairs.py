@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=budget(400))
 @given(
     seeds,
     st.sampled_from(KINDS),
@@ -101,7 +102,7 @@ def test_angles_that_are_cut_too_close_would_be_noticed(monkeypatch):
     assert lost[-1e-3] > 5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(seeds, st.integers(1, 8), st.integers(2, 3000), st.integers(1, 300), st.booleans())
 def test_the_farthest_pairs_are_the_farthest_of_all(seed, dim, count, least, grid):
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_a_bound_that_is_no_bound_would_be_noticed():
     assert above >= 6
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(st.integers(0, 10**6))
 def test_the_value_is_that_of_the_weights_and_never_below_the_bound(seed):
     rng = np.random.default_rng(seed)

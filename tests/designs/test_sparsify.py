@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ def arms_in_the_plane(rng: np.random.Generator, kind: str, count: int) -> np.nda
     return arms
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=budget(150))
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["gaussian", "circle", "cone"]), st.integers(4, 90))
 def test_in_the_plane_three_arms_carry_the_information_of_many(seed, kind, count):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from evidence_cases import EPSILON, past
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from surepick.estimators.e_values import GENEROUS
 # --- bets that are enough
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(st.integers(0, 10**6))
 def test_bets_shrink_only_where_they_promise_more_than_is_wanted(seed):
     rng = np.random.default_rng(seed)
@@ -93,7 +94,7 @@ def least_favourable(embedded, counts, theta, *, rival, centre, **given_to_gains
 LARGEST_NORM = 30.0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.04, 0.1]), st.booleans(), st.booleans())
 def test_steady_evidence_with_needs_and_guesses_has_expectation_at_most_one(seed, gamma, guess, need):
     assert checked_expectation(seed, gamma, guess=guess, need=need) <= 1.0 + 1e-9

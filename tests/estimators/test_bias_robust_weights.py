@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ def batch_problem(seed: int, *, rows: int = 3, arms: int = 9, dim: int = 3):
     return flows, targets, points, counts, scales, rng.uniform(0.05, 2.0, rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.05, 1.0, 30.0]))
 def test_bias_robust_weights_estimate_every_linear_function_as_before(seed, gamma):
     flows, targets, points, counts, scales, slack = batch_problem(seed)
@@ -34,7 +35,7 @@ def test_bias_robust_weights_estimate_every_linear_function_as_before(seed, gamm
     assert steady @ points == pytest.approx(targets @ points, abs=1e-8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.05, 1.0, 30.0]))
 def test_bias_robust_weights_have_no_more_bias_and_noise_together_than_least_squares(seed, gamma):
     """gamma sum |f - target| + room sqrt(D/D_ls) is at most that of least squares, gamma sum |f_ls - target| + room.

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from budgets import budget
 from carried_outcomes import (
     TRUTHS,
     Held,
@@ -59,14 +60,14 @@ def vectors_played(
 
 
 @pytest.mark.parametrize("kind", TRUTHS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=budget(12))
 @given(seed=SEEDS, batches=BATCHES)
 def test_a_process_of_means_has_expectation_at_most_one(kind, seed, batches):
     assert np.all(expectations(*means_played(seed, kind, batches)) <= 1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", TRUTHS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=budget(12))
 @given(seed=SEEDS, batches=BATCHES)
 def test_a_process_of_vectors_has_expectation_at_most_one(kind, seed, batches):
     """Whatever the means are: the features are no part of the law."""
@@ -209,7 +210,7 @@ def passed(seed: int, gamma: float, *, tight: bool = False) -> tuple[int, int]:
     return low, possible
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=budget(15))
 @given(seed=SEEDS, gamma=st.sampled_from([0.0, 0.02, 0.3]))
 def test_no_bound_is_passed_by_a_truth_that_is_still_possible(seed, gamma):
     low, _ = passed(seed, gamma, tight=gamma == 0.0)

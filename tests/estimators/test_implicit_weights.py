@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,13 +87,13 @@ def short_of_exact(case):
     return short
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=budget(300))
 @given(CASES)
 def test_no_sum_is_short_of_exact_arithmetic(case):
     assert short_of_exact(case) <= 1e-15
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(st.tuples(st.integers(0, 10**6), st.sampled_from((1e-3, 1.0)), st.just(False)))
 def test_what_rounding_adds_is_little(case):
     contrast, sums, scales, rows = batch(*case)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from evidence_cases import EPSILON, past
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,14 +45,14 @@ def case(seed: int):
     return rng.integers(0, 12, num_arms), means, bounds, given_to
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=budget(150))
 @given(st.integers(0, 10**6))
 def test_against_a_true_hypothesis_its_expectation_is_at_most_one(seed):
     counts, means, bounds, given_to = case(seed)
     assert np.all(expectations(counts, means, bounds, **given_to) <= 1.0 + 1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(st.integers(0, 10**6))
 def test_the_same_of_negated_rewards(seed):
     """As for "its mean is below a number": -h is above -bound."""

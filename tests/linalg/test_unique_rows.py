@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ def by_hand(matrix: np.ndarray) -> tuple[list[int], list[int]]:
     return first, group
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=budget(200))
 @given(st.integers(0, 2**32 - 1), st.integers(0, 30), st.integers(0, 3), st.sampled_from(["grid", "float", "float32"]))
 def test_the_classes_are_those_of_a_comparison_of_all_rows(seed, num_rows, dim, kind):
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def instances(draw) -> tuple[Embedding, np.ndarray, np.random.Generator]:
     return Embedding(features, gamma), means + gamma * rng.uniform(-1, 1, num_arms), rng
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(instances(), st.sampled_from([0.0, 0.1, 1.0]))
 def test_g_is_at_most_four_times_the_dimension(drawn, slack):
     embedded, _, rng = drawn
@@ -42,7 +43,7 @@ def test_g_is_at_most_four_times_the_dimension(drawn, slack):
         assert design.value <= 4 * embedded.dim * 1.01 * SAFE
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=budget(50))
 @given(instances(), st.floats(0.01, 1.0), st.floats(1.0, 5.0))
 def test_rho_star_falls_with_epsilon_and_at_most_with_its_square(drawn, epsilon, factor):
     embedded, means, _ = drawn
@@ -51,7 +52,7 @@ def test_rho_star_falls_with_epsilon_and_at_most_with_its_square(drawn, epsilon,
     assert fine.lower_bound <= factor**2 * coarse.value * SAFE
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=budget(50))
 @given(instances(), st.floats(0.01, 1.0))
 def test_rho_star_lies_between_its_design_values(drawn, epsilon):
     """tau(X) / (4 max(largest gap, epsilon)^2) <= rho* <= tau(X) / max(smallest gap, epsilon)^2."""
@@ -62,7 +63,7 @@ def test_rho_star_lies_between_its_design_values(drawn, epsilon):
     assert whole.lower_bound / (4 * max(gaps.max(), epsilon) ** 2) <= found.value * SAFE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(instances(), st.floats(1.0, 4.0))
 def test_proposition_1(drawn, factor):
     embedded, means, _ = drawn
@@ -73,7 +74,7 @@ def test_proposition_1(drawn, factor):
     assert linear_hardness(embedded, means, epsilon).lower_bound <= 9 * hardness(embedded, means, epsilon).value * SAFE
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=budget(50))
 @given(instances(), st.sampled_from([2.0, 3.7]))
 def test_proposition_2(drawn, gap_bound):
     embedded, means, _ = drawn
@@ -88,7 +89,7 @@ def test_proposition_2(drawn, gap_bound):
         assert achievable_gap(number, gap_bound=gap_bound) <= worst_gap(gamma, 1.01 * value, 0.1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(instances(), st.floats(0.05, 1.0))
 def test_the_bound_covers_the_rounds_that_it_bounds(drawn, epsilon):
     """n rounds of 8 sigma^2 (1 + zeta) tau(S_k) L_k / t_k^2 pulls: what the proof starts from."""
@@ -102,7 +103,7 @@ def test_the_bound_covers_the_rounds_that_it_bounds(drawn, epsilon):
     assert total <= bound.pulls * SAFE
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=budget(30))
 @given(instances(), st.floats(0.05, 1.0))
 def test_structure_never_makes_an_instance_harder(drawn, epsilon):
     """The features of K arms are linear images of K unit vectors, and so are their differences."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from budgets import budget
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def brackets_meet(one, other, scale: float = 1.0) -> bool:
     return one.lower_bound * scale <= other.value * safe and other.lower_bound <= one.value * scale * safe
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(arms())
 def test_the_certificate_brackets_the_optimum(drawn):
     features, rng = drawn
@@ -53,7 +54,7 @@ def test_the_certificate_brackets_the_optimum(drawn):
         assert design_value(features, other, active, rank_tolerance=RANK) >= design.lower_bound * (1 - 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(arms())
 def test_the_basis_does_not_matter(drawn):
     features, rng = drawn
@@ -64,7 +65,7 @@ def test_the_basis_does_not_matter(drawn):
     assert brackets_meet(one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(arms(), st.integers(-60, 60))
 def test_scaling_all_features_by_a_power_of_two_changes_no_bit(drawn, exponent):
     features, _ = drawn
@@ -73,7 +74,7 @@ def test_scaling_all_features_by_a_power_of_two_changes_no_bit(drawn, exponent):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(arms())
 def test_the_order_of_the_arms_does_not_matter(drawn):
     features, rng = drawn
@@ -87,7 +88,7 @@ def test_the_order_of_the_arms_does_not_matter(drawn):
     np.testing.assert_allclose(moved, one.value, rtol=1e-6, atol=1e-20)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(arms(), st.integers(1, 60))
 def test_repeating_arms_does_not_matter(drawn, repeats):
     features, rng = drawn
@@ -100,7 +101,7 @@ def test_repeating_arms_does_not_matter(drawn, repeats):
     assert np.count_nonzero(other.weights[len(features) :]) == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=budget(30))
 @given(arms())
 def test_redundant_columns_do_not_matter(drawn):
     features, rng = drawn
@@ -114,7 +115,7 @@ def test_redundant_columns_do_not_matter(drawn):
     assert brackets_meet(one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(arms())
 def test_fewer_active_arms_are_never_dearer_and_more_arms_to_pull_never_worse(drawn):
     features, rng = drawn
@@ -126,7 +127,7 @@ def test_fewer_active_arms_are_never_dearer_and_more_arms_to_pull_never_worse(dr
     assert some.lower_bound <= alone.value * (1 + 1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(arms(), st.sampled_from([0.02, 0.1, 0.25]), st.integers(0, 300))
 def test_the_rounding_promise(drawn, slack, total):
     features, _ = drawn
@@ -138,7 +139,7 @@ def test_the_rounding_promise(drawn, slack, total):
     assert allocation.total <= max(total, math.ceil(support * (1 + slack) / slack))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=40), st.integers(0, 5000))
 def test_rounding_sums_to_the_total_and_measures_every_supported_arm(weights, extra):
     total = len(weights) + extra

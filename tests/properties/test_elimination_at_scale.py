@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def check_some(estimate: LeastSquaresEstimate, found: Comparison, offset: float,
     assert found.gap == pytest.approx(max(0.0, np.delete(short, found.leader).max()), rel=1e-6, abs=border)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=budget(150))
 @given(seeds, st.integers(1, 7), st.integers(0, 5), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([0.5, 1.0, 3.0]))
 def test_blocks_of_any_size_are_the_rule_for_all_pairs(seed, block, head, offset, multiplier):
     rng = np.random.default_rng(seed)
@@ -141,7 +142,7 @@ def test_two_thousand_estimates_are_compared_as_pairs(copies, multiplier):
     assert 0 < survives.sum() < 2000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(seeds, st.sampled_from([0.0, 0.05, 1.0]), st.sampled_from([1.0, 20.0, 60.0]), st.sampled_from([1, 4]))
 def test_the_screen_passes_every_pair_that_meets_the_rule(seed, offset, share, copies):
     rng = np.random.default_rng(seed)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ def matrices(draw):
     return scale * (rng.normal(size=(num_arms, rank)) * spread) @ rng.normal(size=(rank, columns))
 
 
-cases = settings(max_examples=120, deadline=None)
+cases = settings(max_examples=budget(120))
 
 
 @cases

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from evidence_cases import EPSILON, past
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ def expectation(
     return total
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(st.integers(0, 10**6))
 def test_evidence_against_a_true_hypothesis_has_expectation_at_most_one(seed):
     rng = np.random.default_rng(seed)
@@ -62,7 +63,7 @@ def test_evidence_against_a_true_hypothesis_has_expectation_at_most_one(seed):
     assert mean <= 1.0 + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(st.integers(0, 10**6))
 def test_the_same_with_features_misspecification_and_directions_that_the_batch_cannot_see(seed):
     rng = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def test_the_same_with_features_misspecification_and_directions_that_the_batch_c
     assert mean <= 1.0 + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([sp.Bernoulli(), sp.Bounded(0.0, 1.0)]))
 def test_the_same_when_small_rewards_are_good(seed, squared, squares_before, noise):
     """A study that minimises negates what it is told; the declared range keeps the user's sign."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -233,14 +234,14 @@ def check(drawn: Drawn, caller: str) -> None:
     assert wrong == "", wrong
 
 
-@settings(max_examples=240, deadline=None)
+@settings(max_examples=budget(240))
 @given(problems, st.sampled_from(sorted(CALLERS)))
 def test_a_design_or_a_sentence(drawn, caller):
     check(drawn, caller)
 
 
 @pytest.mark.slow
-@settings(max_examples=6000, deadline=None)
+@settings(max_examples=6000)
 @given(problems, st.sampled_from(sorted(CALLERS)))
 def test_a_design_or_a_sentence_six_thousand_times(drawn, caller):
     check(drawn, caller)
@@ -283,14 +284,14 @@ def rounds(drawn: Drawn, name: str) -> None:
         return
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(problems, st.sampled_from(sorted(POLICIES)))
 def test_a_round_or_a_sentence(drawn, name):
     rounds(drawn, name)
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(problems, st.sampled_from(sorted(POLICIES)))
 def test_a_round_or_a_sentence_fifteen_hundred_times(drawn, name):
     rounds(drawn, name)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +75,7 @@ def first_coordinates(embedding: KernelEmbedding, reward: np.ndarray) -> np.ndar
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.spec)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=budget(25))
 @given(drawn=arms())
 def test_the_embedding_rebuilds_the_gram_and_its_bounds_are_ordered(kernel, drawn):
     features, _ = drawn
@@ -93,7 +94,7 @@ def test_the_embedding_rebuilds_the_gram_and_its_bounds_are_ordered(kernel, draw
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.spec)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=budget(25))
 @given(drawn=arms(), norm=st.floats(0.1, 100.0))
 def test_rewards_of_the_declared_norm_stay_within_the_bound(kernel, drawn, norm):
     features, rng = drawn
@@ -107,7 +108,7 @@ def test_rewards_of_the_declared_norm_stay_within_the_bound(kernel, drawn, norm)
 
 
 @pytest.mark.parametrize("kernel", KERNELS[:4], ids=lambda kernel: kernel.spec)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=budget(25))
 @given(drawn=arms())
 def test_the_row_tail_is_attained_so_that_no_smaller_bound_would_hold(kernel, drawn):
     features, _ = drawn
@@ -122,7 +123,7 @@ def test_the_row_tail_is_attained_so_that_no_smaller_bound_would_hold(kernel, dr
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.spec)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=budget(25))
 @given(drawn=arms(), max_rank=st.integers(1, 12))
 def test_the_nystrom_bound_covers_what_the_exact_gram_says(kernel, drawn, max_rank):
     features, rng = drawn
@@ -143,7 +144,7 @@ def test_the_nystrom_bound_covers_what_the_exact_gram_says(kernel, drawn, max_ra
         assert np.abs(gram @ weights - psi @ (psi.T @ weights)).max() <= bound + 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=budget(25))
 @given(drawn=arms(), seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_arms_does_not_matter(drawn, seed):
     features, _ = drawn
@@ -154,7 +155,7 @@ def test_the_order_of_the_arms_does_not_matter(drawn, seed):
 
 
 @pytest.mark.parametrize("text", EXPANSIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=budget(25))
 @given(seed=st.integers(0, 2**32 - 1), num_arms=st.integers(1, 40), norm=st.floats(0.1, 10.0))
 def test_rewards_with_known_coefficients_stay_within_the_mercer_bounds(text, seed, num_arms, norm):
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def counted_twice(study: sp.Study, name: str, key: str, again: str) -> bool:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=budget(150))
 def test_a_spelling_of_the_key_of_a_leased_pull_that_is_accepted_is_found_to_be_told(data):
     arm, ordinal = data.draw(st.integers(0, len(IDS) - 1)), data.draw(st.integers(0, 1))
     key = f"p1.{ordinal}@{IDS[arm]}"
@@ -71,7 +72,7 @@ def test_a_spelling_of_the_key_of_a_leased_pull_that_is_accepted_is_found_to_be_
 
 
 @given(st.data(), st.one_of(texts, st.integers(0, 10**20).map(str), st.integers(0, 99).map("{}.0".format)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=budget(150))
 def test_a_spelling_of_a_key_of_the_users_own_that_is_accepted_is_found_to_be_told(data, key):
     """Case and width are left alone there: `a` and `A` are two keys. Forms of a character and white space are not."""
     form, space = data.draw(st.sampled_from(["NFC", "NFD"])), data.draw(st.sampled_from(["", " ", "\t", "\u00a0"]))
@@ -89,7 +90,7 @@ def test_a_spelling_of_a_key_of_the_users_own_that_is_accepted_is_found_to_be_to
 
 
 @given(texts, texts)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=budget(300))
 def test_the_canonical_form_is_its_own(key, name):
     try:
         once = canonical_key(key, name)
@@ -99,7 +100,7 @@ def test_the_canonical_form_is_its_own(key, name):
 
 
 @given(st.integers(1, 10**18 - 1), st.integers(0, 10**18 - 1), texts)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=budget(300))
 def test_what_ask_writes_is_canonical(plan, ordinal, name):
     key = f"p{plan}.{ordinal}@{name}"
     assert canonical_key(key, name) == key

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+from budgets import budget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judged_parts import OPTIONS, small_study, tell_keys
@@ -14,7 +15,7 @@ from surepick.core.observations import Observations
 MOST_STEPS = 60
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=budget(15), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(OPTIONS)), st.integers(0, 2**32 - 1))
 def test_any_order_and_any_parts(name, seed):
     rng, study = np.random.default_rng(seed), small_study(name)
@@ -42,7 +43,7 @@ def test_any_order_and_any_parts(name, seed):
     assert found.holds, str(found)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=budget(30))
 @given(st.sampled_from(sorted(OPTIONS)), st.integers(0, 2**32 - 1))
 def test_any_part_of_any_batch_leaves_a_finite_state(name, seed):
     """Also one that sees no direction of what is tested, and one of arms that nobody asked for now."""

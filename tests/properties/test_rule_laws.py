@@ -1,6 +1,7 @@
 """Laws of the elimination rule: nobody good is lost, and nothing depends on names or units."""
 
 import numpy as np
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,7 +9,7 @@ import surepick as sp
 from surepick.estimators import least_squares
 from surepick.policies.elimination.rule import compare
 
-cases = settings(max_examples=100, deadline=None)
+cases = settings(max_examples=budget(100))
 seeds = st.integers(0, 2**32 - 1)
 
 

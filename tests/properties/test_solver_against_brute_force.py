@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -292,7 +293,7 @@ def check(drawn_case: Case) -> None:
 cases = st.builds(case, st.integers(0, 2**32 - 1), st.sampled_from(KINDS))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(cases)
 def test_no_bracket_is_violated(drawn_case):
     """1,500 instances; `make prove` draws 20,000."""
@@ -300,7 +301,7 @@ def test_no_bracket_is_violated(drawn_case):
 
 
 @pytest.mark.slow
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(cases)
 def test_no_bracket_is_violated_on_twenty_thousand_instances(drawn_case):
     check(drawn_case)

@@ -5,6 +5,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -154,20 +155,20 @@ def content(study: sp.Study) -> dict:
 
 
 @given(name=names, seed=seeds)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=budget(25))
 def test_no_way_of_telling_changes_a_bit(name, seed):
     assert content(in_memory(name, np.random.default_rng(seed))) == content(told_at_once(name))
 
 
 @given(name=names, seed=seeds)
-@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=budget(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_way_of_telling_changes_a_bit_in_a_database(sqlite_url, name, seed):
     """One database for all examples; each makes a study of its own there."""
     assert content(in_database(sqlite_url, name, np.random.default_rng(seed))) == content(told_at_once(name))
 
 
 @given(name=names, seed=seeds)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=budget(15))
 def test_totals_tell_the_same_as_single_results(name, seed):
     """Words and counts are equal; numbers to the rounding of the sums that the user formed."""
     rng, study, number = np.random.default_rng(seed), sp.Study(*subject(name)), 0

@@ -5,6 +5,7 @@ import io
 import warnings
 
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from surepick.errors import InvalidInput
 from surepick.tables import read_table, row_ids, write_table
 from surepick.tables.escapes import escaped, unescaped
 
-cases = settings(max_examples=150, deadline=None)
+cases = settings(max_examples=budget(150))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 FORMULAS = st.builds(
     "".join, st.lists(st.sampled_from(["'", "=", "+", "-", "@", "\t", "\r", "\n", ",", ";", '"', "#", "1", "x", " "]))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def traversal(vectors: np.ndarray, chosen: np.ndarray, free: np.ndarray, number:
     return taken
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=budget(150))
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from(["cloud", "grid", "copies", "far away"]), st.sampled_from([1, 4, 1024])
 )

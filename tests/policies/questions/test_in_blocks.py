@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from block_studies import drawn, played, seen_of
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ def policy_of(question, **options):
     return sp.make_policy("certified-independent", arms, **ASKED, **question, **{"blocks": "day", **options})
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=budget(80))
 @given(seeds)
 def test_what_a_batch_gains_by_definition(seed):
     """Weights l w_j w_c / (w_j + w_c) on the difference of both means in each block; they sum to 0 in it."""
@@ -52,7 +53,7 @@ def test_what_a_batch_gains_by_definition(seed):
     assert found[2] == 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(seeds)
 def test_no_effect_changes_what_a_batch_gains(seed):
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,7 +95,7 @@ def by_definition(values, allowed, total: int, delta: float) -> set[int]:
     return set()
 
 
-@settings(max_examples=300)
+@settings(max_examples=budget(300))
 @given(seeds)
 def test_discoveries_are_those_of_the_definition(seed):
     rng = np.random.default_rng(seed)
@@ -105,7 +106,7 @@ def test_discoveries_are_those_of_the_definition(seed):
     assert set(np.flatnonzero(found).tolist()) == by_definition(values, allowed, total, delta)
 
 
-@settings(max_examples=100)
+@settings(max_examples=budget(100))
 @given(seeds)
 def test_of_any_e_values_the_wrong_share_is_at_most_delta_times_their_mean(seed):
     """What the theorem rests on: share of true nulls found <= sum over them of delta E_i / K, for every outcome."""
@@ -253,7 +254,7 @@ def is_bet_on(bets: tuple[Bet, ...], arm: int, centre: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=budget(100))
 @given(seeds)
 def test_while_anything_is_undecided_there_are_aims_and_all_of_them_are_bet_on(kind, seed):
     """Else a study would measure for ever. Evidence grows by random gains on what is bet, whatever the guesses say."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from certified_studies import GivenVectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -153,7 +154,7 @@ def hostile(seed: int, *, gamma: float, number: float | None, high: bool):
 
 @pytest.mark.parametrize("high", [False, True])
 @pytest.mark.parametrize("number", [None, -0.6, 0.9])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(seeds, st.sampled_from([0.0, 0.15]))
 def test_with_vectors_and_misspecification_a_true_null_has_expectation_at_most_one(number, high, seed, gamma):
     case = hostile(seed, gamma=gamma, number=number, high=high)
@@ -175,7 +176,7 @@ def test_a_bias_that_is_left_out_is_noticed(number, monkeypatch):
 
 @pytest.mark.parametrize("high", [False, True])
 @pytest.mark.parametrize("centre", [NUMBER, 1])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=budget(40))
 @given(seeds)
 def test_without_structure_the_expectation_at_the_null_is_one(centre, high, seed):
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def test_segments_share_delta_by_their_nulls_so_that_all_have_one_threshold(ques
 
 
 @pytest.mark.parametrize("question", [{}, {"question": "top", "m": 2}, {"question": "all-good"}])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(seed=st.integers(0, 10**6))
 def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question, seed):
     """Evidence grows by random gains on what is bet, whatever the guesses say; what is aimed at is bet on."""
@@ -87,7 +88,7 @@ def test_arms_are_compared_within_their_segment_and_a_decided_one_rests(question
         lists = after
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=budget(60))
 @given(seed=st.integers(0, 10**6))
 def test_a_process_is_of_one_pair_for_ever(seed):
     """What a sheet holds of an arm is evidence against one centre, though segments share the sheet."""

@@ -249,8 +249,8 @@ def _separator(text: str) -> str:
     if set(first[","]) == {1}:
         return best
 
-    def usual(mark: str) -> tuple[bool, int]:
+    def usual(mark: str) -> tuple[bool, int, int]:
         width, times = Counter(first[mark][1:] or [1]).most_common(1)[0]
-        return width > 1 and 2 * times >= len(first[mark]), width
+        return width > 1 and 2 * times >= len(first[mark]), width, times
 
     return max(SEPARATORS, key=usual) if usual(max(SEPARATORS, key=usual))[0] else best

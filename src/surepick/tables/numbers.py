@@ -181,7 +181,11 @@ def notation(cells: Sequence[str], how: Written) -> Notation:
     if seen.words and _are_truths(distinct):
         return Notation(truths=True, notes=(_truths_note(distinct),))
     found = Notation(how.decimal) if how.decimal else seen.decided(continental=how.continental)
-    return found if found.question else replace(found, notes=tuple(_notes(seen.marked, found.decimal)))
+    return (
+        found
+        if found.question
+        else replace(found, notes=tuple(_notes([*seen.marked, *seen.lone.values()], found.decimal)))
+    )
 
 
 class _Seen:
@@ -196,7 +200,7 @@ class _Seen:
         self.groups: set[str] = set()
         self.lone: dict[str, str] = {}
         self.words = False  # such as true
-        self.short = ""  # a whole number of one to three digits
+        self.whole = ""  # a number without any mark
         self.marked: list[str] = []  # all that is more than digits and a point
 
     def add(self, cell: str) -> None:
@@ -205,8 +209,8 @@ class _Seen:
             if POINT in cell:
                 if POINT not in self.sure:
                     self._pointed(cell)
-            elif not self.short and not isinstance(cell, NumberText) and SHORT.fullmatch(cell.strip()):
-                self.short = cell
+            elif not self.whole and not isinstance(cell, NumberText) and WHOLE_NUMBER.fullmatch(cell.strip()):
+                self.whole = cell
             return
         body = cell.translate(SIGNS).strip()
         body = body[:-1].rstrip() if body.endswith("%") else body
@@ -238,8 +242,8 @@ class _Seen:
         for mark, cell in self.sure.items():
             other = OTHER[mark]
             return Notation(mark) if other in self.groups else self._unless_lone(other, beside=cell, decimal=mark)
-        if COMMA in self.lone or continental or self.short:
-            return self._unless_lone(COMMA if COMMA in self.lone else POINT, beside=self.short)
+        if COMMA in self.lone or continental or self.whole:
+            return self._unless_lone(COMMA if COMMA in self.lone else POINT, beside=self.whole)
         return Notation()
 
     def _unless_lone(self, mark: str, *, beside: str, decimal: str = POINT) -> Notation:
@@ -268,7 +272,7 @@ NUMBER = {
     for mark in OTHER
 }
 LONE = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}{re.escape(mark)}\d{{3}}") for mark in OTHER}
-SHORT = re.compile(r"[+-]?[1-9]\d{0,2}")
+WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 
 
 def _plain(body: str, decimal: str) -> str:

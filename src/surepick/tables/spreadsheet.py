@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from surepick.errors import InvalidInput
+from surepick.tables.compound import cells_reach
 from surepick.tables.content import file_bytes, readable
 from surepick.tables.escapes import unescaped
 from surepick.tables.numbers import NumberText
@@ -67,10 +68,10 @@ def read_all_sheets(path: Path, *, header: int | None = None) -> dict[str, Sheet
     visible = _visible(book)
     found = {name: _table_rows(path, book, name, header) for name in visible if _cells(path, book, name)}
     skipped = [name for name in _names(book) if name not in found]
-    if skipped:
-        warn(f"{path}: we skip hidden and empty sheets ({_listed(skipped)}).")
     if not found:
         raise InvalidInput(f"{path}: no sheet has a cell; a table needs a header and at least one row.")
+    if skipped:
+        warn(f"{path}: we skip hidden and empty sheets ({_listed(skipped)}).")
     return found
 
 
@@ -121,6 +122,8 @@ def _opened(path: Path) -> Any:
     with readable(path, "spreadsheet"):
         if content.startswith(b"PK"):
             _check_extent(path, content)
+        elif content:
+            _refuse_far(path, *cells_reach(content))
         return calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
 
 
@@ -186,11 +189,15 @@ def _check_extent(path: Path, content: bytes) -> None:
                 continue
             with archive.open(entry) as stream:
                 height, width = _binary_extent(stream) if entry.filename.endswith(".bin") else _extent(stream)
-            if height * width > MOST_CELLS:
-                raise InvalidInput(
-                    f"{path}: the filled cells of a sheet span {height:,} rows and {width:,} columns, more than "
-                    f"{MOST_CELLS:,} cells. Delete the stray ones far from the table, or save the table as CSV."
-                )
+            _refuse_far(path, height, width)
+
+
+def _refuse_far(path: Path, height: int, width: int) -> None:
+    if height * width > MOST_CELLS:
+        raise InvalidInput(
+            f"{path}: the filled cells of a sheet span {height:,} rows and {width:,} columns, more than {MOST_CELLS:,} "
+            "cells. Delete the stray ones far from the table, or save the table as CSV."
+        )
 
 
 def _extent(stream: Any) -> tuple[int, int]:

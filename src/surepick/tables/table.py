@@ -34,6 +34,7 @@ EXACTLY = "Names must match exactly."
 LOOKED_AT = 20  # rows, for a header that is not the first line
 LONGEST = 60  # letters of a cell in a message
 LIMIT = re.compile(r"[<>≤≥≈~]")  # of detection
+NO_UNIT = re.compile(r"\W*\d|[<>≤≥≈~]|fail|error", re.IGNORECASE)
 WITH_UNIT = re.compile(r"\D{0,4}[\d.,' \u00a0]*\d\s*[^\d\s]{0,12}")  # $1,234, 3 mg/L
 PERCENTAGE = re.compile(r"[^%]*\d[^%]*%")
 
@@ -139,7 +140,7 @@ class Table:
         if not alone or any(as_number(cell, decimal=mark) is not None for cell in first.values() for mark in OTHER):
             return ""
         above = (
-            name for name, cell in first.items() if not is_missing(cell) and self.bad_rows(name, percent=True) == [0]
+            name for name, cell in first.items() if _could_be_unit(cell) and self.bad_rows(name, percent=True) == [0]
         )
         return next((first[name] for name in above if self._without_number(name) != list(range(self.num_rows))), "")
 
@@ -283,6 +284,10 @@ class Table:
                 f"{self.source}: column {name!r} has percentages and {len(plain)} numbers without a percent sign "
                 f"({self._named_cells(name, plain)}): does 1.3 mean 1.3% there? Write the sign everywhere, or nowhere."
             )
+
+
+def _could_be_unit(cell: str) -> bool:
+    return not (is_missing(cell) or truth(cell) is not None or NO_UNIT.match(cell))
 
 
 def cells_as_column(values: Sequence[Any]) -> Column:

@@ -18,6 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.text import quoted
 
 TOO_SMALL = "the bound on the standard deviation may be too small; we take this probability from delta."
+ROUNDING = 8 * np.finfo(np.float64).eps  # of a bound: what a few operations lose
 
 
 @runtime_checkable
@@ -252,6 +253,26 @@ def scales(noise: Noise, num_arms: int) -> FloatArray:
 def largest_scale(noise: Noise) -> float:
     """The largest sub-Gaussian scale over the arms: valid for all of them."""
     return float(np.max(noise.sigma))
+
+
+def unrounded(rewards: FloatArray, noise: Noise) -> FloatArray:
+    """Rewards, in which those that pass a bound of the noise by rounding alone are that bound.
+
+    A share that a program computed may be 1.0000000000000002. Of 0 and 1 those that miss them so are they, too.
+
+    Args:
+        rewards: in reward units, of any shape.
+        noise: that is declared.
+    """
+    if noise.support is None:
+        return rewards
+    low, high = noise.support
+    slack = ROUNDING * max(abs(low), abs(high))
+    found = rewards
+    for bound, passed in ((low, rewards < low), (high, rewards > high)):
+        near = np.abs(rewards - bound) <= slack
+        found = np.where(near if isinstance(noise, Bernoulli) else near & passed, bound, found)
+    return found
 
 
 def informative(gap: float | None, noise: Noise, gap_bound: float | None = None) -> float | None:

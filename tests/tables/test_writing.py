@@ -64,9 +64,9 @@ def test_a_bad_json_line_is_named(write, line, words):
         read_json_lines(write('{"a":1}\n' + line + "\n", "log.jsonl"))
 
 
-def test_json_objects_with_other_keys_are_no_table(write):
-    with pytest.raises(InvalidInput, match="object 2: keys"):
-        read_table(write('{"a":1}\n{"b":1}\n', "t.jsonl"))
+def test_a_json_object_without_a_field_misses_that_cell(write):
+    table = read_table(write('{"a":1}\n{"b":1}\n', "t.jsonl"))
+    assert (table.missing_rows("a"), table.missing_rows("b")) == ([1], [0])
 
 
 def test_a_file_that_is_not_parquet_is_refused(write):

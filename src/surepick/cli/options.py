@@ -48,7 +48,14 @@ MaxCostOption = Annotated[
     float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
 ]
 FeaturesOption = Annotated[str | None, Option("--features", help='Feature columns, "a,b"; none: all other numbers.')]
-RewardOption = Annotated[str | None, Option("--reward", help="The column of the measurements.")]
+RewardOption = Annotated[
+    str | None,
+    Option("--reward", help='The column of the measurements; several, "a,b", if repeats stand side by side.'),
+]
+PullsOption = Annotated[
+    str | None, Option("--pulls", help="In place of --reward: the column of how many measurements (impressions).")
+]
+SumOption = Annotated[str | None, Option("--sum", help="With --pulls: the column of their sum (clicks).")]
 MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
 JudgeOption = Annotated[
     JudgeChoice,
@@ -81,14 +88,37 @@ class Goal:
 class Reading:
     """How to read a table."""
 
-    sheet: Annotated[str | None, Option(help="The sheet of an .xlsx or .ods file; none: the first.")] = None
+    sheet: Annotated[str | None, Option(help="The sheet of a workbook; none: the first that is not hidden.")] = None
+    sheets_are_ids: Annotated[
+        bool, Option("--sheets-are-ids", help="Each sheet has the rows of one candidate: its name is their id.")
+    ] = False
+    header: Annotated[int | None, Option(help="The line that names the columns; none: the first.")] = None
+    skip_units: Annotated[bool, Option("--skip-units", help="Skip the line below the header, which has units.")] = False
+    fill_down: Annotated[
+        str | None, Option(help='Columns, "a,b", in which an empty cell says what stands above (merged cells).')
+    ] = None
+    decimal: Annotated[str | None, Option(help='What stands before decimals, "." or ","; none: the cells show it.')] = (
+        None
+    )
+    thousands: Annotated[str | None, Option(help='What stands between thousands: ",", ".", "\'" or " ".')] = None
     percent: Annotated[bool, Option("--percent", help="Read cells like 1.3% as the number 0.013.")] = False
     drop_missing: Annotated[bool, Option("--drop-missing", help="Leave out rows without a needed cell.")] = False
 
     @property
     def options(self) -> ReadOptions:
         """The same for `read_table`."""
-        return {"sheet": self.sheet, "percent": self.percent, "drop_missing": self.drop_missing}
+        found: ReadOptions = {
+            "sheet": self.sheet,
+            "sheets_are_ids": self.sheets_are_ids,
+            "header": self.header,
+            "skip_units": self.skip_units,
+            "fill_down": self.fill_down,
+            "decimal": self.decimal,
+            "thousands": self.thousands,
+            "percent": self.percent,
+            "drop_missing": self.drop_missing,
+        }
+        return found
 
 
 def given(group: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from surepick.core.files import is_file, is_folder
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.tables import grouped_arms, is_olympus, read_arms, read_table
+from surepick.tables import column_names, grouped_arms, is_olympus, read_arms, read_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,22 @@ class TableOptions:
         """The candidates, one an id; `reward` names a column of measurements, which is no feature."""
         read = read_table(source, **self.reading.options)
         prepare: dict[str, Any] = picked(self, "cost", "segments", "standardize", "intercept")
-        return grouped_arms(read, self.id, self.features, exclude=(reward,), **prepare).arms
+        return grouped_arms(read, self.id, self.features, exclude=column_names(read, reward), **prepare).arms
 
     def recorded(
-        self, source: str, reward: str | None, noise: Noise, *, minimize: bool = False, beside: Sequence[str] = ()
+        self,
+        source: str,
+        reward: str | None,
+        noise: Noise,
+        *,
+        minimize: bool = False,
+        beside: Sequence[str] = (),
+        totals: Mapping[str, str | None] | None = None,
     ) -> Environment:
-        """The recorded measurements as an environment; `beside` names columns of what else was measured."""
-        return table(source, reward=reward, noise=noise, minimize=minimize or None, beside=beside, **self._keywords)
+        """The recorded measurements as an environment; `beside` names columns of what else was measured, and `totals`
+        those of pulls and sum in place of a reward."""
+        keywords = self._keywords | dict(totals or {})
+        return table(source, reward=reward, noise=noise, minimize=minimize or None, beside=beside, **keywords)
 
     @property
     def _keywords(self) -> dict[str, Any]:
@@ -100,6 +109,6 @@ def example_named(source: str, options: TableOptions, reward: str | None, *, min
     if given(options) or reward is not None or minimize:
         raise InvalidInput(
             f"{source} is a built-in example: --id, --features, --cost, --segments, --reward, --minimize, "
-            "--standardize, --intercept, --sheet, --percent and --drop-missing are for tables."
+            "--standardize, --intercept, and what says how to read a table are for tables."
         )
     return EXAMPLES[source]

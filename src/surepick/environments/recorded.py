@@ -14,18 +14,24 @@ from surepick.core.arrays import FloatArray
 from surepick.core.validation import positive_number
 from surepick.environments.answers import RecordedAnswers
 from surepick.environments.environment import Environment
-from surepick.environments.rewards import RecordedRewards
+from surepick.environments.rewards import RecordedRewards, RewardLaw, TwoPointRewards
 from surepick.errors import InvalidInput
-from surepick.noise import Bounded, Noise, SubGaussian
-from surepick.tables import Names, ReadOptions, Table, grouped_arms, read_table
+from surepick.noise import Bounded, Noise, SubGaussian, unrounded
+from surepick.tables import Grouped, Names, ReadOptions, Table, column_names, grouped_arms, read_table
+from surepick.tables.layout import side_by_side
+from surepick.tables.table import warn
+
+MOST_PULLS = 2**53
 
 
 def table(
     path: str | Path,
     id: Names | None = None,  # noqa: A002 (the public name)
-    reward: str | None = None,
+    reward: Names | None = None,
     features: Names | None = None,
     *,
+    pulls: str | None = None,
+    sum: str | None = None,  # noqa: A002 (the public name)
     cost: str | None = None,
     segments: str | None = None,
     noise: Noise,
@@ -43,30 +49,44 @@ def table(
         path: as in `read_table`.
         id, features, cost, segments, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder:
             all its parameters, so that repeats are found.
-        reward: the column of the measurements; None: the single measurement of an Olympus folder. It is no feature
-            unless it is named as one.
+        reward: the column of the measurements, or several ("a,b" or a sequence) where repeats stand side by side, an
+            empty cell being no measurement; None: the single measurement of an Olympus folder. It is no feature unless
+            it is named as one.
+        pulls, sum: in place of the reward: the columns of totals, how many measurements a row stands for and their sum,
+            e.g. impressions and clicks. Only of Bernoulli rewards do totals say how single ones vary.
         noise: what is assumed of a reward, e.g. SubGaussian of at least the largest half-range of an arm's repeats.
         minimize: small rewards are good; None: as an Olympus folder says, else False.
         beside: columns of what else was measured in each row, for constraints; an empty cell was not measured. No
             features unless they are named as some.
-        reading: sheet, percent and drop_missing, as in `read_table`.
+        reading: how to read the file, as in `read_table`: sheet, header, decimal and others.
 
     Returns:
         An environment whose arms stand in the order in which their ids first appear.
 
     Raises:
         InvalidInput: the table cannot be read, a column is unknown, rows miss a cell, a reward is not a finite
-            number or lies outside the noise's declared range, a cost is not a positive number, or rows of one id
-            differ in a feature, in their cost or in their segment.
+            number or lies outside the noise's declared range, totals are no totals of 0 and 1, a cost is not a positive
+            number, or rows of one id differ in a feature, in their cost or in their segment.
     """
     recorded = read_table(path, **reading)
+    prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
+    if pulls is not None or sum is not None:
+        if pulls is None or sum is None or reward is not None or beside:
+            raise InvalidInput(
+                "totals are two columns, pulls and sum, in place of a reward and of what constraints are on."
+            )
+        used = (*column_names(recorded, [pulls]), *column_names(recorded, [sum]))
+        grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=used, **prepared)
+        law: RewardLaw = TwoPointRewards(_shares(grouped, used[0], used[1], noise), 0.0, 1.0)
+        return Environment(arms=grouped.arms, means=law.means, noise=noise, minimize=bool(minimize), law=law)
     if reward is None:
         if len(recorded.measurements) != 1:
             known = ", ".join(repr(name) for name in recorded.measurements or recorded.columns)
             raise InvalidInput(f"which column of {recorded.source} holds the rewards? Name one of {known}.")
         reward = recorded.measurements[0]
+    there = side_by_side(recorded, reward)
+    recorded, reward = there.table, there.reward
     used = (reward, *beside)
-    prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
     others = [grouped.table.numbers_or_missing(name) for name in beside]
@@ -137,9 +157,48 @@ def recorded_answers(scores: ArrayLike, ids: Sequence[object] | None = None) -> 
     return Environment(arms=arms, means=law.means, noise=Bounded(0.0, 1.0), law=law)
 
 
+def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray:
+    """The share of ones of each arm, from totals in rows, shape (K,).
+
+    Raises:
+        InvalidInput: the noise is not Bernoulli, or a row has no totals of 0 and 1, or an arm none at all.
+    """
+    if noise.spec != "bernoulli":
+        raise InvalidInput(
+            f"totals do not say how single measurements vary, which a rehearsal with {noise.spec!r} would need: give "
+            "--noise bernoulli if each measurement is 0 or 1, else a table with a row for each."
+        )
+    table = grouped.table
+    counts, totals = table.numbers(pulls), table.numbers(sums)
+    bad = np.flatnonzero(
+        ~((counts >= 0) & (totals >= 0) & (totals <= counts) & (counts < MOST_PULLS))
+        | (counts != np.floor(counts))
+        | (totals != np.floor(totals))
+    )
+    if bad.size:
+        row = bad[0]
+        raise InvalidInput(
+            f"{table.source}, row {table.line_of(row)}: {sums!r} is {totals[row]:g} of {counts[row]:g} {pulls!r}. Of "
+            "measurements that are 0 or 1 the sum is a whole number from 0 to how many there are."
+        )
+    number, ones = (np.bincount(grouped.arm_of_row, weights=one) for one in (counts, totals))
+    without = np.flatnonzero(number == 0)
+    if without.size:
+        name = grouped.arms.ids[without[0]]
+        raise InvalidInput(f"{table.source}: candidate {name!r} has no measurement ({pulls!r} is 0). Leave it out.")
+    shares: FloatArray = ones / number
+    return shares
+
+
 def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
     """The rewards, shape (rows,), as the noise declares them."""
-    rewards = recorded.numbers(reward)
+    written = recorded.numbers(reward)
+    rewards = unrounded(written, noise)
+    if (moved := np.flatnonzero((rewards != written) & ~np.isnan(written))).size:
+        warn(
+            f"{recorded.source}: rewards that pass a bound by rounding alone are that bound, e.g. "
+            f"{float(written[moved[0]])!r} in row {recorded.line_of(moved[0])}."
+        )
     bad = np.flatnonzero(~np.isfinite(rewards))
     if bad.size:
         rows = ", ".join(str(recorded.line_of(row)) for row in bad[:3])
@@ -150,10 +209,13 @@ def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
     low, high = noise.support or (-np.inf, np.inf)
     outside = np.flatnonzero((rewards < low) | (rewards > high))
     if outside.size:
+        cure = "Declare bounds that hold, or subgaussian:SIGMA."
+        if noise.spec == "bernoulli":
+            cure = "Declare bounds that hold; of totals (impressions and clicks) give --pulls COLUMN --sum COLUMN."
         raise InvalidInput(
             f"{recorded.source}, row {recorded.line_of(outside[0])}: the reward {rewards[outside[0]]:g} lies "
             f"outside [{low:g}, {high:g}], as do {outside.size} of {len(rewards)}; every width of a certificate "
-            f"rests on the declared noise {noise.spec!r}. Declare bounds that hold, or subgaussian:SIGMA."
+            f"rests on the declared noise {noise.spec!r}. {cure}"
         )
     between = np.flatnonzero((rewards != 0.0) & (rewards != 1.0)) if noise.spec == "bernoulli" else outside
     if between.size:

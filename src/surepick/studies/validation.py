@@ -14,7 +14,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.observations import Observations
 from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
-from surepick.noise import Bernoulli, Noise, known_scale
+from surepick.noise import Bernoulli, Noise, known_scale, unrounded
 from surepick.policies.base import Policy, name_of
 from surepick.questions import Above
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Results
@@ -29,7 +29,7 @@ MOST_PULLS = 2**53
 
 
 def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence[str]) -> FloatArray:
-    """Single rewards, shape (n,).
+    """Single rewards, shape (n,); one that passes a declared bound by rounding alone is that bound.
 
     Raises:
         InvalidInput: not numeric, wrong number, not finite, or outside what the noise declares.
@@ -49,6 +49,7 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
             f"{len(huge)} rewards are beyond {LARGEST:g}, the first is {values[huge[0]]:g} of arm {ids[huge[0]]!r}; "
             "they could not be added up. Report them in a larger unit."
         )
+    values = unrounded(values, noise)
     if isinstance(noise, Bernoulli):
         wrong = np.flatnonzero((values != 0) & (values != 1))
     elif noise.support is not None:

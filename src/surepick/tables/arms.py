@@ -92,7 +92,8 @@ def read_arms(
         blocks: read nothing now: more candidates than memory holds, as rows of .npy or Parquet files that are gone
             through block by block. `path` may be a folder of them, or a pattern ("library/*.parquet"). Costs, segments
             and prepared features are not known of these.
-        reading: sheet, percent and drop_missing, as in `read_table`.
+        reading: how to read the file, as in `read_table`: sheet, sheets_are_ids, header, skip_units, fill_down,
+            decimal, thousands, percent, drop_missing.
 
     Returns:
         The arms; `.columns` names the features, `.preparation` says what was done to them. With blocks=True the rows,
@@ -114,7 +115,7 @@ def read_arms(
         if cost or segments or standardize or intercept or any(reading.values()):
             raise InvalidInput(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
-                "intercept, sheet, percent and drop_missing, and prepare the files."
+                "intercept, and what says how to read a table, and prepare the files."
             )
         return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), features)
     path, apart = Path(path), Apart(cost, segments)
@@ -122,7 +123,7 @@ def read_arms(
         with ParquetSource.open(path) as source:
             return _parquet_arms(source, id, features, apart, standardize=standardize, intercept=intercept)
     table = read_table(path, **reading)
-    repeats = id is None and bool(table.parameters)
+    repeats = id is None and bool(table.parameters or table.usual_id)
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
     return _grouped(table, id, features, apart=apart, repeats=repeats, **prepared).arms
 
@@ -203,7 +204,8 @@ def _grouped(
     **prepared: bool,
 ) -> Grouped:
     """As `grouped_arms`; without `repeats` an id must not be repeated."""
-    id_columns = () if id is None and not table.parameters else column_names(table, id or table.parameters)
+    usual = table.usual_id or table.parameters
+    id_columns = column_names(table, id or usual) if id is not None or usual else ()
     named = apart.columns(table)
     numeric = feature_columns(table, id_columns, features, (*exclude, *named))
     needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too

@@ -1,21 +1,32 @@
-"""Separated text: CSV, and what spreadsheets of some languages write instead (tabs, semicolons, decimal commas)."""
+"""Separated text: CSV, and what spreadsheets of some languages and other programs write instead.
+
+What is found on the way: comments, Excel's line sep=;, a header further down, tabs, semicolons or bars between the
+cells, spaces before quotes, R's row names, rows and columns of separators alone.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.tables.escapes import unescaped
-from surepick.tables.table import as_number, warn, warn_of_comments
+from surepick.tables.numbers import plain_number
+from surepick.tables.table import warn, warn_of_comments
 
 Rows = list[tuple[int, list[str]]]  # (line number, cells) of every line that is not blank
-SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon"}
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*%?\s*")
+SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+SPACE = " "
+NAMES = {**SEPARATORS, SPACE: "space"}
+DECLARED = re.compile(r'"?sep=(?P<mark>[^\w"\r\n])(?P=mark)*"?[^\S\r\n\t]*(\r\n|\n|\r)', re.IGNORECASE)  # Excel's
+LOOKED_AT = 20  # rows that show what separates the cells
 
 
 @record
@@ -25,57 +36,163 @@ class Delimited:
     Args:
         rows: (line number, cells) of every line that is not blank.
         separator: what stands between the cells.
-        decimal: what stands in the numbers, "." or ",".
     """
 
     rows: Rows
     separator: str
-    decimal: str
+
+    @property
+    def mark(self) -> str:
+        """What the separator is called."""
+        return NAMES.get(self.separator, repr(self.separator))
 
 
-def read_delimited(path: Path, text: str) -> Delimited:
-    """The rows of a text with a header, and how it was written, which its first two rows show.
+def read_delimited(path: Path, text: str, *, header: int | None = None) -> Delimited:
+    """The rows of a text with a header, and what separates its cells, which its first rows show.
+
+    Args:
+        path: of the file, for messages.
+        text: that stands in it.
+        header: the line that names the columns; None: the first that is no comment.
 
     Raises:
-        InvalidInput: a quote is not closed, or there are only comments.
+        InvalidInput: a quote is not closed, there are only comments, or the file has not so many lines.
 
     Warns:
-        TableWarning: we skip comment lines (# ...) above the header, or the separators are not commas.
+        TableWarning: we skip lines above the header, the separators are not commas, or a column has row names.
     """
-    text, above = _below_comments(path, text)
-    separator = _separator(text)
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as old Macs write lines
+    declared, above = DECLARED.match(text), 0
+    if declared:
+        text, above = text[declared.end() :], 1
+    if header is not None:
+        text, above = _from_line(path, text, above, header), header - 1
+    else:
+        text, above = _below_comments(path, text, above)
+    separator = declared["mark"] if declared else _separator(text)
     rows = delimited_rows(path, text, separator, above=above)
+    rows = list(itertools.dropwhile(lambda one: not any(map(str.strip, one[1])), rows))
     if not rows:
         raise InvalidInput(f"{path} holds only comments; a table needs a header and at least one row.")
-    cells = itertools.chain.from_iterable(row for _, row in rows[1:])
-    decimal = "," if separator != "," and any(map(DECIMAL_COMMA.fullmatch, cells)) else "."
-    if separator != ",":
-        commas = " and commas as decimal points" * (decimal == ",")
-        warn(f"{path}: we read {SEPARATORS[separator]}s between the cells{commas}.")
-    return Delimited(rows, separator, decimal)
+    found = Delimited(_fitted(path, rows, separator, text), separator)
+    if declared:
+        warn(f"{path}: we read {found.mark}s between the cells, as its line sep= says.")
+    elif separator != ",":
+        warn(f"{path}: we read {found.mark}s between the cells.")
+    return found
 
 
 def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 0) -> Rows:
     """The rows of a text.
 
     Args:
+        path: of the file, for messages.
+        text: that stands in it.
+        separator: what stands between the cells.
         above: lines of the file that stand above the text.
 
     Raises:
         InvalidInput: a quote is not closed or stands where none can.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
+    rows: Rows | None = None
     try:
-        rows = [(above + reader.line_num, row) for row in reader if row]
+        rows = list(_parsed(text, separator, above))
     except csv.Error as error:
-        name, line = SEPARATORS[separator], above + reader.line_num
-        raise InvalidInput(f"{path}, line {line}: not {name}-separated text: {error}.") from error
+        tight = re.sub(rf'(?<!")" +(?={re.escape(separator)}|[\r\n]|\Z)', '"', text)  # "a" ,"b"
+        with contextlib.suppress(csv.Error):
+            rows = list(_parsed(tight, separator, above)) if tight != text else None
+        if rows is None:
+            name, line = NAMES.get(separator, repr(separator)), above + _line_of_error(text, separator)
+            raise InvalidInput(f"{path}, line {line}: not {name}-separated text: {error}.") from error
     return [(line, list(map(unescaped, row))) for line, row in rows] if "'" in text else rows
 
 
-def _below_comments(path: Path, text: str) -> tuple[str, int]:
+def seeming_header(rows: Sequence[tuple[int, Sequence[object]]]) -> int | None:
+    """The line that seems to name the columns where the first does not: as wide as most rows below, all of it filled,
+    without numbers; None if there is none."""
+    width = Counter(len(row) for _, row in rows[1:]).most_common(1)[0][0] if len(rows) > 1 else 0
+    if width <= len(rows[0][1]):
+        return None
+    for line, row in rows:
+        texts = [str(cell).strip() for cell in row]
+        if len(row) == width:
+            return line if all(texts) and not any(plain_number(text) is not None for text in texts) else None
+    return None
+
+
+def _parsed(text: str, separator: str, above: int) -> Iterator[tuple[int, list[str]]]:
+    spaced = separator == SPACE or re.search(rf'(^|{re.escape(separator)}) +"', text, re.MULTILINE) is not None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator, skipinitialspace=bool(spaced))
+    return ((above + reader.line_num, row) for row in reader if row)
+
+
+def _line_of_error(text: str, separator: str) -> int:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator, skipinitialspace=True)
+    try:
+        for _ in reader:
+            pass
+    except csv.Error:
+        pass
+    return reader.line_num
+
+
+def _from_line(path: Path, text: str, above: int, header: int) -> str:
+    """The text from a line of the file on.
+
+    Raises:
+        InvalidInput: it has not so many lines, or that line is above the text.
+    """
+    lines = text.splitlines(keepends=True) if "\n" not in text else re.split(r"(?<=\n)", text)
+    start = header - 1 - above
+    if not 0 <= start < len(lines) or not lines[start].strip():
+        raise InvalidInput(
+            f"{path}: line {header} names no columns; it is empty, or not there. Give --header another line."
+        )
+    skipped = sum(bool(line.strip()) for line in lines[:start])
+    if skipped:
+        warn(f"{path}: we skip {skipped} line{'s' * (skipped > 1)} above the header in line {header}.")
+    return "".join(lines[start:])
+
+
+def _fitted(path: Path, rows: Rows, separator: str, text: str) -> Rows:
+    """The rows below the header that have a cell, as wide as the header where only separators make a difference."""
+    (line, header), *body = rows
+    body = [(at, row) for at, row in body if any(map(str.strip, row)) or (len(header) == 1 and row == [""])]
+    widths = {len(row) for _, row in body}
+    named = _filled(header)
+    if widths <= {named}:
+        return [(line, header[:named]), *body]
+    used = max((_filled(row) for _, row in body), default=named)
+    if used <= named:  # what is beyond are separators
+        return [(line, header[:named]), *((at, row[:named]) for at, row in body)]
+    if widths == {len(header) + 1} and named == len(header) and _are_row_names(body, separator, text):
+        short = f"{path}: the header is one name short, so the first column has row names, as R writes them"
+        if all(re.fullmatch(r"\d+", row[0].strip()) for _, row in body):
+            warn(f"{short}; they only count rows, and we leave them out.")
+            return [(line, header), *((at, row[1:]) for at, row in body)]
+        warn(f"{short}; we call it 'column 1'.")
+        return [(line, ["", *header]), *body]
+    return [(line, header), *body]
+
+
+def _filled(row: Sequence[str]) -> int:
+    """The cells of a row up to the last that is not blank."""
+    return max((place for place, cell in enumerate(row, start=1) if cell.strip()), default=0)
+
+
+def _are_row_names(body: Rows, separator: str, text: str) -> bool:
+    """The first column has a name for each row. With commas both it and the header must be quoted, since a decimal
+    comma makes a cell more, too."""
+    lines = text.lstrip().split("\n", 2)
+    quoted = len(lines) > 1 and all(part.lstrip().startswith('"') for part in lines[:2])
+    names = [row[0].strip() for _, row in body]
+    return (separator != "," or quoted) and all(names) and len(set(names)) == len(names)
+
+
+def _below_comments(path: Path, text: str, above: int) -> tuple[str, int]:
     """The text from its header on, and the lines above it. "#sku,x" above "a,1" is a header, and no comment."""
-    start, above = 0, 0
+    start = 0
     comments: list[tuple[int, int]] = []  # where each starts, and the lines above it
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
@@ -93,27 +210,47 @@ def _below_comments(path: Path, text: str) -> tuple[str, int]:
 
 def _is_header(text: str) -> bool:
     """The first line, which begins with #, names columns of the second: as many, none without a name, above numbers."""
-    rows = _first_rows(text, _separator(text))
+    rows = _first_rows(text, _separator(text), 2)
     if len(rows) < 2:
         return False
     header, below = rows
     filled = all(cell.strip() for cell in header)
-    return filled and len(header) == len(below) > 1 and any(as_number(cell) is not None for cell in below)
+    return filled and len(header) == len(below) > 1 and any(plain_number(cell) is not None for cell in below)
 
 
-def _first_rows(text: str, separator: str) -> list[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+def _first_rows(text: str, separator: str, number: int) -> list[list[str]]:
+    spaced = separator == SPACE or ', "' in text[:1000] or f'{separator} "' in text[:1000]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=spaced)
     try:
-        return list(itertools.islice(filter(None, reader), 2))
+        return list(itertools.islice(filter(None, reader), number))
     except csv.Error:
         return []
 
 
 def _separator(text: str) -> str:
-    """That which parts the first two rows into equally many cells, and into most; commas if several do."""
+    """That which parts the first two rows into equally many cells, and into most; commas if several do.
 
-    def fit(separator: str) -> tuple[bool, int]:
-        widths = [len(row) for row in _first_rows(text, separator)] or [1]
+    Where none does (a title, R's row names), that which parts most of the first rows alike and into most cells, unless
+    commas leave one column. Spaces part quoted names only.
+    """
+    first = {mark: [len(row) for row in _first_rows(text, mark, LOOKED_AT)] or [1] for mark in SEPARATORS}
+
+    def fit(mark: str) -> tuple[bool, int]:
+        widths = first[mark][:2]
         return widths[0] > 1 and len(set(widths)) == 1, widths[0]
 
-    return max(SEPARATORS, key=fit)
+    best = max(SEPARATORS, key=fit)
+    if fit(best)[0]:
+        return best
+    if re.match(r'\s*"[^"\n]*" +"', text):
+        widths = [len(row) for row in _first_rows(text, SPACE, LOOKED_AT)]
+        if len(set(widths[1:])) == 1 and widths[0] in (widths[1], widths[1] - 1):
+            return SPACE
+    if set(first[","]) == {1}:
+        return best
+
+    def usual(mark: str) -> tuple[bool, int, int]:
+        width, times = Counter(first[mark][1:] or [1]).most_common(1)[0]
+        return width > 1 and 2 * times >= len(first[mark]), width, times
+
+    return max(SEPARATORS, key=usual) if usual(max(SEPARATORS, key=usual))[0] else best

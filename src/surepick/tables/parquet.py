@@ -18,6 +18,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.files import check_regular
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_bytes, readable
+from surepick.tables.kinds import LOOKED_AT, refuse_foreign
 from surepick.tables.table import Column, Table, cells_as_column, check_distinct
 
 BATCH_ENTRIES = 1_000_000
@@ -49,7 +50,7 @@ def read_columns(path: str | Path, kind: Literal["Parquet", "Arrow"] = "Parquet"
         InvalidInput: the file is missing or not of that kind, two columns have one name, or pyarrow is absent.
     """
     arrow = pyarrow_parquet()
-    content = file_bytes(Path(path))
+    content = file_bytes(Path(path), "parquet" if kind == "Parquet" else "arrow")
     if content.startswith(b"FEA1"):
         raise InvalidInput(f"{path} is a Feather file of version 1, which we do not read; write it in version 2.")
     with readable(path, kind):
@@ -88,6 +89,8 @@ class ParquetSource:
         """
         arrow = pyarrow_parquet()
         check_regular(path)
+        with readable(path, "Parquet"), path.open("rb") as file:
+            refuse_foreign(path, file.read(LOOKED_AT), "parquet")
         with readable(path, "Parquet"):
             file = arrow.parquet.ParquetFile(path, memory_map=True)
         try:

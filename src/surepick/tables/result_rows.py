@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from surepick.errors import InvalidInput
-from surepick.tables.table import Table
+from surepick.tables.numbers import truth
+from surepick.tables.table import Table, Understood
 
 KEY = "key"  # the usual column of the keys
 FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
@@ -62,12 +63,22 @@ def result_rows(table: Table, reward: str) -> ResultRows:
     failed = [row for row, cell in enumerate(cells) if cell.strip().lower() == FAILED]
     empty = [row for row, cell in enumerate(cells) if not cell.strip()]
     others = {*failed, *empty}
-    bad = [row for row in table.bad_rows(reward) if row not in others]
+    measured = [row for row in range(len(cells)) if row not in others]
+    rest = replace(table.without(sorted(others)), understood=Understood())
+    passed = [
+        cells[row] for row in measured if truth(cells[row]) is not None and cells[row].strip().lower()[:4] == "pass"
+    ]
+    if failed and passed:
+        raise InvalidInput(
+            f"{table.source}, row {table.line_of(failed[0])}: beside {passed[0]!r}, is {FAILED!r} a result, or a "
+            "measurement that gave none and is asked again? Write 1 and 0 for results."
+        )
+    words = rest.notation(reward).truths
+    bad = [measured[row] for row in rest.bad_rows(reward) if not (words and truth(cells[measured[row]]) is not None)]
     if bad and not table.are_percentages(reward, bad):  # these have their own words
         raise InvalidInput(
             f"{table.source}, row {table.line_of(bad[0])}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
             f"such rows). Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave "
             "no result."
         )
-    measured = [row for row in range(len(cells)) if row not in others]
-    return ResultRows(measured, table.without(sorted(others)).numbers(reward).tolist(), failed, len(empty))
+    return ResultRows(measured, rest.numbers(reward).tolist(), failed, len(empty))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from surepick.errors import InvalidInput
-from surepick.tables.table import Table, as_number, header_hint, is_missing, warn
+from surepick.tables.numbers import is_missing, plain_number
+from surepick.tables.table import Table, header_hint, warn
 
 Names = str | Sequence[str]
 SHOWN = 3
@@ -83,7 +84,7 @@ def feature_columns(
     if features is not None or table.parameters:
         named = table.parameters if features is None else column_names(table, features)
         return {name: _looks_numeric(table, name) for name in named}
-    numbers = [name for name in table.columns if as_number(name) is not None]
+    numbers = [name for name in table.columns if plain_number(name) is not None]
     if not id_columns and table.has_header and not all(map(str.isdigit, numbers)):
         warn(f"{table.source}: {header_hint(table.columns)} We do not take that line for a candidate.")
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
@@ -145,11 +146,18 @@ def _incomplete(table: Table, missing: Mapping[int, str]) -> InvalidInput:
     """What we raise of rows that miss a cell: one message, whatever stands in its place."""
     last = table.num_rows - 1  # of a sum in the last row the id is empty, or a cell says what it is
     texts = [cells[last].strip().lower() for cells in table.columns.values() if isinstance(cells, tuple)]
-    is_sum = last in missing and (missing[last].startswith(NO_ID) or not SUMS.isdisjoint(texts))
+    without_id = [row for row, reason in missing.items() if reason.startswith(NO_ID)]
+    is_sum = last in missing and (without_id == [last] or not SUMS.isdisjoint(texts))
     hint = " The last row looks like a spreadsheet's sum." if is_sum else ""
+    hint = f" {table.units_hint}." if 0 in missing and table.units else hint
+    cure = "Fill the cells in, or leave these rows out with --drop-missing (in Python: drop_missing=True)."
+    if 0 not in without_id and set(without_id) - {last}:
+        cure = (
+            "Cells below a merged one are empty: fill them with --fill-down COLUMN (in Python: fill_down=...). If the "
+            "rows belong to no candidate, leave them out with --drop-missing (drop_missing=True)."
+        )
     return InvalidInput(
-        f"{table.source}: {len(missing)} of {table.num_rows} rows miss a cell ({_shown(table, missing)}).{hint} Fill "
-        "the cells in, or leave these rows out with --drop-missing (in Python: drop_missing=True)."
+        f"{table.source}: {len(missing)} of {table.num_rows} rows miss a cell ({_shown(table, missing)}).{hint} {cure}"
     )
 
 

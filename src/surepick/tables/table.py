@@ -16,10 +16,26 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
+from surepick.tables.numbers import (
+    OTHER,
+    Notation,
+    NumberText,
+    Written,
+    as_number,
+    is_missing,
+    notation,
+    plain_number,
+    truth,
+)
 
 Column = tuple[str, ...] | FloatArray
-MISSING = frozenset({"", "n/a", "na", "nan", "none", "null", "-", "--", "?", "#n/a", "#value!", "#ref!", "#div/0!"})
 EXACT_INTEGERS = 2**53
+EXACTLY = "Names must match exactly."
+LOOKED_AT = 20  # rows, for a header that is not the first line
+LONGEST = 60  # letters of a cell in a message
+LIMIT = re.compile(r"[<>≤≥≈~]")  # of detection
+NO_UNIT = re.compile(r"\W*\d|[<>≤≥≈~]|fail|error", re.IGNORECASE)
+WITH_UNIT = re.compile(r"\D{0,4}[\d.,' \u00a0]*\d\s*[^\d\s]{0,12}")  # $1,234, 3 mg/L
 PERCENTAGE = re.compile(r"[^%]*\d[^%]*%")
 
 
@@ -38,6 +54,22 @@ def warn_of_comments(path: Path, comments: int) -> None:
         warn(f"{path}: we skip {comments} comment line{'s' * (comments > 1)} (#) above the header.")
 
 
+class Understood:
+    """How the numbers of columns are written, as far as somebody asked, and what was said of it."""
+
+    def __init__(self) -> None:
+        self.notations: dict[str, Notation] = {}
+        self.said: set[str] = set()
+
+    def say(self, source: str, name: str, found: Notation) -> None:
+        """The notes on a column, each kind once in a table."""
+        for note in found.notes:
+            kind = note if found.truths else note.partition(":")[0]
+            if kind not in self.said:
+                self.said.add(kind)
+                warn(f"{source}: {note} (column {name!r}).")
+
+
 @record
 class Table:
     """Named columns of equal length.
@@ -49,9 +81,11 @@ class Table:
         parameters, measurements: what an Olympus folder declares of its columns; empty for other tables.
         minimize: whether small measurements are good, None when the table does not say.
         lines: number of each row in the file, shape (rows,), for messages; None: 1, 2, ...
-        decimal: "," where the numbers have decimal commas.
-        percent: a cell like 1.3% is the number 0.013; else it is no number.
+        written: what is declared or known of how numbers are written.
+        usual_id: the column of the ids if none is named; None: the rows are numbered, or an Olympus folder says.
         drop_missing: we leave out rows that miss a cell which is needed; else we refuse them.
+        understood: how the numbers of each column are written, found from all rows of the file; tables that have some
+            of the rows share it.
     """
 
     source: str
@@ -61,9 +95,10 @@ class Table:
     measurements: tuple[str, ...] = ()
     minimize: bool | None = None
     lines: IntArray | None = None
-    decimal: str = "."
-    percent: bool = False
+    written: Written = field(default_factory=Written)
+    usual_id: str | None = None
     drop_missing: bool = False
+    understood: Understood = field(default_factory=Understood, repr=False, compare=False)
     _parsed: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -82,9 +117,40 @@ class Table:
         """
         if name not in self.columns:
             known = ", ".join(map(repr, self.columns))
-            hint = (self.has_header and header_hint(self.columns)) or "Names must match exactly."
+            hint = self._header_below(name) or (self.has_header and header_hint(self.columns)) or EXACTLY
             raise InvalidInput(f"{self.source} has no column {name!r}; it has {known}. {hint}")
         return self.columns[name]
+
+    def _header_below(self, name: str) -> str:
+        """What to say where a name stands in one of the first rows; "" where it does not."""
+        rows = range(min(self.num_rows, LOOKED_AT) if self.has_header else 0)
+        texts = [cells for cells in self.columns.values() if isinstance(cells, tuple)]
+        words = re.compile(rf"(.*[,;\t|])?\s*{re.escape(name.strip())}\s*([,;\t|].*)?", re.DOTALL)
+        found = next((row for row in rows if any(words.fullmatch(cells[row]) for cells in texts)), None)
+        if found is None:
+            return ""
+        line = self.line_of(found)
+        return f"The header seems to be line {line}; give --header {line} (in Python: header={line})."
+
+    @property
+    def units(self) -> str:
+        """What stands in the first row where it looks like units, words above numbers and no number; else ""."""
+        first = {name: cells[0].strip() for name, cells in self.columns.items() if isinstance(cells, tuple) and cells}
+        alone = len(first) == len(self.columns) and self.num_rows > 1
+        if not alone or any(as_number(cell, decimal=mark) is not None for cell in first.values() for mark in OTHER):
+            return ""
+        above = (
+            name for name, cell in first.items() if _could_be_unit(cell) and self.bad_rows(name, percent=True) == [0]
+        )
+        return next((first[name] for name in above if self._without_number(name) != list(range(self.num_rows))), "")
+
+    @property
+    def units_hint(self) -> str:
+        """What to say of a row of units."""
+        return (
+            f"Line {self.line_of(0)} looks like units ({self.units[:LONGEST]!r}): leave it out with --skip-units (in "
+            "Python: skip_units=True)"
+        )
 
     def text(self, name: str) -> tuple[str, ...]:
         """The cells of a column as text, exactly as written where the file is text; "" for a missing number.
@@ -102,11 +168,28 @@ class Table:
             InvalidInput: as `column`; a cell is not a number, or it is not clear which number it is (the message names
                 the first rows).
         """
-        bad = self.bad_rows(name)
-        if bad:
-            raise self._not_numeric(name, bad)
-        self._refuse_two_notations(name)
+        if isinstance(cells := self.column(name), tuple):
+            found = self.notation(name)
+            bad = [row for row in self.bad_rows(name) if not (found.truths and truth(cells[row]) is not None)]
+            if bad:
+                raise self._not_numeric(name, bad)
+            if found.question:
+                raise InvalidInput(f"{self.source}, column {name!r}: {found.doubt}")
+            self._refuse_bare_shares(name)
+            self.understood.say(self.source, name, found)
         return np.array(self._as_parsed(name), dtype=np.float64)
+
+    def notation(self, name: str) -> Notation:
+        """How the numbers of a column of texts are written.
+
+        Raises:
+            InvalidInput: as `column`.
+        """
+        known = self.understood.notations
+        if name not in known:
+            cells = self.column(name)
+            known[name] = notation(cells if isinstance(cells, tuple) else (), self.written)
+        return known[name]
 
     def numbers_or_missing(self, name: str) -> FloatArray:
         """The same where cells may hold no value: NaN there.
@@ -121,11 +204,14 @@ class Table:
 
     def bad_rows(self, name: str, *, percent: bool = False) -> list[int]:
         """Indices of the cells that are not numbers (NaN and infinity are); with `percent` percentages are, too."""
-        cells, either = self.column(name), percent or self.percent
+        cells, either = self.column(name), percent or self.written.percent
         if not isinstance(cells, tuple):
             return []
-        unknown = self._without_number(name)
-        return [row for row in unknown if as_number(cells[row], decimal=self.decimal, percent=either) is None]
+        unknown = range(len(cells)) if self.notation(name).truths else self._without_number(name)
+        marks = (self.written.decimal,) if self.written.decimal else OTHER
+        return [
+            row for row in unknown if all(as_number(cells[row], decimal=one, percent=either) is None for one in marks)
+        ]
 
     def missing_rows(self, name: str) -> list[int]:
         """Indices of the cells that hold no value: empty, NaN, or a word for it such as n/a."""
@@ -152,7 +238,10 @@ class Table:
         if not isinstance(cells, tuple):
             return cells
         if name not in self._parsed:
-            found = (as_number(cell, decimal=self.decimal, percent=self.percent) for cell in cells)
+            how, percent = self.notation(name), self.written.percent
+            found = (as_number(cell, decimal=how.decimal, percent=percent) for cell in cells)
+            if how.truths:
+                found = (truth(cell) if number is None else number for cell, number in zip(cells, found, strict=True))
             self._parsed[name] = np.array([np.nan if number is None else number for number in found], dtype=np.float64)
         return self._parsed[name]
 
@@ -162,32 +251,34 @@ class Table:
 
     def _named_cells(self, name: str, rows: Sequence[int]) -> str:
         text = self.text(name)
-        return ", ".join(f"row {self.line_of(row)}: {text[row]!r}" for row in rows[:3])
+        return ", ".join(f"row {self.line_of(row)}: {text[row][:LONGEST]!r}" for row in rows[:3])
 
     def _not_numeric(self, name: str, bad: list[int]) -> InvalidInput:
         wrong = (
             f"{self.source}: column {name!r} is not numeric: {len(bad)} of {self.num_rows} cells are not numbers "
             f"({self._named_cells(name, bad)})."
         )
+        cells = [self.text(name)[row].strip() for row in bad]
         if self.are_percentages(name, bad):
             cure = "They look like percentages: write 0.013 for 1.3%, or give --percent (in Python: percent=True)."
+        elif bad == [0] and self.units:
+            cure = f"{self.units_hint}. Else correct it, or choose another column."
+        elif all(truth(cell) is not None for cell in cells):
+            cure = "Words for yes and no stand alone, of one kind: write 1 and 0 for them."
+        elif any(map(LIMIT.match, cells)):
+            cure = "A limit is no number, nor a missing value. Decide with the laboratory what stands for it."
+        elif all(map(WITH_UNIT.fullmatch, cells)):
+            cure = "Write the number alone, without a unit or a currency."
         else:
             cure = "Correct or drop these rows, or choose another column."
         return InvalidInput(f"{wrong} {cure}")
 
-    def _refuse_two_notations(self, name: str) -> None:
-        """1.234 beside 1,5 is one and a bit, or more than a thousand; 1.3 beside 1.3% is 1.3, or 0.013."""
-        cells = self.columns[name]
-        if not isinstance(cells, tuple):
-            return
-        points = [row for row, cell in enumerate(cells) if "." in cell] if self.decimal == "," else []
-        if points:
-            raise InvalidInput(
-                f"{self.source} has decimal commas, and column {name!r} has points in {len(points)} of its numbers "
-                f"({self._named_cells(name, points)}): is 1.234 more than 1 or more than 1000? Write one of the two "
-                "everywhere, and nothing between thousands."
-            )
-        plain = [row for row, cell in enumerate(cells) if not cell.rstrip().endswith("%")] if self.percent else []
+    def _refuse_bare_shares(self, name: str) -> None:
+        """1.3 beside 1.3% is 1.3, or 0.013."""
+        cells = self.text(name)
+        plain = (
+            [row for row, cell in enumerate(cells) if not cell.rstrip().endswith("%")] if self.written.percent else []
+        )
         if 0 < len(plain) < len(cells):
             raise InvalidInput(
                 f"{self.source}: column {name!r} has percentages and {len(plain)} numbers without a percent sign "
@@ -195,38 +286,21 @@ class Table:
             )
 
 
-def is_missing(cell: str) -> bool:
-    """The text holds no value: it is empty, or a word for that such as n/a."""
-    return cell.strip().lower() in MISSING
-
-
-def as_number(text: str, *, decimal: str = ".", percent: bool = False) -> float | None:
-    """The number that a text means, or None; with `percent` a hundredth of what stands before a percent sign."""
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        body = text.strip()
-    if decimal == "," and "." not in body:
-        body = body.replace(",", ".")
-    is_share = percent and body.endswith("%")
-    body = body[:-1].rstrip() if is_share else body
-    try:
-        number = None if "_" in body else float(body)
-    except ValueError:
-        return None
-    if not is_share or number is None:
-        return number
-    try:
-        return float(f"{body}e-2")  # the nearest to 0.013, which 1.3 / 100 need not be
-    except ValueError:  # the number has an exponent, or is not finite
-        return number / 100
+def _could_be_unit(cell: str) -> bool:
+    return not (is_missing(cell) or truth(cell) is not None or NO_UNIT.match(cell))
 
 
 def cells_as_column(values: Sequence[Any]) -> Column:
     """Numbers when every value is one (missing: NaN), else text; whole numbers that no float holds are text, too."""
     if all(value is None or _is_number(value) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    return tuple("" if value is None else str(value) for value in values)
+    return tuple("" if value is None else _cell_text(value) for value in values)
+
+
+def _cell_text(value: object) -> str:
+    if isinstance(value, bytes):  # as some programs write texts into Parquet files
+        return value.decode(errors="replace")
+    return NumberText(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def _is_number(value: object) -> bool:
@@ -245,7 +319,7 @@ def number_text(value: float) -> str:
 
 def header_hint(names: Iterable[str]) -> str:
     """What to say of names of columns that look like a row of cells; "" if they do not."""
-    numbers = [name for name in names if as_number(name) is not None]
+    numbers = [name for name in names if plain_number(name) is not None]
     if not numbers:
         return ""
     return f"The first line looks like data ({numbers[0]!r} is a number): name the columns in a line above it."

@@ -13,7 +13,8 @@ from surepick.bench.summary import share
 from surepick.bench.tables import ended_by_itself
 from surepick.core.arrays import BoolArray, FloatArray, record
 from surepick.tables import Table
-from surepick.tables.table import Column, as_number
+from surepick.tables.numbers import plain_number
+from surepick.tables.table import Column
 
 TextArray = NDArray[np.str_]
 
@@ -129,7 +130,7 @@ def numbers(cells: Column) -> FloatArray:
     """Cells as numbers; NaN for what is not one."""
     if not isinstance(cells, tuple):
         return np.asarray(cells, dtype=np.float64)
-    found = [as_number(cell) for cell in cells]
+    found = [plain_number(cell) for cell in cells]
     return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
 
 

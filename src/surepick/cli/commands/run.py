@@ -37,6 +37,8 @@ def run(
     source: options.TableArgument,
     *,
     reward: options.RewardOption = None,
+    pulls: options.PullsOption = None,
+    sum_column: options.SumOption = None,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
     goal: options.Goal,
@@ -65,7 +67,8 @@ def run(
     if report is not None:
         check_page(report)
     beside = policy.measured_beside()
-    environment = table.recorded(source, reward, assumed, minimize=minimize, beside=beside)
+    totals = {"pulls": pulls, "sum": sum_column}
+    environment = table.recorded(source, reward, assumed, minimize=minimize, beside=beside, totals=totals)
     pilot = None
     if wanted is not None:
         pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls, max_cost)

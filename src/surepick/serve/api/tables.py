@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import warnings
 from http import HTTPStatus
+from pathlib import Path
 
 from surepick.errors import InvalidInput
 from surepick.serve.api.models import MOST_ROWS, Result, Results, brought
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
-from surepick.tables.table import as_number
+from surepick.tables import TableWarning
+from surepick.tables.delimited import Delimited, read_delimited
+from surepick.tables.numbers import Notation, Written, as_number, notation, truth
+from surepick.tables.result_rows import FAILED
 
-FAILED = "failed"
+THE_TABLE = Path("the table")
 
 
 def results_in(body: bytes, kind: str, study: Study) -> Results:
@@ -42,25 +45,29 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
     """
     try:
         text = body.decode("utf-8-sig")
-        first = text.split("\n", 1)[0]
-        delimiter = max(",;\t", key=first.count)
-        reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, strict=True, skipinitialspace=True)
-        columns = [name.strip() for name in reader.fieldnames or ()]
-        reader.fieldnames = columns
-        rows = [row for _, row in zip(range(MOST_ROWS + 1), reader, strict=False)]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
         raise InvalidInput(f"the table cannot be read: {error}.") from None
+    if not text.strip():
+        raise InvalidInput("the table is empty; it needs a header and at least one row.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)  # an answer has no place for notes
+        table = read_delimited(THE_TABLE, text)
+    (_, header), *lines = table.rows
+    columns = [name.strip() for name in header]
     beside = [one.name for one in study.constraints]
     block = None if study.blocking is None else study.blocking.name
     for wanted in ("id", "reward", *beside):
         if wanted not in columns:
             raise InvalidInput(f"the table has no column {wanted!r}; it has {', '.join(map(repr, columns)) or 'none'}.")
-    if len(rows) > MOST_ROWS:
+    if len(lines) > MOST_ROWS:
         raise InvalidInput(f"the table has more than {MOST_ROWS:,} rows; send it in parts.")
-    found = []
-    for line, row in enumerate(rows, 2):
-        if None in row or None in row.values():
+    for line, cells in lines:
+        if len(cells) != len(columns):
             raise InvalidInput(f"row {line} has another number of cells than the header.")
+    rows = [(line, dict(zip(columns, cells, strict=True))) for line, cells in lines]
+    how = {name: _notation([row[name] for _, row in rows], name, table) for name in ("reward", *beside)}
+    found = []
+    for line, row in rows:
         cell = row["reward"].strip()
         if not cell:
             continue
@@ -68,14 +75,13 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
         found.append(
             Result(
                 id=_text(row["id"], line),
-                reward=None if failed else _number(cell, "reward", line, delimiter),
+                reward=None if failed else _number(cell, "reward", line, how),
                 failed=failed,
                 key=row.get("key", "").strip() or None,
                 block=None if block is None else row.get(block, "").strip() or None,
                 item=row.get("item", "").strip() or None,
                 quantities={
-                    name: _number(row[name].strip(), name, line, delimiter) if row[name].strip() else None
-                    for name in beside
+                    name: _number(row[name].strip(), name, line, how) if row[name].strip() else None for name in beside
                 },
             )
         )
@@ -88,8 +94,25 @@ def _text(cell: str, line: int) -> str:
     return cell.strip()
 
 
-def _number(cell: str, column: str, line: int, delimiter: str) -> float:
-    value = as_number(cell, decimal="," if delimiter == ";" and "," in cell else ".")
+def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
+    """How the numbers of a column are written.
+
+    Raises:
+        InvalidInput: that is not clear.
+    """
+    words = [cell for cell in cells if cell.strip().lower() != FAILED]
+    found = notation(words, Written(continental=table.separator == ";"))
+    if found.doubt:
+        raise InvalidInput(
+            f"the table, column {name!r}: {found.question} Write numbers with a decimal point, and nothing between "
+            "thousands. Nothing was stored."
+        )
+    return found
+
+
+def _number(cell: str, column: str, line: int, how: dict[str, Notation]) -> float:
+    value = as_number(cell, decimal=how[column].decimal)
+    value = truth(cell) if value is None and how[column].truths else value
     if value is None or not abs(value) <= 1e308:
         raise InvalidInput(f"row {line}: {cell[:40]!r} in column {column!r} is no number. Nothing was stored.")
     return value

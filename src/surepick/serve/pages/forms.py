@@ -13,7 +13,7 @@ from surepick.errors import InvalidInput
 from surepick.serve.pages.shell import is_form_token
 from surepick.serve.web.callers import server_of
 from surepick.serve.web.problems import Refused
-from surepick.tables.table import as_number
+from surepick.tables.numbers import lone_number
 
 MOST_FIELDS = 100_000
 LARGEST = 1e308
@@ -56,11 +56,11 @@ def number_in(cell: str, what: str) -> float | None:
     """A number that somebody typed; None of nothing.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: it is none, or could be two.
     """
     if not cell.strip():
         return None
-    value = as_number(cell, decimal="," if "," in cell and "." not in cell else ".")
+    value = lone_number(cell)
     if value is None or not abs(value) <= LARGEST:
         raise InvalidInput(f"{what}: {cell[:40]!r} is no number. Nothing was stored.")
     return value

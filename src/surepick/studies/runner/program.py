@@ -16,7 +16,7 @@ from typing import IO, Protocol
 
 from surepick.core import validation as settings
 from surepick.errors import InvalidInput
-from surepick.tables.table import as_number
+from surepick.tables.numbers import plain_number
 from surepick.text import printable, quoted
 
 PLACES = re.compile(r"\{(?:pulls|id|block)\}")
@@ -266,7 +266,7 @@ def _text(file: IO[bytes]) -> str:
 
 def number_in(line: str) -> float | None:
     """The finite number that a line is; None if it is none."""
-    reward = as_number(line)
+    reward = plain_number(line)
     return None if reward is None or not math.isfinite(reward) else reward
 
 
@@ -280,7 +280,7 @@ def numbers_in(line: str, values: int) -> Reading | None:
         return number_in(line)
     if len(words) != values:
         return None
-    first, others = number_in(words[0]), [as_number(word) for word in words[1:]]
+    first, others = number_in(words[0]), [plain_number(word) for word in words[1:]]
     return None if first is None or None in others else (first, *(one for one in others if one is not None))
 
 

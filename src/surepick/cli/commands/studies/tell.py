@@ -18,6 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.studies.logs.item_keys import ITEM, keys_of
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
+from surepick.tables.layout import side_by_side
 from surepick.tables.reading import read_table
 from surepick.tables.result_rows import ResultRows, result_rows, row_keys
 from surepick.tables.selection import column_names, complete_rows, row_ids
@@ -31,6 +32,8 @@ def tell(
     *,
     id_column: Annotated[str, Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
     reward: Annotated[str, Option(help="The column of the measurements.")] = "reward",
+    pulls: options.PullsOption = None,
+    sum_column: options.SumOption = None,
     key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
     block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
     worker: WorkerOption = None,
@@ -43,10 +46,11 @@ def tell(
     """Report what was measured, in any order and in any part.
 
     A row without a reward is left out (it is still to be measured); one with the word "failed" is asked again. A table
-    with the columns pulls and sum (and squares) in place of the reward has totals. Where test items are answered the
-    column item says which one, in place of a key. Where measurements have blocks a column says which one, named as in
-    create --blocks. Where there are constraints the columns of their names have what else was measured; an empty cell
-    was not. --as takes the files of a program that evaluates models, as they are.
+    with the columns pulls and sum (and squares), or those of --pulls and --sum, in place of the reward has totals.
+    --reward rep1,rep2 takes repeats that stand side by side. Where test items are answered the column item says which
+    one, in place of a key. Where measurements have blocks a column says which one, named as in create --blocks.
+    Where there are constraints the columns of their names have what else was measured; an empty cell was not.
+    --as takes the files of a program that evaluates models, as they are.
     """
     check_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
@@ -57,9 +61,12 @@ def tell(
         return
     table = read_table(results, **reading.options)
     study = resumed(url, name)
-    totals = reward not in table.columns and {"pulls", "sum"} <= table.columns.keys()
+    of_totals = (pulls or "pulls", sum_column or "sum")
+    totals = bool(pulls or sum_column) or (reward not in table.columns and set(of_totals) <= table.columns.keys())
+    if not totals:
+        table, reward = _measurements(study, table, reward, key)
     if table.drop_missing:
-        needed = ("pulls", "sum") if totals else (reward,)
+        needed = of_totals if totals else (reward,)
         table = complete_rows(table, column_names(table, id_column), needed)
     ids, keys = row_ids(table, id_column, known=set(study.ids)), row_keys(table, key)
     if key is None and ITEM in table.columns and study.policy.traits.items is not None:
@@ -70,9 +77,9 @@ def tell(
     if totals and study.constraints:
         raise InvalidInput("a study with constraints takes single measurements from a table, not totals.")
     if totals:
-        pulls, sums = table.numbers("pulls"), table.numbers("sum")
+        counts, sums = (table.numbers(one) for one in of_totals)
         squares = table.numbers("squares") if "squares" in table.columns else None
-        receipt = study.tell_totals(ids, pulls, sums, squares, keys, worker=worker, plan=plan, blocks=blocks)
+        receipt = study.tell_totals(ids, counts, sums, squares, keys, worker=worker, plan=plan, blocks=blocks)
         empty = 0
     else:
         rows = result_rows(table, reward)
@@ -87,6 +94,19 @@ def tell(
             told = _with_beside(study, table, rows)
             receipt = study.tell(measured, told, labels, worker=worker, plan=plan, blocks=named, failed=failed)
     _report(study, name, receipt, empty, output)
+
+
+def _measurements(study: Study, table: Table, reward: str, key: str | None) -> tuple[Table, str]:
+    """(the table with a row for each measurement, the column of the rewards)."""
+    if reward in table.columns or "," not in reward:
+        return table, reward
+    if row_keys(table, key) is not None or study.constraints:
+        raise InvalidInput(
+            f"{table.source}: repeats side by side have neither keys nor constraints, which belong to one measurement. "
+            "Write a row for each."
+        )
+    there = side_by_side(table, reward)
+    return there.table, there.reward
 
 
 def _report(study: Study, name: str, receipt: Receipt, empty: int, output: options.Format) -> None:

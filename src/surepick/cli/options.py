@@ -47,7 +47,13 @@ SegmentsOption = Annotated[
 MaxCostOption = Annotated[
     float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
 ]
-FeaturesOption = Annotated[str | None, Option("--features", help='Feature columns, "a,b"; none: all other numbers.')]
+FeaturesOption = Annotated[
+    str | None,
+    Option(
+        "--features",
+        help='Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.',
+    ),
+]
 RewardOption = Annotated[str | None, Option("--reward", help="The column of the measurements.")]
 MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements are good.")]
 JudgeOption = Annotated[

@@ -18,13 +18,14 @@ from surepick.environments.rewards import RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import Bounded, Noise, SubGaussian
 from surepick.tables import Names, ReadOptions, Table, grouped_arms, read_table
+from surepick.tables.selection import Unnamed
 
 
 def table(
     path: str | Path,
     id: Names | None = None,  # noqa: A002 (the public name)
     reward: str | None = None,
-    features: Names | None = None,
+    features: Names | Unnamed | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -32,6 +33,7 @@ def table(
     minimize: bool | None = None,
     standardize: bool = False,
     intercept: bool = False,
+    drop_candidates: bool = False,
     beside: Sequence[str] = (),
     **reading: Unpack[ReadOptions],
 ) -> Environment:
@@ -41,8 +43,8 @@ def table(
 
     Args:
         path: as in `read_table`.
-        id, features, cost, segments, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder:
-            all its parameters, so that repeats are found.
+        id, features, cost, segments, standardize, intercept, drop_candidates: as in `read_arms`; None for the id of an
+            Olympus folder: all its parameters, so that repeats are found.
         reward: the column of the measurements; None: the single measurement of an Olympus folder. It is no feature
             unless it is named as one.
         noise: what is assumed of a reward, e.g. SubGaussian of at least the largest half-range of an arm's repeats.
@@ -59,6 +61,8 @@ def table(
             number or lies outside the noise's declared range, a cost is not a positive number, or rows of one id
             differ in a feature, in their cost or in their segment.
     """
+    if drop_candidates:
+        reading["drop_missing"] = True
     recorded = read_table(path, **reading)
     if reward is None:
         if len(recorded.measurements) != 1:
@@ -67,6 +71,7 @@ def table(
         reward = recorded.measurements[0]
     used = (reward, *beside)
     prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
+    prepared |= {"drop_candidates": drop_candidates}
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
     others = [grouped.table.numbers_or_missing(name) for name in beside]

@@ -30,7 +30,7 @@ from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.policies.question_baselines import QUESTION_BASELINES
 from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 LITERAL_ROUNDS = {
     "dimension": "effective", "schedule": "paper", "union": "all", "bound": "paper", "floor": "published",
@@ -211,6 +211,15 @@ def needs_torch(name: str) -> bool:
     return _entry(name).parts is parts_of.network
 
 
+def uses_features(name: str) -> bool:
+    """Whether the policy looks at the features of its arms.
+
+    Raises:
+        InvalidInput: the name is not known.
+    """
+    return _entry(name).parts not in (parts_of.independent, parts_of.nothing)
+
+
 def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
     entry = _entry(name)
@@ -266,8 +275,7 @@ def make_policy(
         return best_of_subset(make_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
     _need_torch(name)
-    if not isinstance(arms, Arms):
-        raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
+    _check_arms(name, arms)
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
@@ -351,6 +359,21 @@ def _need_torch(name: str) -> None:
         raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
 
 
+def _check_arms(name: str, arms: object) -> None:
+    """Refuse what are no arms, and arms of a table without a feature that this policy would have to do without.
+
+    Raises:
+        InvalidInput: they are.
+    """
+    if not isinstance(arms, Arms):
+        raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
+    if arms.aside and uses_features(name):
+        raise InvalidInput(
+            f"{name} uses features, and one is no feature as it stands. {arms.aside[0]} Correct the table, or name the "
+            "columns that are features where it is read: features=[...]."
+        )
+
+
 def _check_known(name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that the policy would not read.
 
@@ -362,7 +385,8 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     known = policy_options(name)
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.")
+        meant = did_you_mean(unknown[0], known)
+        raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.{meant}")
     if name == OF_ITEMS and options.get("items") is None:
         raise InvalidInput(
             f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
@@ -391,5 +415,6 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
 
 def _entry(name: str) -> Entry:
     if not isinstance(name, str) or current_name(name) not in ENTRIES:
-        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.")
+        meant = did_you_mean(name, policy_names(None))
+        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")
     return ENTRIES[current_name(name)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.errors import InvalidInput
+from surepick.text import did_you_mean
 
 Column = tuple[str, ...] | FloatArray
 MISSING = frozenset({"", "n/a", "na", "nan", "none", "null", "-", "--", "?", "#n/a", "#value!", "#ref!", "#div/0!"})
@@ -82,7 +83,8 @@ class Table:
         """
         if name not in self.columns:
             known = ", ".join(map(repr, self.columns))
-            hint = (self.has_header and header_hint(self.columns)) or "Names must match exactly."
+            meant = did_you_mean(name, self.columns).strip()
+            hint = meant or (self.has_header and header_hint(self.columns)) or "Names must match exactly."
             raise InvalidInput(f"{self.source} has no column {name!r}; it has {known}. {hint}")
         return self.columns[name]
 

@@ -79,22 +79,26 @@ def forecast(
                 "a forecast of candidates in files makes rewards up: leave out --reward, --figure, --assume-scale and "
                 "--minimize."
             )
-        _of_rows(table.rows(source), declared_noise(noise, WHY_NOISE), goal, policy, seed, rehearsals, output)
+        _of_rows(
+            table.with_features.rows(source), declared_noise(noise, WHY_NOISE), goal, policy, seed, rehearsals, output
+        )
         return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
     example = example_named(source, table, reward, minimize=minimize)
+    reader = table.with_features if example is not None else table.of(name for name, _ in policy.grid().values())
     if example is not None:
         world = example.make(seed)
         assumed = parse_noise(noise) if noise else world.noise
         subject = Subject(world.arms, assumed, world.means, world.minimize, example.norm_bound, assume_scale)
     elif reward is None:
         assumed = declared_noise(noise, WHY_NOISE)
-        subject = Subject(table.arms(source), assumed, None, minimize, assume_scale=assume_scale)
+        subject = Subject(reader.arms(source), assumed, None, minimize, assume_scale=assume_scale)
     else:
-        world = table.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
+        world = reader.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
         subject = Subject(world.arms, world.noise, world.means, world.minimize, assume_scale=assume_scale)
         note(*quieter_records(world))
+    note(*reader.not_used)
     grid = policy.grid(subject.norm_bound)
     if figure is not None and policy.asks_several:
         raise InvalidInput("a figure shows options for one question; give one --question.")
@@ -191,8 +195,8 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int | None, a
     scale = noise.spec if isinstance(noise.sigma, float) else f"subgaussian, scale at most {largest_scale(noise):g}"
     if subject.assume_scale is not None:
         scale = f"{subject.noise.spec}, made up with the guessed standard deviation {subject.assume_scale:g}"
-    features = subject.arms.features.shape[1]
-    say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: {asked}")
+    features = f", {said}" if (said := subject.arms.features_said) else ""
+    say(f"{subject.arms.num_arms:,} candidates{features}; noise {scale}. Asked: {asked}")
     guessed = any(row.guess is not None for row in rows)
     notes: dict[str, int] = {}  # sentence -> its number
     evenly = next((row.worst.uniform_cost for row in rows if row.worst is not None), None)

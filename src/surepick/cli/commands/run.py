@@ -65,7 +65,8 @@ def run(
     if report is not None:
         check_page(report)
     beside = policy.measured_beside()
-    environment = table.recorded(source, reward, assumed, minimize=minimize, beside=beside)
+    reader = table.of([policy.single()[0]])
+    environment = reader.recorded(source, reward, assumed, minimize=minimize, beside=beside)
     pilot = None
     if wanted is not None:
         pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls, max_cost)
@@ -73,7 +74,7 @@ def run(
         max_pulls -= pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
     chosen = policy.chosen(environment.arms, environment.noise, goal, sample_seed=seed)
-    note(*caveats_of(chosen), *doubts_of_noise(environment))
+    note(*reader.not_used, *caveats_of(chosen), *doubts_of_noise(environment))
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, max_cost=max_cost, on_plan=show)
         if certificate is not None:

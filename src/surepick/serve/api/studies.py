@@ -47,7 +47,7 @@ def list_studies(server: Shared, caller: Viewer) -> dict[str, Any]:
 @routes.add("POST", "/studies", Shows.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
 def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new study. A name is used once: a second study of that name is refused."""
-    arms, notes = making.arms_of(new.candidates)
+    arms, notes = making.arms_of(new)
     policy = making.policy_of(new, arms)
     name = new.name.strip()
     if server.studies.has(name):

@@ -17,7 +17,6 @@ from surepick.client.opening import create_study
 from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
-from surepick.studies.progress import times
 from surepick.studies.registration import subject_of
 
 SHOWN = 3  # candidates whose names a new study shows
@@ -48,19 +47,14 @@ def create(
     """
     assumed = declared_noise(noise, "Every certificate rests on it.")
     when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
-    found = table.candidates(arms, in_blocks=in_blocks)
+    reader = table.of([policy.single()[0]])
+    found = reader.candidates(arms, in_blocks=in_blocks)
     if isinstance(found, RowBlocks):
         _check_list(url, when)
     chosen = policy.chosen(found, assumed, goal, seed=seed)
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
-    note(*caveats_of(chosen))
-    columns = candidates.features.shape[1]
-    if columns and spec.get("name") == "certified-independent":
-        note(
-            f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says "
-            "how much they can matter."
-        )
+    note(*reader.not_used, *caveats_of(chosen))
     study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
@@ -73,6 +67,8 @@ def create(
     if isinstance(found, RowBlocks):
         say("It looks for a short list first; surepick shortlist then makes the study of that list.")
     say(f"Candidates: {names}")
+    if candidates.features_said:
+        say(f"{candidates.features_said}")
     say(f"{name}: {study.progress()}")
     later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
     if isinstance(found, RowBlocks):

@@ -10,6 +10,7 @@ from decimal import Decimal
 LONGEST = 500  # characters of a message
 LONGEST_VALUE = 120  # characters of a value that a message shows
 LONGEST_WORD = 60  # characters of a word (a path, a key) in a message that is too long otherwise
+BEGINNING = 3  # characters that may stand for a name that begins so
 MANY_NAMES = 2_000  # of more we look only for one that is the same but for its spelling
 
 
@@ -77,7 +78,8 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
     close = next((name for name in names if _spelling(name) == _spelling(typed)), None)
     if close is None and len(names) <= MANY_NAMES:
         alike = {_spelling(name): name for name in reversed(names) if len(name) <= LONGEST_VALUE}
-        found = difflib.get_close_matches(_spelling(typed), alike, n=1, cutoff=0.7)
+        begins = [name for name in alike if len(_spelling(typed)) >= BEGINNING and name.startswith(_spelling(typed))]
+        found = begins[:1] or difflib.get_close_matches(_spelling(typed), alike, n=1)
         close = alike[found[0]] if found else None
     return "" if close is None or close == word else f" Did you mean {quoted(close)}?"
 

@@ -63,14 +63,14 @@ class TableReader:
     options: TableOptions
     features: Names | Unnamed
 
-    def arms(self, source: str) -> Arms:
-        """The candidates, one a row."""
-        found: Arms = read_arms(source, **self._keywords)
+    def arms(self, source: str, *, reward: str | None = None) -> Arms:
+        """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
+        found: Arms = read_arms(source, reward=reward, **self._keywords)
         return found
 
-    def candidates(self, source: str, *, in_blocks: bool = False) -> Arms | RowBlocks:
+    def candidates(self, source: str, *, in_blocks: bool = False, reward: str | None = None) -> Arms | RowBlocks:
         """The candidates; those of a folder or a pattern, or if asked, as rows in blocks."""
-        return self.rows(source) if in_blocks or in_files(source) else self.arms(source)
+        return self.rows(source) if in_blocks or in_files(source) else self.arms(source, reward=reward)
 
     def rows(self, source: str) -> RowBlocks:
         """The candidates as rows in blocks.

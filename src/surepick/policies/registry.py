@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
-from surepick.policies.base import Policy, Problem, current_name
+from surepick.policies.base import Policy, Problem, current_name, doubts_of_delta
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
@@ -264,15 +265,27 @@ def make_policy(
 
     Raises:
         InvalidInput: unknown name or option, or a setting without meaning.
+
+    Warns:
+        UserWarning: delta looks like a confidence.
     """
+    for sentence in doubts_of_delta(delta):
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    return built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+
+
+def built_policy(
+    name: str, arms: Arms | RowBlocks, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
+) -> Policy[Any]:
+    """As `make_policy`, without a word about what is accepted."""
     entry = _entry(name)
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        return shortened_first(make_policy, _check_known, entry.unsaid, name, arms, **asked)
+        return shortened_first(built_policy, _check_known, entry.unsaid, name, arms, **asked)
     if "selected" in options:
         if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
-        return best_of_subset(make_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+        return best_of_subset(built_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
     _need_torch(name)
     _check_arms(name, arms)
@@ -282,7 +295,7 @@ def make_policy(
     given = {**entry.usual, **options}
     question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
     if isinstance(question, OneOf):
-        return one_of_share(make_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
+        return one_of_share(built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
@@ -325,7 +338,7 @@ def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any
         InvalidInput, TypeError: it cannot be built.
     """
     earlier = _entry(spec["name"]).earlier if "name" in spec else {}
-    policy = make_policy(arms=arms, **{**earlier, **spec})
+    policy = built_policy(arms=arms, **{**earlier, **spec})
     if any(option not in spec for option in earlier):
         object.__setattr__(policy, "spec", dict(spec))
     return policy

@@ -68,6 +68,7 @@ def read_arms(
     *,
     cost: str | None = None,
     segments: str | None = None,
+    reward: str | None = None,
     standardize: bool = False,
     intercept: bool = False,
     drop_candidates: bool = False,
@@ -81,6 +82,7 @@ def read_arms(
     *,
     cost: str | None = None,
     segments: str | None = None,
+    reward: str | None = None,
     standardize: bool = False,
     intercept: bool = False,
     drop_candidates: bool = False,
@@ -105,6 +107,7 @@ def read_arms(
             is named as one. None: measurements cost alike.
         segments: the column of the segment of each candidate, e.g. "region"; it is no feature unless it is named as
             one. None: there is one list.
+        reward: the column of results, if the table has one; it is no feature unless it is named as one.
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
         drop_candidates: with drop_missing, candidates of which no row is left may go; else they are named and refused.
@@ -139,7 +142,7 @@ def read_arms(
             )
         named = None if isinstance(features, Unnamed) else features
         return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), named)
-    path, apart = Path(path), Apart(cost, segments)
+    path, apart = Path(path), Apart(cost, segments, reward)
     if features is None:
         features = Unnamed.needed if standardize or intercept else Unnamed.spare
     if drop_candidates:
@@ -177,7 +180,7 @@ def _parquet_arms(
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[int, FloatArray] = {}
-    for name, numeric in feature_columns(table, id_columns, features, named).items():
+    for name, numeric in feature_columns(table, id_columns, features, apart.no_features(table)).items():
         first = len(names)
         if name in source.numbers:
             names += source.parts(name)
@@ -249,7 +252,7 @@ def _grouped(
     """As `grouped_arms`; without `repeats` an id must not be repeated."""
     id_columns = () if id is None and not table.parameters else column_names(table, id or table.parameters)
     named = apart.columns(table)
-    numeric = feature_columns(table, id_columns, features, (*exclude, *named))
+    numeric = feature_columns(table, id_columns, features, (*exclude, *apart.no_features(table)))
     spare = features is Unnamed.spare and not table.parameters
     needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too
     whole = [*(name for name, is_number in numeric.items() if is_number and not spare), *needed]

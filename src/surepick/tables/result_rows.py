@@ -63,11 +63,14 @@ def result_rows(table: Table, reward: str) -> ResultRows:
     empty = [row for row, cell in enumerate(cells) if not cell.strip()]
     others = {*failed, *empty}
     bad = [row for row in table.bad_rows(reward) if row not in others]
+    is_share = any(table.are_percentages(reward, [row]) for row in bad)
+    cure = (
+        "Write 0.013 for 1.3%, or give --percent." if is_share else "Leave a cell empty that is still to be measured,"
+    )
     if bad and not table.are_percentages(reward, bad):  # these have their own words
         raise InvalidInput(
             f"{table.source}, row {table.line_of(bad[0])}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
-            f"such rows). Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave "
-            "no result."
+            f"such rows). {cure}{'' if is_share else f' and write {FAILED} where a measurement gave no result.'}"
         )
     measured = [row for row in range(len(cells)) if row not in others]
     return ResultRows(measured, table.without(sorted(others)).numbers(reward).tolist(), failed, len(empty))

@@ -136,7 +136,7 @@ class Table:
 
     def are_percentages(self, name: str, rows: Sequence[int]) -> bool:
         """The cells of these rows look like 1.3%, but for empty ones."""
-        filled = [cell for cell in map(self.text(name).__getitem__, rows) if cell.strip()]
+        filled = [cell.strip() for cell in map(self.text(name).__getitem__, rows) if cell.strip()]
         return bool(filled) and all(map(PERCENTAGE.fullmatch, filled))
 
     def without(self, rows: Sequence[int]) -> Table:

@@ -16,9 +16,9 @@ from surepick.core.json import encode
 from surepick.errors import InvalidInput
 from surepick.forecasts import advice, compare
 from surepick.linalg.blas_threads import one_thread
-from surepick.policies.base import Policy, name_of
+from surepick.policies.base import Policy, doubts_of_delta, name_of
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import make_policy, stored_policy, uses_features
+from surepick.policies.registry import built_policy, stored_policy, uses_features
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
 from surepick.tables import TableWarning, read_arms
 from surepick.tables.selection import wanted_features
@@ -35,14 +35,14 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
     Raises:
         InvalidInput: there are none, or they have no meaning.
     """
-    given = goal.candidates
+    given, doubts = goal.candidates, list(doubts_of_delta(goal.delta))
     if (given.ids is None) == (given.table is None):
         raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")
     if given.table is None:
         held = {name: getattr(given, name) for name in ("columns", "preparation", "costs", "segments")}
-        return Arms(_features(given), given.ids, **held), []
+        return Arms(_features(given), given.ids, **held), doubts
     used = uses_features(_name_of(goal))
-    prepared = {"standardize": given.standardize and used, "intercept": given.intercept and used}
+    prepared: dict[str, Any] = {"standardize": given.standardize and used, "intercept": given.intercept and used}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TableWarning)
         path = Path(folder) / f"candidates.{given.kind}"
@@ -60,7 +60,12 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
             raise InvalidInput(str(error).replace(str(path), "the table")) from None
         notes = [str(one.message).replace(str(path), "the table") for one in caught]
         unused = given.feature_columns and not used
-        return arms, [*notes, *([UNUSED] if unused else []), *([arms.features_said] if arms.features_said else [])]
+        return arms, [
+            *doubts,
+            *notes,
+            *([UNUSED] if unused else []),
+            *([arms.features_said] if arms.features_said else []),
+        ]
 
 
 def _name_of(goal: Goal) -> str:
@@ -103,7 +108,7 @@ def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
     name = _name_of(goal)
     assert goal.epsilon is not None, "the model refuses it"
     assert goal.noise is not None
-    return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=goal.noise, **options)
+    return built_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=goal.noise, **options)
 
 
 def forecast_of(asked: ForecastOf) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from surepick.serve.api.models import MOST_ROWS, Result, Results, brought
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
 from surepick.tables.table import as_number
+from surepick.text import did_you_mean
 
 FAILED = "failed"
 
@@ -52,23 +53,27 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
         raise InvalidInput(f"the table cannot be read: {error}.") from None
     beside = [one.name for one in study.constraints]
     block = None if study.blocking is None else study.blocking.name
-    for wanted in ("id", "reward", *beside):
+    id_columns, reward = _names(study, columns)
+    for wanted in (*id_columns, reward, *beside):
         if wanted not in columns:
-            raise InvalidInput(f"the table has no column {wanted!r}; it has {', '.join(map(repr, columns)) or 'none'}.")
+            meant = did_you_mean(wanted, columns)
+            raise InvalidInput(
+                f"the table has no column {wanted!r}; it has {', '.join(map(repr, columns)) or 'none'}.{meant}"
+            )
     if len(rows) > MOST_ROWS:
         raise InvalidInput(f"the table has more than {MOST_ROWS:,} rows; send it in parts.")
     found = []
     for line, row in enumerate(rows, 2):
         if None in row or None in row.values():
             raise InvalidInput(f"row {line} has another number of cells than the header.")
-        cell = row["reward"].strip()
+        cell = row[reward].strip()
         if not cell:
             continue
         failed = cell.lower() == FAILED
         found.append(
             Result(
-                id=_text(row["id"], line),
-                reward=None if failed else _number(cell, "reward", line, delimiter),
+                id=_text("/".join(row[one].strip() for one in id_columns), line),
+                reward=None if failed else _number(cell, reward, line, delimiter),
                 failed=failed,
                 key=row.get("key", "").strip() or None,
                 block=None if block is None else row.get(block, "").strip() or None,
@@ -82,6 +87,13 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
     return found
 
 
+def _names(study: Study, columns: list[str]) -> tuple[list[str], str]:
+    """(the columns of the ids, the column of the results) of a table."""
+    found = study.column_names.id_in(columns)
+    ids = [found] if found in columns else [one.strip() for one in found.split(",")]
+    return ids, study.column_names.reward_in(columns)
+
+
 def _text(cell: str, line: int) -> str:
     if not cell.strip() or len(cell) > 500:
         raise InvalidInput(f"row {line} names no candidate.")
@@ -90,6 +102,10 @@ def _text(cell: str, line: int) -> str:
 
 def _number(cell: str, column: str, line: int, delimiter: str) -> float:
     value = as_number(cell, decimal="," if delimiter == ";" and "," in cell else ".")
+    if value is None and cell.rstrip().endswith("%"):
+        raise InvalidInput(
+            f"row {line}: {cell[:40]!r} in column {column!r} is a percentage: write 0.013 for 1.3%. Nothing was stored."
+        )
     if value is None or not abs(value) <= 1e308:
         raise InvalidInput(f"row {line}: {cell[:40]!r} in column {column!r} is no number. Nothing was stored.")
     return value

@@ -19,7 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.registry import uses_features
 from surepick.tables import Names, grouped_arms, is_olympus, read_arms, read_table
-from surepick.tables.selection import Unnamed, wanted_features
+from surepick.tables.selection import NONE, Unnamed, wanted_features
 
 NOT_USED = "{} not used: nothing is assumed about features unless {} says how much they can matter."
 
@@ -101,7 +101,8 @@ class TableReader:
     @property
     def not_used(self) -> tuple[str, ...]:
         """A sentence about columns that were named as features and that nobody looks at."""
-        if self.features != () or self.options.features is None:
+        named = (self.options.features or NONE).strip()
+        if self.features != () or named.lower() == NONE:
             return ()
         return (NOT_USED.format(f"--features {self.options.features} is", "--norm-bound"),)
 

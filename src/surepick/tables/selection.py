@@ -112,12 +112,12 @@ def feature_columns(
     """
     named = named_features(table, features)
     if named is not None or table.parameters:
-        return {name: _looks_numeric(table, name) for name in (table.parameters if named is None else named)}
+        return {name: looks_numeric(table, name) for name in (table.parameters if named is None else named)}
     numbers = [name for name in table.columns if as_number(name) is not None]
     if not id_columns and table.has_header and not all(map(str.isdigit, numbers)):
         warn(f"{table.source}: {header_hint(table.columns)} We do not take that line for a candidate.")
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
-    numeric = [name for name in others if _looks_numeric(table, name)]
+    numeric = [name for name in others if looks_numeric(table, name)]
     counting = [name for name in numeric if _counts_rows(table, name)]
     if counting:
         warn(
@@ -126,7 +126,7 @@ def feature_columns(
         )
     numeric = [name for name in numeric if name not in counting]
     if not numeric and len(id_columns) > 1:
-        numeric = [name for name in id_columns if _looks_numeric(table, name)]
+        numeric = [name for name in id_columns if looks_numeric(table, name)]
     return dict.fromkeys(numeric, True)
 
 
@@ -188,7 +188,7 @@ def _counts_rows(table: Table, name: str) -> bool:
     return is_nameless(list(table.columns), name) or (may_count(name) and counts(table.column(name)))
 
 
-def _looks_numeric(table: Table, name: str) -> bool:
+def looks_numeric(table: Table, name: str) -> bool:
     """At least half of the cells that are not missing are numbers: the others are then mistakes, not categories."""
     cells = table.column(name)
     if not isinstance(cells, tuple):

@@ -86,10 +86,10 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
     try:
         if step == "create":
             goal = brought(NewStudy, _named(form) | goal_of(form, given), "The study is")
-            studies.create_study(goal, request, server, caller)
+            made = studies.create_study(goal, request, server, caller)
             name = goal.name.strip()
             said = f"The study {name} is made. Write down its registration code before the first result."
-            return to(request, study_path(name), said)
+            return to(request, study_path(name), " ".join([said, *made["notes"]]))
         if step == "forecast":
             options, uniform = forecast_beside(form, given)
     except (SurepickError, Refused) as error:

@@ -8,10 +8,11 @@ from typing import Any
 
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.core.notes import LOG
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import make_policy
+from surepick.policies.registry import make_policy, uses_features
 from surepick.studies.closed_loop import Measure, Result
 from surepick.studies.short_list import short_list_policy
 from surepick.studies.study import Study
@@ -67,7 +68,11 @@ def find_best(
     known = arms if isinstance(arms, Arms) else Arms(ids=arms)
     chosen = fitting_policy(options) if policy is None else policy
     made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
-    return Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress)
+    used = known.features_said if uses_features(chosen) else ""
+    if used:
+        LOG.info("%s uses %s.", chosen, used)
+    answer = Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress)
+    return replace(answer, features=used)
 
 
 def _best_of_many(

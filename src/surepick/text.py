@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
+import unicodedata
+from collections.abc import Iterable
 from decimal import Decimal
 
 LONGEST = 500  # characters of a message
 LONGEST_VALUE = 120  # characters of a value that a message shows
 LONGEST_WORD = 60  # characters of a word (a path, a key) in a message that is too long otherwise
+BEGINNING = 3  # characters that may stand for a name that begins so
+MANY_NAMES = 2_000  # of more we look only for one that is the same but for its spelling
 
 
 def printable(text: str) -> str:
@@ -60,3 +65,37 @@ def percent(share: float | Decimal) -> str:
     """A share in percent, with all its digits: "5", "0.0001"."""
     text = f"{Decimal(str(share)) * 100:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """A question to end a refusal with, " Did you mean 'ID'?"; "" where no known name is like the word.
+
+    Args:
+        word: what is not known.
+        known: the names that are.
+    """
+    names, typed = [str(name) for name in known], shortened(str(word), LONGEST_VALUE)
+    close = next((name for name in names if _spelling(name) == _spelling(typed)), None)
+    if close is None and len(names) <= MANY_NAMES:
+        alike = {_spelling(name): name for name in reversed(names) if len(name) <= LONGEST_VALUE}
+        begins = [name for name in alike if len(_spelling(typed)) >= BEGINNING and name.startswith(_spelling(typed))]
+        found = begins[:1] or difflib.get_close_matches(_spelling(typed), alike, n=1)
+        close = alike[found[0]] if found else None
+    return "" if close is None or close == word else f" Did you mean {quoted(close)}?"
+
+
+def _spelling(name: str) -> str:
+    """What is the same in all spellings of a name: small letters without marks between them; a number's value."""
+    plain = look_of(name).strip()
+    try:
+        return repr(float(plain))
+    except ValueError:
+        return plain.casefold().replace("_", "").replace("-", "").replace(" ", "") or plain
+
+
+def look_of(text: str) -> str:
+    """A text as people see it: letters that are composed in two ways are one, and characters of width zero none."""
+    if text.isascii():
+        return text
+    seen = "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", seen)

@@ -56,7 +56,7 @@ def test_rewards_that_cannot_be_are_refused(tmp_path, rows, noise, words):
     path = tmp_path / "arms.csv"
     path.write_text("sku,x,y\n" + rows)
     with pytest.raises(InvalidInput, match=words):
-        environments.table(path, "sku", "y", noise=noise)
+        environments.table(path, "sku", "y", "x", noise=noise)
 
 
 def test_a_table_needs_as_many_scales_as_arms(repeats):

@@ -6,7 +6,8 @@ import test_study_documents
 from page_blocks import ROOT
 
 ON_A_SERVER = (
-    "surepick create postgresql+psycopg://ann@dbhost/studies headlines --arms headlines.csv --id sku --noise bernoulli"
+    "surepick create postgresql+psycopg://ann@dbhost/studies headlines --arms headlines.csv --id sku --noise bernoulli "
+    "--epsilon 0.1"
 )
 
 

@@ -30,5 +30,5 @@ def refused(call, *words, kind=sp.InvalidInput):
     message = str(caught.value)
     for word in words:
         assert word in message
-    assert message.endswith(".")
+    assert message.endswith((".", "?"))
     return message

@@ -5,6 +5,7 @@ import pytest
 
 from surepick.errors import InvalidInput
 from surepick.tables import Table, column_names, grouped_arms, read_arms, read_table
+from surepick.tables.selection import Unnamed
 
 # ids
 
@@ -74,7 +75,7 @@ def test_a_named_text_column_is_one_hot_encoded(write):
     np.testing.assert_array_equal(arms.features, [[0, 1, 1], [1, 0, 2], [0, 1, 3]])
 
 
-@pytest.mark.parametrize("features", [None, "x"])
+@pytest.mark.parametrize("features", [Unnamed.needed, "x"])
 def test_a_numeric_column_with_a_slip_is_refused_not_dropped(write, features):
     with pytest.raises(InvalidInput, match=r"'x' is not numeric: 1 of 3 cells .*row 3: 'about 2'"):
         read_arms(write("sku,x\na,1\nb,about 2\nc,3\n"), "sku", features)
@@ -83,13 +84,13 @@ def test_a_numeric_column_with_a_slip_is_refused_not_dropped(write, features):
 @pytest.mark.parametrize(("cell", "words"), [("", "empty"), (" ", "empty"), ("n/a", "'n/a'"), ("NaN", "'NaN'")])
 def test_a_missing_feature_is_refused(write, cell, words):
     with pytest.raises(InvalidInput, match=rf"1 of 3 rows miss a cell \(row 3: 'x' is {words}\)\. .*--drop-missing"):
-        read_arms(write(f"sku,x\na,1\nb,{cell}\nc,3\n"), "sku")
+        read_arms(write(f"sku,x\na,1\nb,{cell}\nc,3\n"), "sku", "x")
 
 
 @pytest.mark.parametrize("standardize", [False, True])
 def test_features_that_are_not_finite_are_named_by_id(write, standardize):
     with pytest.raises(InvalidInput, match="2 of 3 arms have NaN or infinite features: 'b', 'c'"):
-        read_arms(write("sku,x\na,1\nb,-inf\nc,inf\n"), "sku", standardize=standardize)
+        read_arms(write("sku,x\na,1\nb,-inf\nc,inf\n"), "sku", "x", standardize=standardize)
 
 
 def test_standardize_then_intercept(write):
@@ -147,7 +148,7 @@ def test_repeats_are_standardized_as_arms_not_as_rows(write):
 def test_repeats_that_differ_in_a_feature_are_named(write):
     table = read_table(write("sku,x,y\nb,2,5\na,1,6\nb,3,7\n"))
     with pytest.raises(InvalidInput, match=r"rows of id 'b' differ in the feature 'x' \(2 and 3\)"):
-        grouped_arms(table, "sku", exclude=("y",))
+        grouped_arms(table, "sku", "x", exclude=("y",))
 
 
 # Olympus folders

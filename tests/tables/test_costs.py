@@ -57,8 +57,8 @@ def test_more_than_one_wrong_cost_is_counted_and_an_unknown_column_is_named(writ
 
 
 def test_rows_without_a_cost_are_left_out_if_we_are_told_so(write):
-    with pytest.warns(UserWarning, match="1 of 3 rows"):
-        arms = sp.read_arms(write("id,x,price\na,1,2\nb,2,\nc,4,3\n"), "id", cost="price", drop_missing=True)
+    with pytest.warns(UserWarning, match="1 of 3 rows|'b' has no row left"):
+        arms = sp.read_arms(write("id,x,price\na,1,2\nb,2,\nc,4,3\n"), "id", cost="price", drop_candidates=True)
     assert (arms.ids, arms.costs.tolist()) == (("a", "c"), [2.0, 3.0])
 
 

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,8 @@ def survives(path: Path, *reads) -> bool:
 @pytest.mark.parametrize("digits", [310, 5_000])
 @pytest.mark.parametrize(("name", "shape"), [("t.jsonl", '{{"x": {}}}'), ("t.json", '[{{"x": {}}}]')])
 def test_an_integer_of_many_digits_is_no_feature(write, name, shape, digits):
-    assert len(refusal(write(shape.format("7" * digits), name), read_arms)) < 500
+    path = write(shape.format("7" * digits), name)
+    assert len(refusal(path, partial(read_arms, features="x"))) < 500
 
 
 def test_an_integer_of_many_digits_is_the_id_that_stands_there(write):

@@ -129,7 +129,8 @@ def test_cells_that_would_be_two_names_are_said_to_look_like_data(write):
 def test_a_lost_first_row_is_said_where_no_column_is_named(write):
     arms = noted(lambda: read_arms(write("1.5,2\n3,4\n")), "looks like data ('1.5' is a number)")
     assert arms.num_arms == 1
-    assert noted(lambda: read_arms(write(",0,1\n0,3,4\n"))).num_arms == 1  # the header of a data frame without names
+    frame = noted(lambda: read_arms(write(",0,1\n0,3,4\n")), "column 'column 1' numbers the rows")
+    assert (frame.num_arms, frame.columns) == (1, ("0", "1"))  # a data frame without names
 
 
 # ids
@@ -199,8 +200,8 @@ def test_a_sheet_may_begin_anywhere_and_have_comments_and_gaps(tmp_path):
 def test_an_error_in_a_cell_and_an_empty_one_are_missing(tmp_path):
     path = write_xlsx(tmp_path / "arms.xlsx", {"One": [["sku", "x"], ["a", 1], ["b", None], ["c", "#DIV/0!"]]})
     with pytest.raises(InvalidInput, match=r"2 of 3 rows miss a cell \(row 3: 'x' is empty, row 4: 'x' is"):
-        read_arms(path, "sku")
-    arms = noted(lambda: read_arms(path, "sku", drop_missing=True), "we leave out 2 of 3 rows")
+        read_arms(path, "sku", "x")
+    arms = noted(lambda: read_arms(path, "sku", "x", drop_candidates=True), "we leave out 2 of 3 rows")
     assert arms.ids == ("a",)
 
 

@@ -70,9 +70,21 @@ def test_a_composite_parquet_id_lends_its_numbers(parquet):
 @pytest.mark.parametrize(
     ("cells", "options", "message"),
     [
-        ({"sku": ["a", "b"], "x": [1.0, None]}, {"id": "sku"}, "1 of 2 arms have NaN or infinite features: 'b'"),
-        ({"sku": ["a", "b"], "x": [1, None]}, {"id": "sku"}, "1 of 2 arms have NaN or infinite features: 'b'"),
-        ({"sku": ["a", "b"], "x": [None, None]}, {"id": "sku"}, "2 of 2 arms have NaN or infinite features"),
+        (
+            {"sku": ["a", "b"], "x": [1.0, None]},
+            {"id": "sku", "features": "x"},
+            "1 of 2 arms have NaN or infinite features: 'b'",
+        ),
+        (
+            {"sku": ["a", "b"], "x": [1, None]},
+            {"id": "sku", "features": "x"},
+            "1 of 2 arms have NaN or infinite features: 'b'",
+        ),
+        (
+            {"sku": ["a", "b"], "x": [None, None]},
+            {"id": "sku", "features": "x"},
+            "2 of 2 arms have NaN or infinite features",
+        ),
         ({"sku": ["a", "a"], "x": [1.0, 2.0]}, {"id": "sku"}, "1 ids are repeated"),
         ({"sku": ["a", None], "x": [1.0, 2.0]}, {"id": "sku"}, r"row 2: the id \(sku\) is empty"),
         (

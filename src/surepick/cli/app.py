@@ -16,9 +16,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.markup import escape
 from typer import Option
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 import surepick
+from surepick.cli.groups import Suggesting
 from surepick.cli.options import with_groups
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, noted, say
 from surepick.errors import NotConverged, StorageError, SurepickError
@@ -124,7 +125,7 @@ def _one_line_usage() -> Iterator[None]:
         raise
 
 
-class Commands(TyperGroup):
+class Commands(Suggesting):
     """The commands. --help lists them by what stands in PANELS; the one that is run is loaded."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 
+from surepick.errors import InvalidInput
+
 if TYPE_CHECKING:
     from surepick.tables.reading import ReadOptions
 
@@ -47,7 +49,13 @@ SegmentsOption = Annotated[
 MaxCostOption = Annotated[
     float | None, Option("--max-cost", min=0, help="The same in the money of --cost and --batch-cost.")
 ]
-FeaturesOption = Annotated[str | None, Option("--features", help='Feature columns, "a,b"; none: all other numbers.')]
+FeaturesOption = Annotated[
+    str | None,
+    Option(
+        "--features",
+        help='Feature columns, "a,b"; none: no column. Left out: all other numbers, where features are used.',
+    ),
+]
 RewardOption = Annotated[
     str | None,
     Option("--reward", help='The column of the measurements; several, "a,b", if repeats stand side by side.'),
@@ -73,15 +81,40 @@ DATA = "../shared/data"
 DataOption = Annotated[Path, Option("--data", envvar="SUREPICK_DATA", help="The folder of the data sets.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Goal:
     """How good the answer must be, and how sure."""
 
-    epsilon: Annotated[float, Option(help="The answer may be this much worse than the best, in reward units.")] = 0.1
-    delta: Annotated[float, Option(help="The probability with which the answer may be wrong.")] = 0.05
+    epsilon: float
+    delta: float
 
     def __str__(self) -> str:
         return f"within {self.epsilon:g} of the best, wrong with probability at most {self.delta:g}"
+
+
+EPSILON = "The answer may be this much worse than the best, in reward units."
+DeltaOption = Annotated[float, Option("--delta", help="The probability with which the answer may be wrong.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedGoal:
+    """The same as options. What difference matters nobody knows but the user."""
+
+    epsilon: Annotated[float | None, Option(help=f"Needed. {EPSILON}")] = None
+    delta: DeltaOption = 0.05
+
+    def settled(self, advice: Callable[[float], str]) -> Goal:
+        """The goal.
+
+        Args:
+            advice: delta -> what is said to somebody who gave no epsilon.
+
+        Raises:
+            InvalidInput: there is none.
+        """
+        if self.epsilon is None:
+            raise InvalidInput(advice(self.delta))
+        return Goal(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

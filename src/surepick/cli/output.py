@@ -128,7 +128,14 @@ def noted() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda message, *_: note(str(message))
+            said: set[str] = set()
+
+            def show(message: Warning | str, *_: Any) -> None:
+                if str(message) not in said:  # once, however many policies are compared
+                    said.add(str(message))
+                    note(str(message))
+
+            warnings.showwarning = show  # type: ignore[assignment]
             yield
     finally:
         LOG.removeHandler(announcements)

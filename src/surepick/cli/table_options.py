@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,11 @@ from surepick.core.files import is_file, is_folder
 from surepick.environments import Environment, digits, table, two_clusters
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
-from surepick.tables import column_names, grouped_arms, is_olympus, read_arms, read_table
+from surepick.policies.registry import uses_features
+from surepick.tables import Names, column_names, grouped_arms, is_olympus, read_arms, read_table
+from surepick.tables.selection import NONE, Unnamed, wanted_features
+
+NOT_USED = "{} not used: nothing is assumed about features unless {} says how much they can matter."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +34,43 @@ class TableOptions:
     segments: SegmentsOption = None
     standardize: Annotated[bool, Option("--standardize", help="Scale each feature to mean 0, deviation 1.")] = False
     intercept: Annotated[bool, Option("--intercept", help="Append a feature that is always 1.")] = False
+    drop_candidates: Annotated[
+        bool, Option("--drop-candidates", help="The same, and candidates may go of which no row is left.")
+    ] = False
     reading: Reading
 
-    def arms(self, source: str) -> Arms:
-        """The candidates, one a row."""
-        found: Arms = read_arms(source, **self._keywords)
+    def of(self, policies: Iterable[str]) -> TableReader:
+        """A reader for these policies: where none of them uses features, no column of them is looked at."""
+        used = any(map(uses_features, policies))
+        how = self if used else replace(self, standardize=False, intercept=False)
+        return TableReader(how, wanted_features(self.features, used=used))
+
+    @property
+    def with_features(self) -> TableReader:
+        """A reader for whoever uses features."""
+        return TableReader(self, wanted_features(self.features, used=True))
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads tables as candidates.
+
+    Args:
+        options: how.
+        features: the columns that are features, () where nobody uses any.
+    """
+
+    options: TableOptions
+    features: Names | Unnamed
+
+    def arms(self, source: str, *, reward: str | None = None) -> Arms:
+        """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
+        found: Arms = read_arms(source, reward=reward, **self._keywords)
         return found
 
-    def candidates(self, source: str, *, in_blocks: bool = False) -> Arms | RowBlocks:
+    def candidates(self, source: str, *, in_blocks: bool = False, reward: str | None = None) -> Arms | RowBlocks:
         """The candidates; those of a folder or a pattern, or if asked, as rows in blocks."""
-        return self.rows(source) if in_blocks or in_files(source) else self.arms(source)
+        return self.rows(source) if in_blocks or in_files(source) else self.arms(source, reward=reward)
 
     def rows(self, source: str) -> RowBlocks:
         """The candidates as rows in blocks.
@@ -47,16 +78,18 @@ class TableOptions:
         Raises:
             InvalidInput: they cannot be read, or an option has no meaning for them.
         """
-        if others := given(replace(self, id=None, features=None)):
+        if others := given(replace(self.options, id=None, features=None)):
             raise InvalidInput(f"candidates in blocks have ids and features only: leave out {others[0]}.")
-        found: RowBlocks = read_arms(source, self.id, self.features, blocks=True)
+        found: RowBlocks = read_arms(source, self.options.id, self.options.features, blocks=True)
         return found
 
     def grouped_arms(self, source: str, reward: str) -> Arms:
         """The candidates, one an id; `reward` names a column of measurements, which is no feature."""
-        read = read_table(source, **self.reading.options)
-        prepare: dict[str, Any] = picked(self, "cost", "segments", "standardize", "intercept")
-        return grouped_arms(read, self.id, self.features, exclude=column_names(read, reward), **prepare).arms
+        reading = self.options.reading.options
+        reading["drop_missing"] = reading["drop_missing"] or self.options.drop_candidates
+        read = read_table(source, **reading)
+        prepare = picked(self.options, "cost", "segments", "standardize", "intercept", "drop_candidates")
+        return grouped_arms(read, self.options.id, self.features, exclude=column_names(read, reward), **prepare).arms
 
     def recorded(
         self,
@@ -74,8 +107,17 @@ class TableOptions:
         return table(source, reward=reward, noise=noise, minimize=minimize or None, beside=beside, **keywords)
 
     @property
+    def not_used(self) -> tuple[str, ...]:
+        """A sentence about columns that were named as features and that nobody looks at."""
+        named = (self.options.features or NONE).strip()
+        if self.features != () or named.lower() == NONE:
+            return ()
+        return (NOT_USED.format(f"--features {self.options.features} is", "--norm-bound"),)
+
+    @property
     def _keywords(self) -> dict[str, Any]:
-        return picked(self, "id", "features", "cost", "segments", "standardize", "intercept") | self.reading.options
+        said = picked(self.options, "id", "cost", "segments", "standardize", "intercept", "drop_candidates")
+        return {**said, "features": self.features, **self.options.reading.options}
 
 
 def in_files(source: str) -> bool:

@@ -75,10 +75,14 @@ class Server:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        id_column: str | None = None,
+        reward_column: str | None = None,
     ) -> RemoteStudy:
         """A new study on the server; as `create_study`. It takes the role owner."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         asked = {"name": name.strip(), **_asked(arms, policy), "minimize": minimize, "judge": judge}
+        asked["candidates"]["id_column"] = id_column
+        asked["reward_column"] = reward_column
         self._transport.post("studies", body=asked)
         return RemoteStudy(self._transport, name.strip())
 

@@ -14,6 +14,7 @@ from surepick.core.arrays import LATER, FloatArray, IntArray, record, settled
 from surepick.core.html import html_table
 from surepick.core.validation import LARGEST, SMALLEST, storable_text, texts_of
 from surepick.errors import InvalidInput
+from surepick.text import LONGEST, printable, shortened
 
 
 def _named(rows: IntArray, ids: Sequence[str], most: int = 5) -> str:
@@ -157,6 +158,8 @@ class Arms:
             change what is measured, never what is proved (docs/costs.md).
         segments: K texts, e.g. the region of each arm: a question is answered for each segment by itself, with one
             delta for all (docs/questions.md); None: there is one list.
+        aside: why columns of a table that nobody named are no features, a sentence each: a policy that uses features
+            refuses such arms, and no other policy is concerned. No part of what arms are: equal arms may differ in it.
 
     Raises:
         InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids, costs that are not
@@ -169,6 +172,7 @@ class Arms:
     preparation: tuple[str, ...]
     costs: FloatArray | None = field(default=None, metadata=LATER)
     segments: tuple[str, ...] | None = field(default=None, metadata=LATER)
+    aside: tuple[str, ...] | None = field(default=None, metadata=LATER, compare=False, repr=False)
 
     def __init__(
         self,
@@ -179,6 +183,7 @@ class Arms:
         preparation: Sequence[str] = (),
         costs: ArrayLike | None = None,
         segments: Sequence[object] | None = None,
+        aside: Sequence[str] | None = None,
     ) -> None:
         if features is None:
             if ids is None:
@@ -194,10 +199,22 @@ class Arms:
         object.__setattr__(self, "preparation", texts_of("preparation", preparation))
         object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
         object.__setattr__(self, "segments", None if segments is None else checked_segments(segments, names))
+        object.__setattr__(self, "aside", tuple(aside) if aside else None)
 
     @property
     def num_arms(self) -> int:
         return len(self.ids)
+
+    @property
+    def features_said(self) -> str:
+        """The features in a line: "3 features: x, ph, temp"; "" where there are none."""
+        dim = self.features.shape[1]
+        if not dim:
+            return ""
+        named = self.columns is not None and len(self.columns) == dim
+        names = ", ".join(map(printable, islice(self.columns or (), SHOWN_COLUMNS))) if named else "without names"
+        more = f" and {dim - SHOWN_COLUMNS} more" if named and dim > SHOWN_COLUMNS else ""
+        return shortened(f"{dim} feature{'s' * (dim != 1)}: {names}", LONGEST - len(more)) + more
 
     def _repr_html_(self) -> str:
         """The first arms with their first features, for notebooks."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from surepick.errors import InvalidInput
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 LARGEST_WHOLE = 2**53  # beyond it not every whole number is a float
 SMALLEST, LARGEST = 1e-100, 1e100  # what can be squared, and the square multiplied and divided by, as a float
@@ -154,4 +154,5 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
         InvalidInput: it is none; they are listed.
     """
     if not isinstance(value, str) or value not in known:
-        raise InvalidInput(f"{name} is {quoted(value)}; choose one of {', '.join(map(repr, known))}.")
+        meant = did_you_mean(value, known)
+        raise InvalidInput(f"{name} is {quoted(value)}; choose one of {', '.join(map(repr, known))}.{meant}")

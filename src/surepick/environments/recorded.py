@@ -19,6 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Bounded, Noise, SubGaussian, unrounded
 from surepick.tables import Grouped, Names, ReadOptions, Table, column_names, grouped_arms, read_table
 from surepick.tables.layout import side_by_side
+from surepick.tables.selection import Unnamed
 from surepick.tables.table import warn
 
 MOST_PULLS = 2**53
@@ -28,7 +29,7 @@ def table(
     path: str | Path,
     id: Names | None = None,  # noqa: A002 (the public name)
     reward: Names | None = None,
-    features: Names | None = None,
+    features: Names | Unnamed | None = None,
     *,
     pulls: str | None = None,
     sum: str | None = None,  # noqa: A002 (the public name)
@@ -38,6 +39,7 @@ def table(
     minimize: bool | None = None,
     standardize: bool = False,
     intercept: bool = False,
+    drop_candidates: bool = False,
     beside: Sequence[str] = (),
     **reading: Unpack[ReadOptions],
 ) -> Environment:
@@ -47,8 +49,8 @@ def table(
 
     Args:
         path: as in `read_table`.
-        id, features, cost, segments, standardize, intercept: as in `read_arms`; None for the id of an Olympus folder:
-            all its parameters, so that repeats are found.
+        id, features, cost, segments, standardize, intercept, drop_candidates: as in `read_arms`; None for the id of an
+            Olympus folder: all its parameters, so that repeats are found.
         reward: the column of the measurements, or several ("a,b" or a sequence) where repeats stand side by side, an
             empty cell being no measurement; None: the single measurement of an Olympus folder. It is no feature unless
             it is named as one.
@@ -68,6 +70,8 @@ def table(
             number or lies outside the noise's declared range, totals are no totals of 0 and 1, a cost is not a positive
             number, or rows of one id differ in a feature, in their cost or in their segment.
     """
+    if drop_candidates:
+        reading["drop_missing"] = True
     recorded = read_table(path, **reading)
     prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
     if pulls is not None or sum is not None:

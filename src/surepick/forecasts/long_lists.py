@@ -19,7 +19,7 @@ from surepick.forecasts.result import ForecastOfRows
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, parse_noise
 from surepick.policies.long_lists import after_selection
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import make_policy
+from surepick.policies.registry import built_policy
 from surepick.simulation import simulate
 
 USUAL_STUDIES = 20
@@ -72,7 +72,7 @@ def forecast_of_rows(
     given = options if norm_bound is None else {"norm_bound": norm_bound, **options}
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     drawn = SubGaussian(largest_scale(assumed)) if known_scale(assumed) else assumed
-    selection: Any = make_policy(fitting_policy(given), rows, epsilon=epsilon, delta=delta, noise=drawn, **given)
+    selection: Any = built_policy(fitting_policy(given), rows, epsilon=epsilon, delta=delta, noise=drawn, **given)
     guess = _checked(coefficients, selection, norm)
     length = selection.rules.norm_bound if norm is None else norm
 
@@ -134,7 +134,7 @@ def _played(
     state = first.study.state
     if not state.finished:
         return _Played(first.pulls, first.pulls, state.left, len(first.rounds), cut=True)
-    second: Any = after_selection(make_policy, selection, state)
+    second: Any = after_selection(built_policy, selection, state)
     arms = second.problem.arms
     world = Environment(arms=arms, means=means(arms, number), noise=noise)
     then = simulate(second, world, seed=draws + 1, max_pulls=max_pulls - first.pulls)

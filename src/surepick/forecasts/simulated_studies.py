@@ -17,7 +17,7 @@ from surepick.noise import Noise, known_scale, scales
 from surepick.policies.base import Policy, Problem, Rounds, spec_of, stopped
 from surepick.policies.parts import OF_BLOCKS, PAIRED
 from surepick.policies.prices import Prices
-from surepick.policies.registry import make_policy
+from surepick.policies.registry import built_policy
 from surepick.policies.verdict import certificate_of
 from surepick.questions import Above, Constraint, constraints_of
 from surepick.studies.replay import Closed, replay
@@ -187,7 +187,7 @@ def unblocked(policy: Policy[Any]) -> Policy[Any] | None:
     kept = {option: value for option, value in spec.items() if option not in OF_BLOCKS}
     if kept.get("evidence") == PAIRED:
         del kept["evidence"]
-    return make_policy(arms=arms, **kept)
+    return built_policy(arms=arms, **kept)
 
 
 def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0) -> SimulatedStudy:

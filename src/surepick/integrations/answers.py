@@ -12,7 +12,7 @@ from typing import Any
 from surepick.core.arrays import record
 from surepick.core.files import read_regular
 from surepick.errors import InvalidInput
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 DIGITS = 16  # of a SHA-256 in the id of an item: enough to see that a set was changed
 
@@ -68,7 +68,8 @@ class Expected:
         """
         if name in self.candidates:
             return name
-        raise InvalidInput(f"{where}: {quoted(name)} is no candidate of this study. {advice}")
+        meant = did_you_mean(name, self.candidates)
+        raise InvalidInput(f"{where}: {quoted(name)} is no candidate of this study.{meant} {advice}")
 
 
 def sha(value: Any) -> str:

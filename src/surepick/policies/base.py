@@ -309,6 +309,16 @@ def caveats_of(policy: Policy[Any]) -> tuple[str, ...]:
     return (*caveats, IGNORES_COSTS.format(name_of(policy)))
 
 
+def doubts_of_delta(delta: object) -> tuple[str, ...]:
+    """A question where delta looks like a confidence, which is its complement."""
+    if not isinstance(delta, (int, float)) or not 0.5 < delta < 1.0:
+        return ()
+    return (
+        f"delta is {delta:g}, and it is the probability that the answer is wrong: {100 * delta:.4g} % confidence is "
+        f"delta {1 - delta:.4g}. Was that meant?",
+    )
+
+
 def check_arms(problem: Problem, num_arms: int) -> None:
     """Refuse vectors that are not those of the problem's arms.
 

@@ -8,7 +8,7 @@ from surepick.core.arrays import IntArray
 from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput
 from surepick.policies.base import Problem
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 
 def blocking_of(
@@ -25,7 +25,8 @@ def blocking_of(
         return Blocking(name, size, None, once)
     ids = () if problem.arms is None else problem.arms.ids
     if control not in ids:
-        raise InvalidInput(f"control is {quoted(control)}, which is not the id of a candidate of this study.")
+        meant = did_you_mean(control, ids)
+        raise InvalidInput(f"control is {quoted(control)}, which is not the id of a candidate of this study.{meant}")
     return Blocking(name, size, ids.index(control), once)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
-from surepick.policies.base import Policy, Problem, current_name
+from surepick.policies.base import Policy, Problem, current_name, doubts_of_delta
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
@@ -30,7 +31,7 @@ from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.policies.question_baselines import QUESTION_BASELINES
 from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 LITERAL_ROUNDS = {
     "dimension": "effective", "schedule": "paper", "union": "all", "bound": "paper", "floor": "published",
@@ -211,6 +212,15 @@ def needs_torch(name: str) -> bool:
     return _entry(name).parts is parts_of.network
 
 
+def uses_features(name: str) -> bool:
+    """Whether the policy looks at the features of its arms.
+
+    Raises:
+        InvalidInput: the name is not known.
+    """
+    return _entry(name).parts not in (parts_of.independent, parts_of.nothing)
+
+
 def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
     entry = _entry(name)
@@ -255,26 +265,37 @@ def make_policy(
 
     Raises:
         InvalidInput: unknown name or option, or a setting without meaning.
+
+    Warns:
+        UserWarning: delta looks like a confidence.
     """
+    for sentence in doubts_of_delta(delta):
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    return built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+
+
+def built_policy(
+    name: str, arms: Arms | RowBlocks, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
+) -> Policy[Any]:
+    """As `make_policy`, without a word about what is accepted."""
     entry = _entry(name)
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        return shortened_first(make_policy, _check_known, entry.unsaid, name, arms, **asked)
+        return shortened_first(built_policy, _check_known, entry.unsaid, name, arms, **asked)
     if "selected" in options:
         if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
-        return best_of_subset(make_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+        return best_of_subset(built_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
     _need_torch(name)
-    if not isinstance(arms, Arms):
-        raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
+    _check_arms(name, arms)
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
     given = {**entry.usual, **options}
     question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
     if isinstance(question, OneOf):
-        return one_of_share(make_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
+        return one_of_share(built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
     check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
     kind = given.pop("evidence", None) if entry.kinds else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
@@ -317,7 +338,7 @@ def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any
         InvalidInput, TypeError: it cannot be built.
     """
     earlier = _entry(spec["name"]).earlier if "name" in spec else {}
-    policy = make_policy(arms=arms, **{**earlier, **spec})
+    policy = built_policy(arms=arms, **{**earlier, **spec})
     if any(option not in spec for option in earlier):
         object.__setattr__(policy, "spec", dict(spec))
     return policy
@@ -351,6 +372,21 @@ def _need_torch(name: str) -> None:
         raise InvalidInput(f'{name} needs torch, which is absent: pip install "surepick[neural]".')
 
 
+def _check_arms(name: str, arms: object) -> None:
+    """Refuse what are no arms, and arms of a table without a feature that this policy would have to do without.
+
+    Raises:
+        InvalidInput: they are.
+    """
+    if not isinstance(arms, Arms):
+        raise InvalidInput(f"arms is a {type(arms).__name__}; give Arms(features, ids) or read_arms(path).")
+    if arms.aside and uses_features(name):
+        raise InvalidInput(
+            f"{name} uses features, and one is no feature as it stands. {arms.aside[0]} Correct the table, or name the "
+            "columns that are features where it is read: features=[...]."
+        )
+
+
 def _check_known(name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that the policy would not read.
 
@@ -362,7 +398,8 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     known = policy_options(name)
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.")
+        meant = did_you_mean(unknown[0], known)
+        raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.{meant}")
     if name == OF_ITEMS and options.get("items") is None:
         raise InvalidInput(
             f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
@@ -391,5 +428,6 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
 
 def _entry(name: str) -> Entry:
     if not isinstance(name, str) or current_name(name) not in ENTRIES:
-        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.")
+        meant = did_you_mean(name, policy_names(None))
+        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")
     return ENTRIES[current_name(name)]

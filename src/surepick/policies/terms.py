@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import record
+from surepick.core.column_names import ColumnNames
 from surepick.core.plan import Blocking
 from surepick.policies.base import Policy
 from surepick.policies.prices import Prices
@@ -30,6 +31,7 @@ class Terms:
         constraints: on what else each measurement tells beside the reward.
         later: how many arms are not there when the study begins, and may come.
         shortens: rows of the list that it shortens; 0: it chooses among its arms.
+        named: what the columns of its tables are called.
     """
 
     delta: float
@@ -43,6 +45,7 @@ class Terms:
     constraints: tuple[Constraint, ...] = ()
     later: int = 0
     shortens: int = 0
+    named: ColumnNames = field(default_factory=ColumnNames)
 
     @staticmethod
     def of(policy: Policy[Any], arms: Arms | None = None) -> Terms:
@@ -73,6 +76,7 @@ class Terms:
             constraints=constraints_in(asked),
             later=len(asked.get("later") or ()),
             shortens=sum((asked.get("first_look") or {}).get("sizes", ())),
+            named=ColumnNames.stored_in(configuration),
         )
 
     def stored(self) -> dict[str, Any]:
@@ -91,6 +95,11 @@ class Stated:
     def prices(self) -> Prices | None:
         """What measurements cost; None where nothing has a cost."""
         return self._terms().prices
+
+    @property
+    def column_names(self) -> ColumnNames:
+        """What the columns of tables of results are called beside "id" and "reward"."""
+        return self._terms().named
 
     @property
     def blocking(self) -> Blocking | None:

@@ -9,7 +9,7 @@ from typing import Any
 from surepick.errors import InvalidInput
 from surepick.questions.constraints import Constraint, parse_constraint
 from surepick.questions.records import BEST, NAMES, Above, AllGood, BestFeasible, OneOf, Question, TopM
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 
 def constraints_of(question: Question | None) -> tuple[Constraint, ...]:
@@ -54,12 +54,14 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
 
 def _made(name: object, options: Mapping[str, Any]) -> Question:
     if name not in NAMES:
-        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join([BEST, *NAMES])}.")
+        meant = did_you_mean(name, [BEST, *NAMES])
+        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join([BEST, *NAMES])}.{meant}")
     made = NAMES[str(name)]
     known = [each.name for each in fields(made)]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise InvalidInput(f"question {name!r} has no option {unknown[0]!r}; it knows {', '.join(known)}.")
+        meant = did_you_mean(unknown[0], known)
+        raise InvalidInput(f"question {name!r} has no option {unknown[0]!r}; it knows {', '.join(known)}.{meant}")
     if made is OneOf and options.get("share") is None:
         raise InvalidInput("question 'one-of' needs share: of the list, e.g. 0.01 for one of the best per cent.")
     if made is TopM and options.get("m") is None:

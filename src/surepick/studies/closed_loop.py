@@ -63,6 +63,7 @@ class Result:
         study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
         ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted. After
             "batches" the study is over.
+        features: the features that `find_best` used, in a line; "" where it used none.
     """
 
     best_arm: str | None
@@ -71,6 +72,7 @@ class Result:
     certificate: Certificate
     study: Askable
     ended_by: EndedBy = "policy"
+    features: str = ""
 
     @property
     def cost(self) -> float | None:
@@ -78,7 +80,7 @@ class Result:
         return self.certificate.cost
 
     def __str__(self) -> str:
-        return str(self.certificate)
+        return str(self.certificate) + (f"\n{self.features}" if self.features else "")
 
     def _repr_html_(self) -> str:
         return self.certificate._repr_html_()

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
 from surepick.core.arms import Arms
+from surepick.core.column_names import ColumnNames
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, spec_of, stopped
 from surepick.studies import stored_studies as stored
@@ -58,13 +59,16 @@ class Database:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        id_column: str | None = None,
+        reward_column: str | None = None,
     ) -> Study:
         """A new study; as `create_study`."""
+        columns = ColumnNames(id_column, reward_column)
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
-        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge)
+        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, columns=columns)
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
             try:
@@ -126,6 +130,8 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    id_column: str | None = None,
+    reward_column: str | None = None,
 ) -> Study:
     """A new study in a database, which is made if it is absent.
 
@@ -136,6 +142,8 @@ def create_study(
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
         judge: when results are judged, as in `Study`.
+        id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
+            `surepick tell` and a server then find these. No part of the registration.
 
     Raises:
         InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
@@ -145,7 +153,8 @@ def create_study(
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
     database = Database(url, create=True)
     with released(database.engine):
-        return database.create(name, arms, policy, minimize=minimize, judge=judge)
+        named = {"id_column": id_column, "reward_column": reward_column}
+        return database.create(name, arms, policy, minimize=minimize, judge=judge, **named)
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:

@@ -21,6 +21,7 @@ from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.quantities import single_values, split_values, total_values
+from surepick.text import did_you_mean
 
 
 class Entries:
@@ -65,7 +66,8 @@ class Entries:
         names = border.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
-            raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
+            meant = did_you_mean(unknown[0], self.ids)
+            raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.{meant}")
         return np.array([self._index[name] for name in names], np.int64), names
 
     def keys_by_item(

@@ -7,7 +7,7 @@ from typing import Any
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.policies.base import Policy
 from surepick.policies.long_lists import after_selection
-from surepick.policies.registry import make_policy
+from surepick.policies.registry import built_policy
 from surepick.policies.verdict import certificate_of
 from surepick.studies.study import Study
 
@@ -39,4 +39,4 @@ def short_list_policy(study: Study) -> Policy[Any]:
         )
     usual = certificate_of(policy, state).assumptions
     facts = tuple(one for one in study.certificate().assumptions if one not in usual)
-    return after_selection(make_policy, policy, state, minimize=study.minimize, facts=facts)
+    return after_selection(built_policy, policy, state, minimize=study.minimize, facts=facts)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine, Row
 
 from surepick.core.arms import Arms
+from surepick.core.column_names import ColumnNames
 from surepick.core.diff import first_difference
 from surepick.core.json import encode
 from surepick.core.plan import Blocking
@@ -31,6 +32,7 @@ from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.registration import check_promise, code_of
 from surepick.studies.study import Study
+from surepick.text import did_you_mean
 
 VERSION = 1  # of the configuration's format
 
@@ -57,7 +59,9 @@ def listed(engine: Engine, row: Any) -> Listed:
         )
 
 
-def row_of(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge) -> dict[str, Any]:
+def row_of(
+    name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge, columns: ColumnNames
+) -> dict[str, Any]:
     """A study as a row: what never changes."""
     spec = spec_of(policy) or {}
     configuration = json.dumps(
@@ -72,6 +76,7 @@ def row_of(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge:
             **({} if arms.segments is None else {"segments": arms.segments}),
             **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
             **_files(policy),
+            **columns.stored(),
         },
         allow_nan=False,
         ensure_ascii=False,
@@ -124,7 +129,7 @@ def found(engine: Engine, name: str) -> Row[Any]:
         if row is None:
             names = connection.execute(sa.select(tables.study.c.name).order_by(tables.study.c.name)).scalars().all()
             known = f"it has {', '.join(map(repr, names[:10]))}" if names else "it has none yet"
-            raise InvalidInput(f"{shown(engine.url)} has no study {name!r}; {known}.")
+            raise InvalidInput(f"{shown(engine.url)} has no study {name!r}; {known}.{did_you_mean(name, names)}")
     check_row(row)
     return row
 

@@ -21,10 +21,20 @@ class Apart:
     Args:
         cost: of what one measurement costs; None: measurements cost alike.
         segments: of the segment of each candidate; None: there is one list.
+        reward: of the results, which the table need not have.
     """
 
     cost: str | None = None
     segments: str | None = None
+    reward: str | None = None
+
+    def no_features(self, table: Table) -> tuple[str, ...]:
+        """Those that are no features unless they are named as some.
+
+        Raises:
+            InvalidInput: as `columns`.
+        """
+        return (*self.columns(table), *([self.reward] if self.reward in table.columns else []))
 
     def columns(self, table: Table) -> tuple[str, ...]:
         """The columns, as the table names them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
@@ -17,9 +17,22 @@ from surepick.tables.apart import Apart, arms_apart, rows_apart
 from surepick.tables.blocks import read_blocks
 from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import ReadOptions, kind_of, read_table
-from surepick.tables.selection import Names, column_names, complete_rows, feature_columns, row_ids, warn_of_case
-from surepick.tables.table import Table
+from surepick.tables.selection import (
+    Names,
+    Unnamed,
+    candidates_gone,
+    column_names,
+    complete_rows,
+    feature_columns,
+    may_count,
+    named_features,
+    row_ids,
+    warn_of_look,
+)
+from surepick.tables.table import Table, warn
+from surepick.text import quoted
 
+SHOWN = 5  # columns that are no features, by name
 SINGLE_ABOVE = 4_000_000
 LIST = re.compile(r"(\[-?[0-9][-+0-9eE., ]*\])?")  # as Python writes a list of numbers, or a missing one
 
@@ -51,24 +64,28 @@ def read_arms(
 def read_arms(
     path: str | Path,
     id: Names | None = None,
-    features: Names | None = None,
+    features: Names | Unnamed | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
+    reward: str | None = None,
     standardize: bool = False,
     intercept: bool = False,
+    drop_candidates: bool = False,
     blocks: Literal[False] = False,
     **reading: Unpack[ReadOptions],
 ) -> Arms: ...
 def read_arms(
     path: str | Path,
     id: Names | None = None,  # noqa: A002 (the public name)
-    features: Names | None = None,
+    features: Names | Unnamed | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
+    reward: str | None = None,
     standardize: bool = False,
     intercept: bool = False,
+    drop_candidates: bool = False,
     blocks: bool = False,
     **reading: Unpack[ReadOptions],
 ) -> Arms | RowBlocks:
@@ -79,16 +96,21 @@ def read_arms(
         id: the column of the ids, as written in the file but for spaces around them; several ("a,b" or a sequence)
             are joined by "/"; None: the row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal
             ones being one arm).
-        features: the feature columns ("a,b" or a sequence). None: every other numeric column, else those of several
-            id columns that are numeric (in an Olympus folder: the parameters). Text columns are one-hot encoded when
-            named, as "column=value"; a column of lists of numbers in a Parquet file is a feature a number when named,
-            as "column[0]", "column[1]", ...
+        features: the feature columns ("a,b" or a sequence); [] or "none": there are none. None: every other numeric
+            column that can be one, else those of several id columns that are numeric (in an Olympus folder: the
+            parameters). A column that numbers the rows ("Unnamed: 0", "index", one without a name) is none unless it
+            is named; one that misses a cell, holds words or varies within an id is set aside (`Arms.aside`), which a
+            policy that uses features refuses, and no other. Text columns are one-hot encoded when named, as
+            "column=value"; a column of lists of numbers in a Parquet file is a feature a number when named, as
+            "column[0]", "column[1]", ...
         cost: the column of what one measurement of each candidate costs, in any currency; it is no feature unless it
             is named as one. None: measurements cost alike.
         segments: the column of the segment of each candidate, e.g. "region"; it is no feature unless it is named as
             one. None: there is one list.
+        reward: the column of results, if the table has one; it is no feature unless it is named as one.
         standardize: scale every feature to mean 0 and standard deviation 1 over the arms.
         intercept: append a column of ones, after standardizing.
+        drop_candidates: with drop_missing, candidates of which no row is left may go; else they are named and refused.
         blocks: read nothing now: more candidates than memory holds, as rows of .npy or Parquet files that are gone
             through block by block. `path` may be a folder of them, or a pattern ("library/*.parquet"). Costs, segments
             and prepared features are not known of these.
@@ -102,10 +124,12 @@ def read_arms(
     Raises:
         InvalidInput: the file cannot be read, a column is unknown, an id is repeated, a feature is not numeric, not
             finite, or constant where that is useless (with standardize or intercept); a cost is not a positive number,
-            or a segment is empty; rows miss a cell that is used, and drop_missing is not given.
+            or a segment is empty; rows miss a cell that is used, and drop_missing is not given, or a candidate would go
+            with them, and drop_candidates is not given.
 
     Warns:
-        TableWarning: as `read_table`; rows are left out, or two ids differ only in capital letters.
+        TableWarning: as `read_table`; rows or candidates are left out, a column is set aside or numbers the rows, or
+            two ids differ only in capital letters or look the same.
 
     Cost: of a Parquet file the numbers are held once, in the array that the arms keep. More than 4,000,000 that are
         float32 in the file stay so; `standardize` makes them float64. With percent or drop_missing it is read whole,
@@ -117,21 +141,27 @@ def read_arms(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
                 "intercept, and what says how to read a table, and prepare the files."
             )
-        return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), features)
-    path, apart = Path(path), Apart(cost, segments)
+        named = None if isinstance(features, Unnamed) else features
+        return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), named)
+    path, apart = Path(path), Apart(cost, segments, reward)
+    if features is None:
+        features = Unnamed.needed if standardize or intercept else Unnamed.spare
+    if drop_candidates:
+        reading["drop_missing"] = True
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:
             return _parquet_arms(source, id, features, apart, standardize=standardize, intercept=intercept)
     table = read_table(path, **reading)
     repeats = id is None and bool(table.parameters or table.usual_id)
     prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
+    prepared |= {"drop_candidates": drop_candidates}
     return _grouped(table, id, features, apart=apart, repeats=repeats, **prepared).arms
 
 
 def _parquet_arms(
     source: ParquetSource,
     id: Names | None,  # noqa: A002 (as in read_arms)
-    features: Names | None,
+    features: Names | Unnamed,
     apart: Apart,
     *,
     standardize: bool,
@@ -141,14 +171,17 @@ def _parquet_arms(
     header = Table(source.name, dict.fromkeys(source.names, ()))
     id_columns = () if id is None else column_names(header, id)
     named = apart.columns(header)
-    table = source.outline((*id_columns, *named), None if features is None else column_names(header, features))
+    counting = [name for name in source.numbers if may_count(name)]
+    wanted = named_features(header, features)
+    table = source.outline((*id_columns, *named, *(counting if wanted is None else ())), wanted)
     ids = None if id is None else checked_ids(row_ids(table, id), source.num_rows)
-    warn_of_case(table.source, ids or ())
-    more = rows_apart(table, apart, ids or row_ids(table, None))
+    warn_of_look(table.source, ids or ())
+    rows = ids or row_ids(table, None)
+    more = rows_apart(table, apart, rows)
     names: list[str] = []
     places: dict[str, slice] = {}
     known: dict[int, FloatArray] = {}
-    for name, numeric in feature_columns(table, id_columns, features, named).items():
+    for name, numeric in feature_columns(table, id_columns, features, apart.no_features(table)).items():
         first = len(names)
         if name in source.numbers:
             names += source.parts(name)
@@ -164,13 +197,22 @@ def _parquet_arms(
     source.read_numbers(matrix, places)
     for column, values in known.items():
         matrix[:, column] = values
+    if features is Unnamed.spare:
+        found = (
+            (name, _why_not_finite(source.name, name, matrix[:, column], rows)) for column, name in enumerate(names)
+        )
+        aside = {name: why for name, why in found if why}
+        more |= _set_aside(aside)
+        if aside:
+            matrix = np.delete(matrix, [column for column, name in enumerate(names) if name in aside], axis=1)
+            names = [name for name in names if name not in aside]
     return _prepared(matrix, names, ids, more, standardize=standardize, intercept=intercept)
 
 
 def grouped_arms(
     table: Table,
     id: Names | None = None,  # noqa: A002 (as in read_arms)
-    features: Names | None = None,
+    features: Names | Unnamed | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -178,6 +220,7 @@ def grouped_arms(
     needed: Sequence[str] = (),
     standardize: bool = False,
     intercept: bool = False,
+    drop_candidates: bool = False,
 ) -> Grouped:
     """The arms of a table in which an id may be repeated; arguments as in `read_arms`.
 
@@ -188,51 +231,105 @@ def grouped_arms(
     Raises:
         InvalidInput: as in `read_arms`, and rows of one id differ in a feature, in their cost or in their segment.
     """
-    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
+    if features is None:
+        features = Unnamed.needed if standardize or intercept else Unnamed.spare
+    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
     return _grouped(table, id, features, exclude, needed, apart=Apart(cost, segments), repeats=True, **prepared)
 
 
 def _grouped(
     table: Table,
     id: Names | None,  # noqa: A002 (as in read_arms)
-    features: Names | None,
+    features: Names | Unnamed,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     *,
     apart: Apart,
     repeats: bool,
-    **prepared: bool,
+    drop_candidates: bool,
+    standardize: bool,
+    intercept: bool,
 ) -> Grouped:
     """As `grouped_arms`; without `repeats` an id must not be repeated."""
     usual = table.usual_id or table.parameters
     id_columns = column_names(table, id or usual) if id is not None or usual else ()
     named = apart.columns(table)
-    numeric = feature_columns(table, id_columns, features, (*exclude, *named))
+    numeric = feature_columns(table, id_columns, features, (*exclude, *apart.no_features(table)))
+    spare = features is Unnamed.spare and not table.parameters
     needed = [*needed, *named] if table.drop_missing else needed  # else `arms_apart` names the candidate, too
-    table = complete_rows(table, id_columns, [*(name for name, is_number in numeric.items() if is_number), *needed])
+    whole = [*(name for name, is_number in numeric.items() if is_number and not spare), *needed]
+    gone = candidates_gone(table, id_columns, whole, accepted=drop_candidates)
+    table = complete_rows(table, id_columns, whole, also=gone)
     names = row_ids(table, id_columns or None)
     if not repeats:
         checked_ids(names, table.num_rows)
     index: dict[str, int] = {}
     arm_of_row = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
-    warn_of_case(table.source, index if id_columns else ())
+    warn_of_look(table.source, index if id_columns else ())
     _, first = np.unique(arm_of_row, return_index=True)
     columns: dict[str, FloatArray] = {}
+    aside: dict[str, str] = {}
     for name, is_number in numeric.items():
-        columns |= _encoded(table, name, is_number)
-    matrix = np.empty((len(index), len(columns) + prepared["intercept"]))
+        if spare and (why := _why_no_feature(table, name, names, first[arm_of_row])):
+            aside[name] = why
+        else:
+            columns |= _encoded(table, name, is_number)
+    matrix = np.empty((len(index), len(columns) + intercept))
     for column, (name, values) in enumerate(columns.items()):
         matrix[:, column] = values[first]
-        differs = np.flatnonzero((values != matrix[arm_of_row, column]) & np.isfinite(values))
-        if differs.size:
-            row = differs[0]
+        if (row := _first_that_differs(values, first[arm_of_row])) is not None:
             raise InvalidInput(
                 f"{table.source}: rows of id {names[row]!r} differ in the feature {name!r} "
                 f"({matrix[arm_of_row[row], column]:g} and {values[row]:g}); an arm has one feature vector. "
                 "Make the column part of the id, or leave it out of the features."
             )
-    more = arms_apart(table, apart, names, first, arm_of_row)
-    return Grouped(_prepared(matrix, list(columns), list(index), more, **prepared), arm_of_row, table)
+    more = arms_apart(table, apart, names, first, arm_of_row) | _set_aside(aside)
+    arms = _prepared(matrix, list(columns), list(index), more, standardize=standardize, intercept=intercept)
+    return Grouped(arms, arm_of_row, table)
+
+
+def _first_that_differs(values: FloatArray, first_of_row: IntArray) -> int | None:
+    """The first row whose value is another one than that of the first row of its arm; None where there is none."""
+    differs = np.flatnonzero((values != values[first_of_row]) & np.isfinite(values))
+    return int(differs[0]) if differs.size else None
+
+
+def _why_no_feature(table: Table, name: str, ids: Sequence[str], first_of_row: IntArray) -> str:
+    """Why a column of numbers that nobody named can be no feature, a sentence; "" where it can."""
+    column = f"{table.source}: column {name!r}"
+    try:
+        missing = table.missing_rows(name)
+        values = table.without(missing).numbers(name) if missing else table.numbers(name)
+    except InvalidInput as error:
+        return str(error)
+    if missing:
+        return f"{column} misses a cell of {ids[missing[0]]!r} (row {table.line_of(missing[0])})."
+    if why := _why_not_finite(table.source, name, values, ids):
+        return why
+    row = _first_that_differs(values, first_of_row)
+    return "" if row is None else f"{column} differs between rows of id {ids[row]!r}."
+
+
+def _why_not_finite(source: str, name: str, values: FloatArray, ids: Sequence[str]) -> str:
+    bad = np.flatnonzero(~np.isfinite(values))
+    return f"{source}: column {name!r} has no finite number of {ids[bad[0]]!r}." if bad.size else ""
+
+
+def _set_aside(aside: Mapping[str, str]) -> dict[str, Any]:
+    """`aside` of `Arms`, from the columns and why they are no features.
+
+    Warns:
+        TableWarning: there are some.
+    """
+    if not aside:
+        return {}
+    names = list(map(quoted, aside))
+    others = f" (nor {', '.join(names[1:SHOWN])}{' and more' * (len(names) > SHOWN)})" if len(names) > 1 else ""
+    warn(
+        f"{next(iter(aside.values()))} So {names[0]} is no feature{others}, which concerns only policies that use "
+        "features: for one of these correct it, or name the features."
+    )
+    return {"aside": tuple(aside.values())}
 
 
 def _encoded(table: Table, name: str, numeric: bool) -> dict[str, FloatArray]:

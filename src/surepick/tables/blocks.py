@@ -16,7 +16,7 @@ from surepick.core.files import check_regular, is_folder
 from surepick.errors import InvalidInput
 from surepick.tables.content import readable
 from surepick.tables.parquet import ParquetSource, pyarrow_parquet
-from surepick.tables.selection import Names, column_names
+from surepick.tables.selection import Names, column_names, is_nameless, may_count, named_features
 from surepick.tables.table import Table
 
 KINDS = (".npy", ".parquet")
@@ -55,9 +55,9 @@ class ParquetRows:
             header = Table(source.name, dict.fromkeys(source.names, ()))
             named = () if id is None else column_names(header, id)
             scalars = [name for name, kind in source.numbers.items() if kind.num_fields == 0]
-            chosen = [name for name in scalars if name not in named]
-            if features is not None:
-                chosen = list(column_names(header, features))
+            chosen = [name for name in scalars if name not in named and not _numbers_rows(source, name)]
+            if (wanted := named_features(header, features)) is not None:
+                chosen = list(wanted)
                 texts = [name for name in chosen if name not in scalars]
                 if texts:
                     raise InvalidInput(f"{path}: {texts[0]!r} is no column of numbers; read in blocks, features are.")
@@ -223,3 +223,14 @@ def _source(path: Path, id: str | None, features: Names | None) -> RowSource:  #
     if path.suffix == ".parquet":
         return ParquetRows.of(path, id, features)
     raise InvalidInput(f"{path} is read whole, not in blocks; write it as Parquet or .npy.")
+
+
+def _numbers_rows(source: ParquetSource, name: str) -> bool:
+    """Whether a column says the number of each row, by its name and its first cells; a later file goes on counting."""
+    if is_nameless(source.names, name):
+        return True
+    if not may_count(name) or source.file.num_row_groups == 0:
+        return False
+    with readable(source.name, "Parquet"):
+        cells = source.file.read_row_group(0, columns=[name])[name].to_numpy()
+    return len(cells) > 1 and bool(np.all(np.diff(cells) == 1))

@@ -75,10 +75,13 @@ def result_rows(table: Table, reward: str) -> ResultRows:
         )
     words = rest.notation(reward).truths
     bad = [measured[row] for row in rest.bad_rows(reward) if not (words and truth(cells[measured[row]]) is not None)]
+    is_share = any(table.are_percentages(reward, [row]) for row in bad)
+    cure = (
+        "Write 0.013 for 1.3%, or give --percent." if is_share else "Leave a cell empty that is still to be measured,"
+    )
     if bad and not table.are_percentages(reward, bad):  # these have their own words
         raise InvalidInput(
             f"{table.source}, row {table.line_of(bad[0])}: the reward {cells[bad[0]]!r} is not a number ({len(bad)} "
-            f"such rows). Leave a cell empty that is still to be measured, and write {FAILED} where a measurement gave "
-            "no result."
+            f"such rows). {cure}{'' if is_share else f' and write {FAILED} where a measurement gave no result.'}"
         )
     return ResultRows(measured, rest.numbers(reward).tolist(), failed, len(empty))

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
+
+import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.tables.numbers import is_missing, plain_number
-from surepick.tables.table import Table, header_hint, warn
+from surepick.tables.table import Column, Table, header_hint, warn
+from surepick.text import look_of
 
 Names = str | Sequence[str]
+
+
+class Unnamed(Enum):
+    """Numbers in columns that nobody named as features, where it is known whether features are used."""
+
+    needed = "each is a feature, and a row needs a cell in it"
+    spare = "one that can be no feature is set aside, and only a policy that uses features refuses that"
+
+
+NONE = "none"  # in place of names: no column is a feature
+NAMELESS = re.compile(r"unnamed: ?\d+(_level_\d+)?|__index_level_\d+__|\.\.\.\d+|level_\d+|_c0", re.IGNORECASE)
+COUNTING = frozenset({
+    "#", "index", "idx", "no", "no.", "nr", "nr.", "row", "rows", "rowid", "row_id", "rownum", "row_num", "rownumber",
+    "row_number", "rowname", "rownames", "row.names", "row_names", "rn", "line", "lineno", "obs",
+})  # fmt: skip
 SHOWN = 3
+LISTED = 10  # candidates that go, by name
 NO_ID = "the id"
 SUMS = frozenset({"total", "totals", "sum", "mean", "average", "summe", "total:", "sum:"})
 
@@ -57,44 +78,118 @@ def row_ids(table: Table, id: Names | None, *, known: Collection[str] = ()) -> t
     return names
 
 
-def warn_of_case(source: str, ids: Collection[str]) -> None:
-    """A `TableWarning` where two ids differ in nothing but capital and small letters."""
+def warn_of_look(source: str, ids: Collection[str]) -> None:
+    """A `TableWarning` where two ids differ in nothing but capital letters, or in nothing that can be seen."""
     seen: dict[str, str] = {}
-    pairs = [(first, name) for name in dict.fromkeys(ids) if (first := seen.setdefault(name.casefold(), name)) != name]
+    pairs = [
+        (first, name)
+        for name in dict.fromkeys(ids)
+        if (first := seen.setdefault(look_of(name).casefold().strip(), name)) != name
+    ]
     if pairs:
         first, second = pairs[0]
         more = f", and so do {len(pairs) - 1} more" if len(pairs) > 1 else ""
+        in_case = first.casefold() == second.casefold()
+        how = f"differ only in capital letters{more}" if in_case else f"look the same{more}: characters differ"
+        shown = repr if in_case else ascii
         warn(
-            f"{source}: the ids {first!r} and {second!r} differ only in capital letters{more}. We take them for "
-            "different candidates; if they are one, write them alike."
+            f"{source}: the ids {shown(first)} and {shown(second)} {how}. We take them for different candidates; if "
+            "they are one, write them alike."
         )
 
 
 def feature_columns(
-    table: Table, id_columns: tuple[str, ...], features: Names | None, exclude: Sequence[str] = ()
+    table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | None, exclude: Sequence[str] = ()
 ) -> dict[str, bool]:
     """The columns that are features (those that are named, or as `read_arms` says of None), and which hold numbers.
 
+    This is the one place that decides it, for the command line, Python and the server.
+
     Raises:
-        InvalidInput: as `column_names`.
+        InvalidInput: as `column_names`; or "none" is said of a table with a column of that name.
 
     Warns:
-        TableWarning: no column is named, and the first line of the file looks like data.
+        TableWarning: no column is named, and the first line of the file looks like data, or a column numbers the rows.
     """
-    if features is not None or table.parameters:
-        named = table.parameters if features is None else column_names(table, features)
-        return {name: _looks_numeric(table, name) for name in named}
+    named = named_features(table, features)
+    if named is not None or table.parameters:
+        return {name: looks_numeric(table, name) for name in (table.parameters if named is None else named)}
     numbers = [name for name in table.columns if plain_number(name) is not None]
     if not id_columns and table.has_header and not all(map(str.isdigit, numbers)):
         warn(f"{table.source}: {header_hint(table.columns)} We do not take that line for a candidate.")
     others = [name for name in table.columns if name not in id_columns and name not in exclude]
-    numeric = [name for name in others if _looks_numeric(table, name)]
+    numeric = [name for name in others if looks_numeric(table, name)]
+    counting = [name for name in numeric if _counts_rows(table, name)]
+    if counting:
+        warn(
+            f"{table.source}: column {counting[0]!r} numbers the rows, and is no feature. If it is one, name it among "
+            "the features."
+        )
+    numeric = [name for name in numeric if name not in counting]
     if not numeric and len(id_columns) > 1:
-        numeric = [name for name in id_columns if _looks_numeric(table, name)]
+        numeric = [name for name in id_columns if looks_numeric(table, name)]
     return dict.fromkeys(numeric, True)
 
 
-def _looks_numeric(table: Table, name: str) -> bool:
+def named_features(table: Table, features: Names | Unnamed | None) -> tuple[str, ...] | None:
+    """The columns that are named as features, () for "none" and an empty sequence; None where nothing is said.
+
+    Raises:
+        InvalidInput: as `column_names`; or "none" is said of a table with a column of that name.
+    """
+    if features is None or isinstance(features, Unnamed):
+        return None
+    return () if _says_none(table, features) else column_names(table, features)
+
+
+def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed:
+    """What the reader of a table is told where it is known whether somebody uses features.
+
+    Args:
+        features: the columns that were named; None: none was.
+        used: a policy that uses features is among those for which the table is read; else no column is looked at.
+    """
+    if not used:
+        return ()
+    return Unnamed.needed if features is None else features
+
+
+def _says_none(table: Table, features: Names) -> bool:
+    if not isinstance(features, str):
+        return len(features) == 0
+    word = features.strip()
+    if word in table.columns and word.lower() == NONE:
+        raise InvalidInput(
+            f"{table.source} has a column {word!r}, and that is also the word for no features. For the column write "
+            f"--features '{word},' (in Python: [{word!r}]), for no features rename it (in Python: [])."
+        )
+    return word.lower() == NONE
+
+
+def is_nameless(names: Sequence[str], name: str) -> bool:
+    """Whether nobody gave a column its name: a reader made it up, or the library that wrote the table."""
+    return bool(NAMELESS.fullmatch(name.strip())) or not name.strip() or name == f"column {names.index(name) + 1}"
+
+
+def may_count(name: str) -> bool:
+    """Whether a column of this name numbers the rows if its cells count."""
+    return name.strip().lower() in COUNTING
+
+
+def counts(cells: Column) -> bool:
+    """Whether the cells are whole numbers from 0 or 1 on, each once, in any order."""
+    found = [plain_number(cell) if isinstance(cell, str) else cell for cell in cells]
+    values = np.array([np.nan if value is None else value for value in found], np.float64)
+    if len(values) < 2 or values.min() not in (0.0, 1.0):
+        return False
+    return bool(np.array_equal(np.sort(values) - values.min(), np.arange(len(values))))
+
+
+def _counts_rows(table: Table, name: str) -> bool:
+    return is_nameless(list(table.columns), name) or (may_count(name) and counts(table.column(name)))
+
+
+def looks_numeric(table: Table, name: str) -> bool:
     """At least half of the cells that are not missing are numbers: the others are then mistakes, not categories."""
     cells = table.column(name)
     if not isinstance(cells, tuple):
@@ -104,8 +199,11 @@ def _looks_numeric(table: Table, name: str) -> bool:
     return len(cells) - len(others) >= max(words, 1)
 
 
-def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str]) -> Table:
+def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str], *, also: str = "") -> Table:
     """The rows that have an id and a cell in each column of numbers; we leave out the others if the table says so.
+
+    Args:
+        also: what to say besides of rows that are left out.
 
     Raises:
         InvalidInput: rows miss a cell and the table does not say that we leave them out, or all rows do.
@@ -113,13 +211,7 @@ def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str]) -> T
     Warns:
         TableWarning: we leave out rows; how many, and for what.
     """
-    stripped = (tuple(map(str.strip, part)) for part in zip(*map(table.text, ids), strict=True))
-    missing = _empty_ids(ids, stripped)
-    for name in numbers:
-        cells = table.column(name)
-        for row in table.missing_rows(name):
-            word = cells[row].strip() and repr(cells[row]) if isinstance(cells, tuple) else ""
-            missing.setdefault(row, f"{name!r} is {word or 'empty'}")
+    missing = _missing_cells(table, ids, numbers)
     if not missing:
         return table
     if not table.drop_missing:
@@ -131,9 +223,55 @@ def complete_rows(table: Table, ids: Sequence[str], numbers: Sequence[str]) -> T
         raise InvalidInput(f"{table.source}: every row misses a cell ({_shown(table, missing)}); no row is left.")
     warn(
         f"{table.source}: we leave out {len(missing)} of {table.num_rows} rows, because they miss a cell "
-        f"({_shown(table, missing)})."
+        f"({_shown(table, missing)}).{also}"
     )
     return table.without(sorted(missing))
+
+
+def candidates_gone(table: Table, ids: Sequence[str], numbers: Sequence[str], *, accepted: bool) -> str:
+    """The candidates of which `complete_rows` leaves no row, as a sentence; "" where all have one left.
+
+    Args:
+        table, ids, numbers: as in `complete_rows`; without ids each row is a candidate.
+        accepted: whoever gave the table knows that candidates may go.
+
+    Raises:
+        InvalidInput: there are some, and it is not accepted that they go.
+    """
+    missing = _missing_cells(table, ids, numbers)
+    if not missing or not table.drop_missing or len(missing) == table.num_rows:
+        return ""  # nothing goes, or `complete_rows` refuses the table
+    if ids:
+        parts = zip(*map(table.text, ids), strict=True)
+        names = ["/".join(map(str.strip, part)) if any(map(str.strip, part)) else "" for part in parts]
+    else:
+        names = [f"row {table.line_of(row)}" for row in range(table.num_rows)]
+    left = {name for row, name in enumerate(names) if row not in missing}
+    first = {name: row for row, name in reversed(list(enumerate(names))) if name and name not in left}
+    if not first:
+        return ""
+    gone = sorted(first, key=first.__getitem__)
+    shown = ", ".join(map(repr, gone[:LISTED])) + (f" and {len(gone) - LISTED} more" if len(gone) > LISTED else "")
+    one = len(gone) == 1
+    who = f"candidate{'' if one else 's'} {shown} {'has' if one else 'have'} no row left"
+    why = f"row {table.line_of(first[gone[0]])}: {missing[first[gone[0]]]}"
+    if accepted:
+        return f" {who[0].upper()}{who[1:]} and {'is' if one else 'are'} not compared."
+    raise InvalidInput(
+        f"{table.source}: {who} and would not be compared ({why}). Fill the cells in, leave the column out of the "
+        "features, or accept it with --drop-candidates (in Python: drop_candidates=True)."
+    )
+
+
+def _missing_cells(table: Table, ids: Sequence[str], numbers: Sequence[str]) -> dict[int, str]:
+    """Rows without an id or a cell in a column of numbers -> what they miss."""
+    missing = _empty_ids(ids, (tuple(map(str.strip, part)) for part in zip(*map(table.text, ids), strict=True)))
+    for name in numbers:
+        cells = table.column(name)
+        for row in table.missing_rows(name):
+            word = cells[row].strip() and repr(cells[row]) if isinstance(cells, tuple) else ""
+            missing.setdefault(row, f"{name!r} is {word or 'empty'}")
+    return missing
 
 
 def _empty_ids(columns: Sequence[str], parts: Iterable[tuple[str, ...]]) -> dict[int, str]:

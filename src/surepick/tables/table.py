@@ -27,6 +27,7 @@ from surepick.tables.numbers import (
     plain_number,
     truth,
 )
+from surepick.text import did_you_mean
 
 Column = tuple[str, ...] | FloatArray
 EXACT_INTEGERS = 2**53
@@ -117,7 +118,8 @@ class Table:
         """
         if name not in self.columns:
             known = ", ".join(map(repr, self.columns))
-            hint = self._header_below(name) or (self.has_header and header_hint(self.columns)) or EXACTLY
+            meant = did_you_mean(name, self.columns).strip()
+            hint = self._header_below(name) or meant or (self.has_header and header_hint(self.columns)) or EXACTLY
             raise InvalidInput(f"{self.source} has no column {name!r}; it has {known}. {hint}")
         return self.columns[name]
 
@@ -220,7 +222,7 @@ class Table:
 
     def are_percentages(self, name: str, rows: Sequence[int]) -> bool:
         """The cells of these rows look like 1.3%, but for empty ones."""
-        filled = [cell for cell in map(self.text(name).__getitem__, rows) if cell.strip()]
+        filled = [cell.strip() for cell in map(self.text(name).__getitem__, rows) if cell.strip()]
         return bool(filled) and all(map(PERCENTAGE.fullmatch, filled))
 
     def without(self, rows: Sequence[int]) -> Table:

@@ -17,11 +17,14 @@ from surepick.bench.published_numbers import read_off
 from surepick.bench.results import Results, read_results
 from surepick.bench.spec import restricted, smoke
 from surepick.cli import options
+from surepick.cli.groups import Suggesting
 from surepick.cli.output import print_json, say
 from surepick.errors import InvalidInput
 from surepick.tables import read_table
 
-bench = typer.Typer(no_args_is_help=True, help="Experiments over many seeds: run them, sum them up, draw them.")
+bench = typer.Typer(
+    cls=Suggesting, no_args_is_help=True, help="Experiments over many seeds: run them, sum them up, draw them."
+)
 ResultsArgument = Annotated[Path, typer.Argument(metavar="RESULTS", help="The Parquet file that `bench run` wrote.")]
 NamesArgument = Annotated[
     list[str],

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from typer import Option
+
 from surepick.cli import options
 from surepick.cli.format_certificate import print_answer, print_truth, run_json
 from surepick.cli.output import end_by, print_json, say
@@ -18,12 +22,13 @@ NORM_BOUND = "2"
 
 def demo(
     *,
-    goal: options.Goal,
+    epsilon: Annotated[float, Option(help=options.EPSILON)] = 0.1,
+    delta: options.DeltaOption = 0.05,
     seed: options.SeedOption = 0,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Find a seven among 60 real handwritten digits under heavy noise (no download)."""
-    environment = digits(seed)
+    goal, environment = options.Goal(epsilon, delta), digits(seed)
     policy = PolicyOptions(norm_bound=NORM_BOUND).chosen(environment.arms, environment.noise, goal)
     if output is options.Format.text:
         say(

@@ -31,7 +31,8 @@ def design(
 
     Its value is the largest variance of a difference, times the number of measurements, over the noise variance.
     """
-    arms = table.candidates(source) if reward is None else table.grouped_arms(source, reward)
+    reader = table.with_features
+    arms = reader.candidates(source) if reward is None else reader.grouped_arms(source, reward)
     if isinstance(arms, RowBlocks):
         _of_rows(arms, tolerance, output)
         return

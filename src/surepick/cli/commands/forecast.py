@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from surepick.cli import options
 from surepick.cli.output import Text, note, picked, print_json, print_table, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import SourceArgument, TableOptions, example_named, in_files
+from surepick.cli.tolerances import advice_for, advice_from
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
 from surepick.core.json import encode
@@ -57,7 +58,7 @@ def forecast(
     reward: Annotated[str | None, Option(help="A column of measurements, whose means are the guess.")] = None,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
-    goal: options.Goal,
+    asked: options.AskedGoal,
     noise: options.NoiseOption = "",
     assume_scale: Annotated[
         float | None, Option(help="With --noise normal: a guess of the standard deviation, to make measurements up.")
@@ -79,22 +80,29 @@ def forecast(
                 "a forecast of candidates in files makes rewards up: leave out --reward, --figure, --assume-scale and "
                 "--minimize."
             )
-        _of_rows(table.rows(source), declared_noise(noise, WHY_NOISE), goal, policy, seed, rehearsals, output)
+        many, assumed = table.with_features.rows(source), declared_noise(noise, WHY_NOISE)
+        goal = asked.settled(advice_for(many.num_rows, assumed))
+        _of_rows(many, assumed, goal, policy, seed, rehearsals, output)
         return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
     example = example_named(source, table, reward, minimize=minimize)
+    reader = table.with_features if example is not None else table.of(name for name, _ in policy.grid().values())
     if example is not None:
         world = example.make(seed)
         assumed = parse_noise(noise) if noise else world.noise
+        goal = asked.settled(advice_from(replace(world, noise=assumed)))
         subject = Subject(world.arms, assumed, world.means, world.minimize, example.norm_bound, assume_scale)
     elif reward is None:
         assumed = declared_noise(noise, WHY_NOISE)
-        subject = Subject(table.arms(source), assumed, None, minimize, assume_scale=assume_scale)
+        subject = Subject(reader.arms(source), assumed, None, minimize, assume_scale=assume_scale)
+        goal = asked.settled(advice_for(subject.arms.num_arms, subject.drawn))
     else:
-        world = table.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
+        world = reader.recorded(source, reward, declared_noise(noise, WHY_NOISE), minimize=minimize)
+        goal = asked.settled(advice_from(world))
         subject = Subject(world.arms, world.noise, world.means, world.minimize, assume_scale=assume_scale)
         note(*quieter_records(world))
+    note(*reader.not_used)
     grid = policy.grid(subject.norm_bound)
     if figure is not None and policy.asks_several:
         raise InvalidInput("a figure shows options for one question; give one --question.")
@@ -191,8 +199,8 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int | None, a
     scale = noise.spec if isinstance(noise.sigma, float) else f"subgaussian, scale at most {largest_scale(noise):g}"
     if subject.assume_scale is not None:
         scale = f"{subject.noise.spec}, made up with the guessed standard deviation {subject.assume_scale:g}"
-    features = subject.arms.features.shape[1]
-    say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: {asked}")
+    features = f", {said}" if (said := subject.arms.features_said) else ""
+    say(f"{subject.arms.num_arms:,} candidates{features}; noise {scale}. Asked: {asked}")
     guessed = any(row.guess is not None for row in rows)
     notes: dict[str, int] = {}  # sentence -> its number
     evenly = next((row.worst.uniform_cost for row in rows if row.worst is not None), None)

@@ -15,6 +15,7 @@ from surepick.cli.format_certificate import print_answer, print_registration, pr
 from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
+from surepick.cli.tolerances import advice_from
 from surepick.core.validation import whole_number
 from surepick.environments import Environment
 from surepick.environments.noise_checks import doubts_of_noise
@@ -41,7 +42,7 @@ def run(
     sum_column: options.SumOption = None,
     table: TableOptions,
     minimize: options.MinimizeOption = False,
-    goal: options.Goal,
+    asked: options.AskedGoal,
     noise: options.PilotOrNoiseOption = "",
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
@@ -68,7 +69,9 @@ def run(
         check_page(report)
     beside = policy.measured_beside()
     totals = {"pulls": pulls, "sum": sum_column}
-    environment = table.recorded(source, reward, assumed, minimize=minimize, beside=beside, totals=totals)
+    reader = table.of([policy.single()[0]])
+    environment = reader.recorded(source, reward, assumed, minimize=minimize, beside=beside, totals=totals)
+    goal = asked.settled(advice_from(environment, declared=wanted is None))
     pilot = None
     if wanted is not None:
         pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls, max_cost)
@@ -76,7 +79,7 @@ def run(
         max_pulls -= pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
     chosen = policy.chosen(environment.arms, environment.noise, goal, sample_seed=seed)
-    note(*caveats_of(chosen), *doubts_of_noise(environment))
+    note(*reader.not_used, *caveats_of(chosen), *doubts_of_noise(environment))
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, max_cost=max_cost, on_plan=show)
         if certificate is not None:
@@ -92,6 +95,9 @@ def run(
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
         print_json({**run_json(finished), **spent, "policy": spec_of(chosen), "registration": code})
     else:
+        say("A rehearsal: each measurement draws again from the rows of its candidate.")
+        if environment.arms.features_said:
+            say(environment.arms.features_said)
         if pilot is not None:
             say(str(pilot))
         print_answer(finished.certificate, chosen)

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from surepick.cli import options
 from surepick.cli.commands.serve import check_extra
+from surepick.cli.groups import Suggesting
 from surepick.cli.open_study import given_database
 from surepick.cli.output import picked, print_json, print_table, say
 from surepick.studies.logs.leases import format_time, parse_duration
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from surepick.serve.access.tokens import Tokens
 
 token = typer.Typer(
-    name="token", help="Tokens: who may use a server, and for what.", no_args_is_help=True, add_completion=False
+    name="token",
+    cls=Suggesting,
+    help="Tokens: who may use a server, and for what.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 

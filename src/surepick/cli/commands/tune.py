@@ -54,7 +54,9 @@ def tune(
     """
     example = example_named(source, table, reward, minimize=minimize)
     if example is None:
-        world = table.recorded(source, reward, declared_noise(noise, "What noise explains is not taken for signal."))
+        world = table.with_features.recorded(
+            source, reward, declared_noise(noise, "What noise explains is not taken for signal.")
+        )
     else:
         world = example.make(seed)
     counts = spread_pulls(np.arange(world.num_arms), pulls, world.num_arms, stream(seed, "tune"))

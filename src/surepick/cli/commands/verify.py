@@ -19,7 +19,7 @@ from surepick.core.certificate import Listed
 from surepick.core.json import from_json
 from surepick.errors import InvalidInput
 from surepick.studies.registration import read_code
-from surepick.tables import read_arms
+from surepick.tables import Names, read_arms
 
 
 def verify(
@@ -102,7 +102,11 @@ def _prepared_arms(
     steps = steps if isinstance(steps, list) else []
     standardize, intercept = "standardize" in steps, "intercept" in steps
     prepare: dict[str, Any] = {"cost": cost, "segments": segments, "standardize": standardize, "intercept": intercept}
-    return read_arms(source, id_column, features, **prepare, **reading.options)
+    named: Names | None = features
+    columns = described.get("columns") if isinstance(described, dict) else None
+    if features is None and not columns:
+        named = ()  # the certificate's candidates have no features
+    return read_arms(source, id_column, named, **prepare, **reading.options)
 
 
 def _print(document: dict[str, Any], result: Verification) -> None:

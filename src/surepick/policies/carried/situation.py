@@ -38,6 +38,7 @@ from surepick.policies.certified.cache import Cache
 from surepick.policies.certified.conclusion import threshold_of
 from surepick.policies.certified.opening import embedded_in
 from surepick.policies.certified.sampling_rule import PlugInMeans
+from surepick.text import did_you_mean
 
 LATER_SHARE = 0.1  # of delta
 HEURISTIC_FEW = 8  # arms of which there are less than one in so many are looked at alone
@@ -327,7 +328,8 @@ def checked_later(
     unknown = [one for one in later if one not in set(ids)]
     if unknown or not 0 < len(set(later)) == len(later) < len(ids):
         why = f": {unknown[0]!r} is none of them" if unknown else ""
-        raise InvalidInput(f"later holds ids of some candidates of the study, each once, and not of all{why}.")
+        meant = did_you_mean(unknown[0], ids) if unknown else ""
+        raise InvalidInput(f"later holds ids of some candidates of the study, each once, and not of all{why}.{meant}")
     if blocks or not known_scale(problem.noise):
         raise InvalidInput(
             "candidates can come later without blocks, and where the noise scale is declared: the bound on that of the "

@@ -13,7 +13,7 @@ from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry
 from surepick.policies.questions.segments import of_segments
 from surepick.policies.questions.sheets import NUMBER
 from surepick.questions import Above, AllGood, BestFeasible, TopM
-from surepick.text import quoted
+from surepick.text import did_you_mean, quoted
 
 
 def inquiry_of(problem: Problem) -> Inquiry:
@@ -46,8 +46,9 @@ def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
         if asked.control is not None:
             ids = () if problem.arms is None else problem.arms.ids
             if asked.control not in ids:
+                meant = did_you_mean(asked.control, ids)
                 raise InvalidInput(
-                    f"control is {quoted(asked.control)}, and no candidate is called so; {named(ids, 5)} are."
+                    f"control is {quoted(asked.control)}, and no candidate is called so; {named(ids, 5)} are.{meant}"
                 )
             centre = ids.index(asked.control)
         support = problem.noise.support

@@ -16,26 +16,33 @@ from surepick.core.json import encode
 from surepick.errors import InvalidInput
 from surepick.forecasts import advice, compare
 from surepick.linalg.blas_threads import one_thread
-from surepick.policies.base import Policy, name_of
+from surepick.policies.base import Policy, doubts_of_delta, name_of
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import make_policy, stored_policy
+from surepick.policies.registry import built_policy, stored_policy, uses_features
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
 from surepick.tables import TableWarning, read_arms
+from surepick.tables.selection import wanted_features
 
+UNUSED = (
+    "feature_columns are not used: nothing is assumed about features unless norm_bound says how much they can matter."
+)
 FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
 
 
-def arms_of(given: Candidates) -> tuple[Arms, list[str]]:
-    """(the candidates, what is to be noted about their table).
+def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
+    """(the candidates, what is to be noted about their table). Of a table, features are read where its policy uses any.
 
     Raises:
         InvalidInput: there are none, or they have no meaning.
     """
+    given, doubts = goal.candidates, list(doubts_of_delta(goal.delta))
     if (given.ids is None) == (given.table is None):
         raise InvalidInput("candidates come as ids (with features, costs, segments), or as a table; give one of them.")
     if given.table is None:
         held = {name: getattr(given, name) for name in ("columns", "preparation", "costs", "segments")}
-        return Arms(_features(given), given.ids, **held), []
+        return Arms(_features(given), given.ids, **held), doubts
+    used = uses_features(_name_of(goal))
+    prepared: dict[str, Any] = {"standardize": given.standardize and used, "intercept": given.intercept and used}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TableWarning)
         path = Path(folder) / f"candidates.{given.kind}"
@@ -44,15 +51,28 @@ def arms_of(given: Candidates) -> tuple[Arms, list[str]]:
             arms = read_arms(
                 path,
                 given.id_column,
-                given.feature_columns,
+                wanted_features(given.feature_columns, used=used),
                 cost=given.cost_column,
                 segments=given.segment_column,
-                standardize=given.standardize,
-                intercept=given.intercept,
+                **prepared,
             )
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(path), "the table")) from None
-        return arms, [str(one.message).replace(str(path), "the table") for one in caught]
+        notes = [str(one.message).replace(str(path), "the table") for one in caught]
+        unused = given.feature_columns and not used
+        return arms, [
+            *doubts,
+            *notes,
+            *([UNUSED] if unused else []),
+            *([arms.features_said] if arms.features_said else []),
+        ]
+
+
+def _name_of(goal: Goal) -> str:
+    """The name of the policy that is asked for, which nobody has checked."""
+    if goal.spec is not None:
+        return str(goal.spec.get("name"))
+    return goal.policy or fitting_policy(goal.options)
 
 
 def _features(given: Candidates) -> FloatArray | None:
@@ -85,15 +105,15 @@ def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
     reserved = {"epsilon", "delta", "noise"} & options.keys()
     if reserved:
         raise InvalidInput(f"{sorted(reserved)[0]} is given beside the options, not among them.")
-    name = goal.policy or fitting_policy(options)
+    name = _name_of(goal)
     assert goal.epsilon is not None, "the model refuses it"
     assert goal.noise is not None
-    return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=goal.noise, **options)
+    return built_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=goal.noise, **options)
 
 
 def forecast_of(asked: ForecastOf) -> dict[str, Any]:
     """What the study would cost, beside measuring all candidates equally often."""
-    arms, notes = arms_of(asked.candidates)
+    arms, notes = arms_of(asked)
     policy = policy_of(asked, arms)
     policies = {name_of(policy): policy}
     with one_thread():

@@ -47,12 +47,13 @@ def list_studies(server: Shared, caller: Viewer) -> dict[str, Any]:
 @routes.add("POST", "/studies", Shows.terms, who=Role.owner, status_code=HTTPStatus.CREATED)
 def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new study. A name is used once: a second study of that name is refused."""
-    arms, notes = making.arms_of(new.candidates)
+    arms, notes = making.arms_of(new)
     policy = making.policy_of(new, arms)
     name = new.name.strip()
     if server.studies.has(name):
         raise Refused(HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name.")
-    study = server.studies.database.create(name, arms, policy, minimize=new.minimize, judge=new.judge)
+    named = {"id_column": new.candidates.id_column, "reward_column": new.reward_column}
+    study = server.studies.database.create(name, arms, policy, minimize=new.minimize, judge=new.judge, **named)
     server.trail.add(caller.name, address_of(request), "create", name)
     return {**status_of(study, name), "policy": spec_of(policy), "notes": notes}
 

@@ -14,6 +14,7 @@ from surepick.tables import TableWarning
 from surepick.tables.delimited import Delimited, read_delimited
 from surepick.tables.numbers import Notation, Written, as_number, notation, truth
 from surepick.tables.result_rows import FAILED
+from surepick.text import did_you_mean
 
 THE_TABLE = Path("the table")
 
@@ -56,26 +57,30 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
     columns = [name.strip() for name in header]
     beside = [one.name for one in study.constraints]
     block = None if study.blocking is None else study.blocking.name
-    for wanted in ("id", "reward", *beside):
+    id_columns, reward = _names(study, columns)
+    for wanted in (*id_columns, reward, *beside):
         if wanted not in columns:
-            raise InvalidInput(f"the table has no column {wanted!r}; it has {', '.join(map(repr, columns)) or 'none'}.")
+            meant = did_you_mean(wanted, columns)
+            raise InvalidInput(
+                f"the table has no column {wanted!r}; it has {', '.join(map(repr, columns)) or 'none'}.{meant}"
+            )
     if len(lines) > MOST_ROWS:
         raise InvalidInput(f"the table has more than {MOST_ROWS:,} rows; send it in parts.")
     for line, cells in lines:
         if len(cells) != len(columns):
             raise InvalidInput(f"row {line} has another number of cells than the header.")
     rows = [(line, dict(zip(columns, cells, strict=True))) for line, cells in lines]
-    how = {name: _notation([row[name] for _, row in rows], name, table) for name in ("reward", *beside)}
+    how = {name: _notation([row[name] for _, row in rows], name, table) for name in (reward, *beside)}
     found = []
     for line, row in rows:
-        cell = row["reward"].strip()
+        cell = row[reward].strip()
         if not cell:
             continue
         failed = cell.lower() == FAILED
         found.append(
             Result(
-                id=_text(row["id"], line),
-                reward=None if failed else _number(cell, "reward", line, how),
+                id=_text("/".join(row[one].strip() for one in id_columns), line),
+                reward=None if failed else _number(cell, reward, line, how),
                 failed=failed,
                 key=row.get("key", "").strip() or None,
                 block=None if block is None else row.get(block, "").strip() or None,
@@ -86,6 +91,13 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
             )
         )
     return found
+
+
+def _names(study: Study, columns: list[str]) -> tuple[list[str], str]:
+    """(the columns of the ids, the column of the results) of a table."""
+    found = study.column_names.id_in(columns)
+    ids = [found] if found in columns else [one.strip() for one in found.split(",")]
+    return ids, study.column_names.reward_in(columns)
 
 
 def _text(cell: str, line: int) -> str:
@@ -113,6 +125,10 @@ def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
 def _number(cell: str, column: str, line: int, how: dict[str, Notation]) -> float:
     value = as_number(cell, decimal=how[column].decimal)
     value = truth(cell) if value is None and how[column].truths else value
+    if value is None and cell.rstrip().endswith("%"):
+        raise InvalidInput(
+            f"row {line}: {cell[:40]!r} in column {column!r} is a percentage: write 0.013 for 1.3%. Nothing was stored."
+        )
     if value is None or not abs(value) <= 1e308:
         raise InvalidInput(f"row {line}: {cell[:40]!r} in column {column!r} is no number. Nothing was stored.")
     return value

@@ -25,6 +25,7 @@ CHOICE = {  # a field of the form -> what stands there first
     "id_column": "",
     "cost_column": "",
     "segment_column": "",
+    "reward_column": "",
     "good": "large",
     "noise": "",
     "low": "0",
@@ -84,11 +85,11 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
     uniform: int | None = None
     try:
         if step == "create":
-            goal = brought(NewStudy, {"name": form.text("name"), **goal_of(form, given)}, "The study is")
-            studies.create_study(goal, request, server, caller)
+            goal = brought(NewStudy, _named(form) | goal_of(form, given), "The study is")
+            made = studies.create_study(goal, request, server, caller)
             name = goal.name.strip()
             said = f"The study {name} is made. Write down its registration code before the first result."
-            return to(request, study_path(name), said)
+            return to(request, study_path(name), " ".join([said, *made["notes"]]))
         if step == "forecast":
             options, uniform = forecast_beside(form, given)
     except (SurepickError, Refused) as error:
@@ -99,6 +100,11 @@ def new_step(request: Request, server: Shared, caller: Owner, form: Posted) -> R
     shown: dict[str, Any] = {"chosen": chosen, "features": form.many("features"), "error": error_said}
     shown |= {"options": options, "uniform": uniform}
     return page(request, "columns.html", caller, status=status, given=given, **shown)
+
+
+def _named(form: Form) -> dict[str, Any]:
+    """What a form calls the study and its results."""
+    return {"name": form.text("name"), "reward_column": form.text("reward_column") or None}
 
 
 def goal_of(form: Form, given: Given) -> dict[str, Any]:

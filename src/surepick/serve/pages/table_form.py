@@ -14,7 +14,7 @@ from surepick.errors import InvalidInput
 from surepick.serve.pages.forms import Form
 from surepick.serve.pages.spreadsheets import PACKED, as_csv
 from surepick.tables import TableWarning, read_table
-from surepick.tables.selection import feature_columns
+from surepick.tables.selection import looks_numeric
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl"}
 EXAMPLES = 3
@@ -127,9 +127,7 @@ def read(text: str, kind: str) -> Given:
         path.write_text(text, encoding="utf-8")
         try:
             table = read_table(path)
-            numeric = feature_columns(table, (next(iter(table.columns)),), None)
-            first = next(iter(table.columns))
-            numeric |= feature_columns(table, (), [first])
+            numeric = {name: looks_numeric(table, name) for name in table.columns}
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(path), "the table")) from None
     notes = dict.fromkeys(str(one.message).replace(str(path), "the table") for one in caught)
@@ -137,5 +135,5 @@ def read(text: str, kind: str) -> Given:
     for name in table.columns:
         cells = [str(cell) for cell in table.column(name)]
         distinct = tuple(dict.fromkeys(cells))
-        columns.append(Column(name, numeric.get(name, False), len(distinct), distinct[:EXAMPLES]))
+        columns.append(Column(name, numeric[name], len(distinct), distinct[:EXAMPLES]))
     return Given(text, kind, table.num_rows, tuple(columns), tuple(notes))

@@ -30,7 +30,7 @@ def refused(monkeypatch, capsys):
         captured = capsys.readouterr()
         assert end.value.code == code, captured
         assert captured.err.count("error: ") == 1
-        assert captured.err.rstrip().endswith((".", ")", ']".'))
+        assert captured.err.rstrip().endswith((".", ")", ']".', "?"))
         assert "Traceback" not in captured.err
         return captured.err.partition("error: ")[2]
 

@@ -12,12 +12,12 @@ from surepick.cli.open_study import NameArgument, UrlArgument, command_line
 from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
+from surepick.cli.tolerances import advice_for
 from surepick.client.addresses import is_http
 from surepick.client.opening import create_study
 from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
-from surepick.studies.progress import times
 from surepick.studies.registration import subject_of
 
 SHOWN = 3  # candidates whose names a new study shows
@@ -34,8 +34,11 @@ def create(
         bool, Option("--in-blocks", help="Read --arms in blocks, as of a folder; a short list is looked for first.")
     ] = False,
     table: TableOptions,
+    reward: Annotated[
+        str | None, Option(help="What tables of results call the column of the measurements; none: reward.")
+    ] = None,
     minimize: options.MinimizeOption = False,
-    goal: options.Goal,
+    asked: options.AskedGoal,
     noise: options.NoiseOption = "",
     policy: PolicyOptions,
     seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
@@ -48,31 +51,30 @@ def create(
     """
     assumed = declared_noise(noise, "Every certificate rests on it.")
     when = AS_THEY_COME if judge is options.JudgeChoice.as_they_come else CLOSED_ROUNDS
-    found = table.candidates(arms, in_blocks=in_blocks)
+    reader = table.of([policy.single()[0]])
+    found = reader.candidates(arms, in_blocks=in_blocks, reward=reward)
     if isinstance(found, RowBlocks):
         _check_list(url, when)
+    number = found.num_rows if isinstance(found, RowBlocks) else found.num_arms
+    goal = asked.settled(advice_for(number, assumed))
     chosen = policy.chosen(found, assumed, goal, seed=seed)
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
-    note(*caveats_of(chosen))
-    columns = candidates.features.shape[1]
-    if columns and spec.get("name") == "certified-independent":
-        note(
-            f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says "
-            "how much they can matter."
-        )
-    study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when)
+    note(*reader.not_used, *caveats_of(chosen))
+    named = {"id_column": table.id, "reward_column": reward}
+    study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when, **named)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
         print_json({**answer, "registration": study.registration})
         return
     names = ", ".join(candidates.ids[:SHOWN]) + (", ..." if candidates.num_arms > SHOWN else "")
-    asked = policy.asked(goal, by_segment=candidates.segments is not None)
-    number = found.num_rows if isinstance(found, RowBlocks) else candidates.num_arms
-    say(f"Study {name!r}: {number:,} candidates, policy {spec['name']}. Asked: {asked}")
+    words = policy.asked(goal, by_segment=candidates.segments is not None)
+    say(f"Study {name!r}: {number:,} candidates, policy {spec['name']}. Asked: {words}")
     if isinstance(found, RowBlocks):
         say("It looks for a short list first; surepick shortlist then makes the study of that list.")
     say(f"Candidates: {names}")
+    if candidates.features_said:
+        say(f"{candidates.features_said}")
     say(f"{name}: {study.progress()}")
     later = ": surepick verify --registered CODE then refuses a certificate of any other promise."
     if isinstance(found, RowBlocks):

@@ -30,8 +30,10 @@ def tell(
     name: NameArgument,
     results: Annotated[str, Argument(metavar="RESULTS", help="A table with one row a measurement.")],
     *,
-    id_column: Annotated[str, Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
-    reward: Annotated[str, Option(help="The column of the measurements.")] = "reward",
+    id_column: Annotated[
+        str | None, Option("--id", help="Column(s) that name the candidate. None: as in create, or id.")
+    ] = None,
+    reward: Annotated[str | None, Option(help="The column of the measurements. None: as in create, or reward.")] = None,
     pulls: options.PullsOption = None,
     sum_column: options.SumOption = None,
     key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
@@ -61,6 +63,8 @@ def tell(
         return
     table = read_table(results, **reading.options)
     study = resumed(url, name)
+    id_column = id_column or study.column_names.id_in(table.columns)
+    reward = reward or study.column_names.reward_in(table.columns)
     of_totals = (pulls or "pulls", sum_column or "sum")
     totals = bool(pulls or sum_column) or (reward not in table.columns and set(of_totals) <= table.columns.keys())
     if not totals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from decimal import Decimal
 
 LONGEST = 500  # characters of a message
@@ -60,3 +61,11 @@ def percent(share: float | Decimal) -> str:
     """A share in percent, with all its digits: "5", "0.0001"."""
     text = f"{Decimal(str(share)) * 100:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def look_of(text: str) -> str:
+    """A text as people see it: letters that are composed in two ways are one, and characters of width zero none."""
+    if text.isascii():
+        return text
+    seen = "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", seen)

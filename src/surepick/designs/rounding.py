@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Allocation, Design
+from surepick.core.validation import whole_number
+from surepick.core.values import real_numbers
 from surepick.designs.objective import Objective
 from surepick.designs.problem import checked_weights, normalised, pose
 from surepick.errors import InvalidInput
@@ -38,12 +40,11 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
     Source: Pukelsheim, Optimal Design of Experiments, chapter 12.
     Cost: O(p log p) time: nu is bracketed by N - p and N, and halved until one pull an arm is left open.
     """
-    lam = np.asarray(weights, dtype=np.float64)
+    lam = real_numbers("weights", weights)
     lam = checked_weights(lam, lam.size)
     support = np.flatnonzero(lam)
     size = len(support)
-    if not math.isfinite(total) or total != int(total):
-        raise InvalidInput(f"total is {total!r}; pulls are whole.")
+    total = whole_number("total", total, least=0, meaning="the pulls that are rounded to.")
     if total < size:
         raise InvalidInput(
             f"{total} pulls cannot be spread over {size} supported arms: every one needs a pull, or the differences "
@@ -51,7 +52,7 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
         )
     shares = normalised(lam[support] / lam.max())
     counts = np.zeros(len(lam), np.int64)
-    counts[support] = _apportioned(shares, int(total))
+    counts[support] = _apportioned(shares, total)
     return counts
 
 

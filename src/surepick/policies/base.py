@@ -15,12 +15,11 @@ from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking, Plan
 from surepick.core.step import RoundRecord, Step
-from surepick.core.validation import as_number, check_size, positive_number, whole_number
+from surepick.core.validation import check_size, positive_number, probability, whole_number
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise, known_scale, largest_scale, scales
 from surepick.questions import Question
-from surepick.text import quoted
 
 if TYPE_CHECKING:
     from surepick.embeddings import ArmEmbedding
@@ -78,11 +77,7 @@ class Problem:
             "for ever.",
         )
         check_size("epsilon", self.epsilon)
-        if not 0 < as_number("delta", self.delta) < 1:
-            raise InvalidInput(
-                f"delta is {quoted(self.delta)}; it must lie strictly between 0 and 1: the probability of a wrong "
-                "answer."
-            )
+        probability("delta", self.delta, "the probability of a wrong answer.")
         if self.gap_bound is not None:
             positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
         if known_scale(self.noise):

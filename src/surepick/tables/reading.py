@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from surepick.core.files import is_file, is_folder
+from surepick.core.files import as_path, is_file, is_folder
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_text
 from surepick.tables.delimited import SEPARATORS, Rows, delimited_rows, read_delimited
@@ -60,7 +60,7 @@ def read_table(
     Warns:
         TableWarning: separators that are not commas, comments that were skipped, sheets that were not read.
     """
-    path = Path(path)
+    path = as_path(path, meaning="a table is read from a file.")
     kind = kind_of(path)
     if sheet is not None and kind not in SHEETS:
         raise InvalidInput(f"{path} has no sheets, so we cannot read {sheet!r}; only .xlsx and .ods files have sheets.")

@@ -37,6 +37,7 @@ from surepick.core.comparisons import Intervals
 from surepick.core.files import as_path, write_whole
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord, Step
+from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
@@ -151,7 +152,7 @@ def write_certificate(
     Raises:
         InvalidInput: the file cannot be written, or the key cannot be read.
     """
-    document = certificate_document(study, name)
+    document = certificate_document(study, None if name is None else storable_text("name", name))
     return write_document(document if sign is None else sign_certificate(document, sign), path)
 
 

@@ -31,7 +31,7 @@ def as_path(path: object, *, meaning: str) -> Path:
     if isinstance(path, str | os.PathLike):
         try:
             return Path(path)
-        except TypeError:  # a path of bytes
+        except Exception:  # a path of bytes, or a stranger's class
             pass
     raise InvalidInput(f"the path is {quoted(path)}, a {type(path).__name__}; give the path of a file: {meaning}")
 

@@ -10,6 +10,7 @@ from surepick.errors import InvalidInput
 from surepick.text import quoted
 
 LARGEST_WHOLE = 2**53  # beyond it not every whole number is a float
+LEAST_SLACK = 1e-6  # with less, rounding takes more pulls than anybody has
 CERTAINTY = 1e-6  # a probability that is nearer to 1 promises nothing
 SMALLEST, LARGEST = 1e-100, 1e100  # what can be squared, and the square multiplied and divided by, as a float
 
@@ -71,7 +72,10 @@ def share_of_pulls(name: str, value: object) -> float:
 def check_slack(slack: object) -> None:
     """Refuse a slack of rounding outside (0, 1] with `InvalidInput`."""
     _checked(
-        "slack", slack, lambda number: 0.0 < number <= 1.0, "lie in (0, 1]: what rounding to whole pulls may cost."
+        "slack",
+        slack,
+        lambda number: LEAST_SLACK <= number <= 1.0,
+        f"lie in (0, 1], and be at least {LEAST_SLACK:g}: what rounding to whole pulls may cost.",
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -255,8 +257,43 @@ def real_numbers(what: str, values: object, *, wrong: str = "", truths: bool = T
             return _from_objects(array, truths=truths)
         why = KINDS.get(array.dtype.kind, f"an array of {array.dtype}")
     except Exception as error:
-        raise InvalidInput(f"{wrong}: {reason(error)}.") from error
+        said = reason(error)
+        why = "they are rows of different lengths" if "inhomogeneous" in said else said
+        raise InvalidInput(f"{wrong}: {why}.") from error
     raise InvalidInput(f"{wrong}: they are {why}.")
+
+
+def setting(name: str, value: object) -> object:
+    """A setting that can be compared with others: an array or a column of a frame becomes a list.
+
+    Args:
+        name: of the setting, for messages.
+        value: what was given for it.
+
+    Raises:
+        InvalidInput: a table, a masked array, or an object that cannot be compared.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal | Fraction):
+        return plain_number(value)
+    if isinstance(value, list | tuple):
+        for one in value:
+            setting(name, one)
+        return value
+    if is_frame(value) or is_masked(value):
+        raise InvalidInput(f"{name} is {quoted(value)}, a {type(value).__name__}; give a number, a text or a list.")
+    try:
+        if isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "iloc"):
+            value = value.tolist()  # type: ignore[attr-defined]
+        elif hasattr(type(value), "to_list"):
+            value = value.to_list()  # type: ignore[attr-defined]
+        if value is NotImplemented or is_absent(value):
+            raise TypeError("it stands for no value")
+        bool(value == None) or bool(value)  # noqa: E711 (whether it can be compared)
+    except Exception as error:
+        raise InvalidInput(f"{name} is {quoted(value)}, which cannot be compared: {reason(error)}.") from error
+    return value
 
 
 def _from_objects(array: np.ndarray, *, truths: bool) -> FloatArray:

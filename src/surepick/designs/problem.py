@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.values import real_numbers
+from surepick.core.values import real_numbers, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import column_means, row_norms
 from surepick.linalg.row_blocks import each_row_block, some_rows
@@ -155,7 +155,10 @@ def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
     """
     if active is None:
         return np.arange(num_arms, dtype=np.int64)
-    chosen = np.asarray(active)
+    try:
+        chosen = np.asarray(active)
+    except Exception as error:
+        raise InvalidInput(f"active is no list of indices and no mask: {reason(error)}.") from error
     if chosen.ndim != 1:
         raise InvalidInput(f"active has shape {chosen.shape}; it must be a list of indices or a mask of length K.")
     if chosen.size == 0:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Allocation, Design
-from surepick.core.validation import whole_number
+from surepick.core.validation import LEAST_SLACK, positive_number, whole_number
 from surepick.core.values import real_numbers
 from surepick.designs.objective import Objective
 from surepick.designs.problem import checked_weights, normalised, pose
@@ -108,8 +108,10 @@ def allocate(
     Source: Algorithm 1, lines 6-7.       Differs from the paper: the support in place of d(d+1)/2 + 1, and evaluated.
     Cost: a few evaluations of the objective.
     """
-    if not slack > 0.0:
-        raise InvalidInput(f"slack is {slack}; whole pulls cannot match a design exactly, .1 is usual.")
+    slack = positive_number("slack", slack, "whole pulls cannot match a design exactly, .1 is usual.")
+    if slack < LEAST_SLACK:
+        raise InvalidInput(f"slack is {slack:g}; below {LEAST_SLACK:g} no number of pulls is enough, .1 is usual.")
+    total = whole_number("total", total, least=0, meaning="the pulls that are asked.")
     problem = pose(features, active, rank_tolerance=rank_tolerance)
     weights = checked_weights(design.weights, len(problem.group))
     support = int(np.count_nonzero(weights))
@@ -121,7 +123,7 @@ def allocate(
             "Pass the features and active arms that the design was solved for."
         )
     enough = math.ceil(support * (1.0 + slack) / slack)
-    pulls = max(int(total), support)
+    pulls = max(total, support)
     while True:
         counts = round_design(weights, pulls)
         proven = design.value * pulls * float(np.max(weights[weights > 0] / counts[weights > 0]))

@@ -11,6 +11,7 @@ from typing import Any
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.validation import check_choice
+from surepick.core.values import setting
 from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
@@ -257,6 +258,7 @@ def make_policy(
         InvalidInput: unknown name or option, or a setting without meaning.
     """
     entry = _entry(name)
+    options = {each: setting(each, value) for each, value in options.items()}
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
         return shortened_first(make_policy, _check_known, entry.unsaid, name, arms, **asked)
@@ -296,9 +298,11 @@ def make_policy(
         and bool(entry.kinds)
         and all(given.get(each, usual) == usual for each, usual in entry.unsaid.items())
     )
-    if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
+    if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), problem.epsilon):
         kind = "epochs"
     _check_kind(name, entry, kind, given)
+    known = {each.name for each in fields(entry.record(kind))}
+    given = {each: value for each, value in given.items() if value is not None or each in known}
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from surepick.core.values import listed
 from surepick.errors import InvalidInput
 from surepick.tables.table import Table, as_number, header_hint, is_missing, warn
+from surepick.text import quoted
 
 Names = str | Sequence[str]
 SHOWN = 3
@@ -19,13 +21,15 @@ def column_names(table: Table, names: Names) -> tuple[str, ...]:
     Raises:
         InvalidInput: none is given, one is unknown (the message lists the known ones) or named twice.
     """
-    split = names.split(",") if isinstance(names, str) else list(names)
+    split = names.split(",") if isinstance(names, str) else listed("columns", names)
+    if not all(isinstance(part, str) for part in split):
+        raise InvalidInput(f"columns {quoted(names)}: the name of a column is a text.")
     parts = [names] if isinstance(names, str) and names in table.columns else split
     chosen = tuple(part if part in table.columns else part.strip() for part in parts if part.strip())
     for name in chosen:
         table.column(name)
     if not chosen or len(set(chosen)) != len(chosen):
-        raise InvalidInput(f"columns {names!r}: name at least one column, and each of them once.")
+        raise InvalidInput(f"columns {quoted(names)}: name at least one column, and each of them once.")
     return chosen
 
 

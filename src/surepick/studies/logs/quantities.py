@@ -34,7 +34,7 @@ def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[A
     if not constraints:
         return given, None
     names = ", ".join(one.name for one in constraints)
-    wrong = f"results are not rows of the reward, then {names}"
+    wrong = f"results are no rows of numbers (the reward, then {names})"
     values = real_numbers("results", given, wrong=wrong)
     if values.size == 0:
         values = values.reshape(0, 1 + len(constraints))

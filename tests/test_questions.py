@@ -211,5 +211,5 @@ def test_what_is_no_question_is_refused(asked, options, words):
 def test_options_without_a_question_are_refused_by_policies():
     with pytest.raises(InvalidInput, match="threshold: belongs to a question by its name"):
         sp.make_policy(
-            "certified-independent", sp.Arms(ids="ab"), epsilon=0.1, delta=0.1, noise="bernoulli", threshold=0.5
+            "certified-independent", sp.Arms(ids=[*"ab"]), epsilon=0.1, delta=0.1, noise="bernoulli", threshold=0.5
         )

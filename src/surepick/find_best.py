@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.core.frames import is_frame
 from surepick.core.notes import LOG
+from surepick.core.values import listed, real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import make_policy, uses_features
-from surepick.studies.closed_loop import Measure, Result
+from surepick.studies.closed_loop import Result
+from surepick.studies.measuring import Measure, check_measure
 from surepick.studies.short_list import short_list_policy
 from surepick.studies.study import Study
+from surepick.tables import Names, read_arms
+from surepick.text import quoted
+
+AS_ARMS = "Rows of features go to sp.Arms(X, ids=[...]); where each row itself is a candidate, give tuples"
 
 
 def find_best(
-    arms: Arms | Sequence[object],
+    arms: Arms | RowBlocks | Sequence[object] | Mapping[object, ArrayLike] | object,
     measure: Measure,
     *,
+    id: Names | None = None,  # noqa: A002 (as in read_arms)
+    features: Names | None = None,
     epsilon: float,
     delta: float = 0.05,
     noise: Noise | str,
@@ -35,11 +47,15 @@ def find_best(
     """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
 
     Args:
-        arms: what is chosen among; ids alone for arms without features; or rows in blocks, too many for memory, as
-            `read_arms` gives them with blocks=True: then a short list that has the best is found first (docs/large.md).
-        measure: gets ids, one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
+        arms: what is chosen among: `Arms`; or a data frame, read as `read_arms` does; or a mapping of ids to rows of
+            features; or a sequence of candidates without features: texts, numbers, tuples, dicts, functions, whatever
+            has a text of its own. Or rows in blocks, too many for memory, as `read_arms` gives them with blocks=True:
+            then a short list that has the best is found first (docs/large.md).
+        measure: gets a list of candidates as they were given in `arms` (of a data frame: its index, or the cells of
+            the id), one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
-            each id: the reward, then each constrained quantity, NaN where it was not measured.
+            each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine.
+        id, features: the columns of a data frame, as in `read_arms`.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
@@ -53,11 +69,15 @@ def find_best(
         options: settings of the policy, as in `make_policy`.
 
     Returns:
-        The answer with its certificate.
+        The answer with its certificate. `best_arm` is the candidate as it was given; the certificate has its text.
 
     Raises:
-        InvalidInput: a setting or a reward is refused.
+        InvalidInput: the candidates, a setting or a reward is refused; where `measure` was made for one id, its own
+            exception is the cause.
     """
+    check_measure(measure)
+    if not is_frame(arms) and (id is not None or features is not None):
+        raise InvalidInput("id and features are columns of a data frame, and the candidates are none: leave them out.")
     if isinstance(arms, RowBlocks):
         if max_cost is not None:
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
@@ -65,7 +85,7 @@ def find_best(
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
         budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress}
         return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
-    known = arms if isinstance(arms, Arms) else Arms(ids=arms)
+    known = _arms_of(arms, id, features)
     chosen = fitting_policy(options) if policy is None else policy
     made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
     used = known.features_said if uses_features(chosen) else ""
@@ -73,6 +93,67 @@ def find_best(
         LOG.info("%s uses %s.", chosen, used)
     answer = Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress)
     return replace(answer, features=used)
+
+
+def _arms_of(given: Any, id: Names | None, features: Names | None) -> Arms:  # noqa: A002 (as in find_best)
+    """The candidates, from whatever a caller has.
+
+    Raises:
+        InvalidInput: they are none, or it is not clear what is a candidate.
+    """
+    if isinstance(given, Arms):
+        return given
+    if is_frame(given):
+        return read_arms(given, id, features)
+    if isinstance(given, Mapping):
+        return _of_mapping(given)
+    shape = getattr(given, "shape", ())
+    if isinstance(shape, tuple) and len(shape) > 1:
+        raise InvalidInput(f"the candidates are an array of shape {shape}. {AS_ARMS}.")
+    if isinstance(given, str | bytes | bytearray):
+        raise InvalidInput(
+            f"the candidates are the text {quoted(given)}; give a list of them, [{quoted(given)}] for one."
+        )
+    _refuse_labelled(given)
+    candidates = listed("candidates", given)
+    if any(isinstance(one, list | np.ndarray) for one in candidates):
+        raise InvalidInput(f"a candidate is a {type(candidates[0]).__name__}, {quoted(candidates[0])}. {AS_ARMS}.")
+    return Arms(ids=candidates)
+
+
+def _of_mapping(given: Mapping[object, Any]) -> Arms:
+    """The candidates of a mapping of ids to rows of features.
+
+    Raises:
+        InvalidInput: its values are no rows of equally many numbers.
+    """
+    rows, cause = [], None
+    try:
+        rows = [real_numbers("features", row) for row in given.values()]
+    except InvalidInput as error:
+        cause = error
+    if cause is not None or not rows or any(row.shape != rows[0].shape or row.ndim != 1 for row in rows):
+        raise InvalidInput(
+            f"the candidates are a mapping, {quoted(given)}, whose values are not rows of equally many features. For "
+            "its keys give list(x), for its values list(x.values()), and for columns of a table a data frame."
+        ) from cause
+    return Arms(np.stack(rows), ids=list(given))
+
+
+def _refuse_labelled(given: Any) -> None:
+    """Refuse a column of numbers whose labels are texts: which of the two are the candidates?
+
+    Raises:
+        InvalidInput: it is such a column.
+    """
+    if not (hasattr(type(given), "iloc") and hasattr(type(given), "index")) or len(given) == 0:
+        return
+    labels, values = given.index.tolist(), given.tolist()
+    if all(isinstance(one, str) for one in labels) and not any(isinstance(one, str) for one in values):
+        raise InvalidInput(
+            f"the candidates are a column of {quoted(values[0])}, ... labelled {quoted(labels[0])}, ...: give "
+            "list(x.index) or list(x), whichever are the candidates."
+        )
 
 
 def _best_of_many(

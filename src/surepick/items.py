@@ -6,12 +6,15 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import field
 
 import numpy as np
 
-from surepick.core.arrays import IntArray, record
+from surepick.core.arrays import HERE, IntArray, record
+from surepick.core.originals import Originals
 from surepick.core.random_streams import stream
 from surepick.core.validation import storable_text, texts_of, whole_number
+from surepick.core.values import listed
 from surepick.errors import InvalidInput
 
 
@@ -20,20 +23,24 @@ class Items:
     """The test items among which none is drawn twice: what is asked is the mean score over all of them.
 
     Args:
-        ids: N unique strings, or N alone: then "1" .. "N".
+        ids: N names, each once, kept as texts; or N alone: then "1" .. "N". Whoever measures gets them as they were.
 
     Raises:
         InvalidInput: there is none, one has no text that a file can hold, or two are equal.
     """
 
     ids: tuple[str, ...]
+    objects: Originals | None = field(default=None, metadata=HERE, init=False, compare=False, repr=False)
 
     def __init__(self, ids: int | Sequence[object]) -> None:
-        if isinstance(ids, int):
+        objects: Originals | None = None
+        if isinstance(ids, int | np.integer):
             whole_number("items", ids, least=1, meaning="the test items that every candidate answers.")
             names = tuple(str(number) for number in range(1, ids + 1))
         else:
+            ids = listed("items", ids)
             names = texts_of("items", ids)
+            objects = Originals.of(names, ids)
         if not names:
             raise InvalidInput("there is no item; nothing could be measured.")
         storable_text("an item", "".join(names))
@@ -41,6 +48,7 @@ class Items:
             repeated = next(name for name, times in Counter(names).items() if times > 1 or not name)
             raise InvalidInput(f"the item {repeated!r} is empty or stands there twice; an id must name one item.")
         object.__setattr__(self, "ids", names)
+        object.__setattr__(self, "objects", objects)
 
     @property
     def num_items(self) -> int:

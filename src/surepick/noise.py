@@ -13,7 +13,16 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.validation import as_number, positive_number, probability, storable_text, whole_number
+from surepick.core.validation import (
+    LARGEST,
+    as_number,
+    check_size,
+    positive_number,
+    probability,
+    storable_text,
+    whole_number,
+)
+from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -55,16 +64,15 @@ class SubGaussian:
     sigma: float | tuple[float, ...]
 
     def __post_init__(self) -> None:
-        try:
-            scales = np.asarray(self.sigma, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise InvalidInput(f"sigma is {quoted(self.sigma)}; it must be a number, or one per arm.") from error
+        wrong = f"sigma is {quoted(self.sigma)}; it must be a number, or one per arm"
+        scales = real_numbers("sigma", self.sigma, wrong=wrong, truths=False)
         if scales.ndim > 1 or scales.size == 0 or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
             raise InvalidInput(
                 f"sigma is {quoted(self.sigma)}; a sub-Gaussian scale must be positive and finite, one number or one "
                 "per arm. Every width of a certificate is proportional to it."
             )
         frozen = float(scales) if scales.ndim == 0 else tuple(float(scale) for scale in scales)
+        check_size("sigma", float(scales.min()), float(scales.max()))
         object.__setattr__(self, "sigma", frozen)
 
     @property
@@ -100,6 +108,12 @@ class Bounded:
             )
         if not np.isfinite(high - low):
             raise InvalidInput(f"the bounds are [{low:g}, {high:g}]; their distance is no number. Take a larger unit.")
+        if max(abs(low), abs(high)) > LARGEST:
+            raise InvalidInput(
+                f"the bounds are [{low:g}, {high:g}]; rewards beyond {LARGEST:g} could not be added up. Take a larger "
+                "unit."
+            )
+        check_size("the distance of the bounds", high - low)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

@@ -13,9 +13,10 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fuzz_commands import Ended, command_lines, run, spelled
-from fuzz_inputs import CONTROLS, real_files, texts, values
+from fuzz_inputs import CONTROLS, FRAME, real_files, texts, values
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -200,6 +201,20 @@ def study():
     return found
 
 
+def make(name="certified-independent", **changes):
+    return sp.make_policy(name, ARMS, **(PROMISE | changes))
+
+
+def bare(name, **changes):
+    """A policy that uses no features, with odd settings, and what it asks first."""
+    return sp.Study(ARMS, make(name, **changes)).ask()
+
+
+def best(arms, measure, **changes):
+    given = {"epsilon": 0.4, "noise": "subgaussian:0.1", "max_pulls": 50, "progress": False} | changes
+    return sp.find_best(arms, measure, **given)
+
+
 def policy(**changes):
     """A policy with odd settings, and what it asks first."""
     settings = {"name": "certified-linear", "arms": ARMS, "norm_bound": 1.0} | PROMISE | changes
@@ -258,6 +273,71 @@ CALLS = {
     "noise text": sp.parse_noise,
     "duration": parse_duration,
     "verify": lambda odd: sp.verify_certificate({"format": odd, "rounds": odd, "sha256": odd}),
+    "verify a source": sp.verify_certificate,
+    "verify the arms": lambda odd: sp.verify_certificate({"format": 1, "rounds": [], "sha256": ""}, arms=odd),
+    "verify the key": lambda odd: sp.verify_certificate({"format": 1, "rounds": [], "sha256": ""}, public_key=odd),
+    "verify the code": lambda odd: sp.verify_certificate({"format": 1, "rounds": [], "sha256": ""}, registered=odd),
+    "write a certificate": lambda odd: sp.write_certificate(odd, "certificate.json"),
+    "write a certificate to": lambda odd: sp.write_certificate(study(), odd),
+    "write a certificate named": lambda odd: sp.write_certificate(study(), "certificate.json", name=odd),
+    "write a report": lambda odd: sp.write_report(odd, "report.html"),
+    "write a report to": lambda odd: sp.write_report(study(), odd, forecast_up_to=0),
+    "sign": lambda odd: sp.sign_certificate({}, odd),
+    "Arms costs": lambda odd: sp.Arms(ids=["a", "b"], costs=odd),
+    "Arms one cost": lambda odd: sp.Arms(ids=["a", "b"], costs=[odd, 1.0]),
+    "Arms segments": lambda odd: sp.Arms(ids=["a", "b"], segments=odd),
+    "Arms features and ids": lambda odd: sp.Arms(odd, odd),
+    "Items": sp.Items,
+    "one item": lambda odd: sp.Items([odd, "b"]),
+    "read_arms": sp.read_arms,
+    "read_arms id": lambda odd: sp.read_arms(FRAME, odd),
+    "read_arms features": lambda odd: sp.read_arms(FRAME, "id", odd),
+    "read_arms cost": lambda odd: sp.read_arms(FRAME, "id", cost=odd),
+    "read_arms blocks": lambda odd: sp.read_arms(odd, blocks=True),
+    "find_best": lambda odd: best(odd, lambda ids: np.zeros(len(ids))),
+    "find_best one": lambda odd: best([odd, "b"], lambda ids: np.zeros(len(ids))),
+    "find_best measure": lambda odd: best(["a", "b"], odd),
+    "find_best rewards": lambda odd: best(["a", "b"], lambda ids: odd),
+    "find_best one reward": lambda odd: best(["a", "b"], lambda ids: [odd] * len(ids)),
+    "find_best epsilon": lambda odd: best(["a", "b"], lambda ids: np.zeros(len(ids)), epsilon=odd),
+    "find_best noise": lambda odd: best(["a", "b"], lambda ids: np.zeros(len(ids)), noise=odd),
+    "find_best policy": lambda odd: best(["a", "b"], lambda ids: np.zeros(len(ids)), policy=odd),
+    "find_best max_cost": lambda odd: best(["a", "b"], lambda ids: np.zeros(len(ids)), max_cost=odd),
+    "find_best items": lambda odd: best(["a", "b"], lambda ids, items: np.zeros(len(ids)), items=odd),
+    "policy question": lambda odd: policy(name="certified-independent", question=odd, norm_bound=None),
+    "policy constraints": lambda odd: bare("certified-independent", constraints=odd),
+    "policy later": lambda odd: bare("certified-independent", later=odd),
+    "policy blocks": lambda odd: bare("certified-independent", blocks=odd),
+    "policy streams": lambda odd: bare("certified-independent", streams=odd),
+    "policy evidence": lambda odd: bare("certified-independent", evidence=odd),
+    "policy items": lambda odd: bare("certified-items", items=odd),
+    "policy gap": lambda odd: bare("certified-independent", gap_bound=odd),
+    "policy control": lambda odd: bare("certified-independent", question="above", control=odd),
+    "policy share": lambda odd: bare("certified-independent", question="one-of", share=odd),
+    "round": lambda odd: sp.round_design(odd, 10),
+    "round total": lambda odd: sp.round_design([0.5, 0.5], odd),
+    "solve": sp.solve_design,
+    "solve active": lambda odd: sp.solve_design([[1.0, 0.0], [0.0, 1.0]], active=odd),
+    "solve tolerance": lambda odd: sp.solve_design([[1.0, 0.0], [0.0, 1.0]], tolerance=odd),
+    "allocate": lambda odd: sp.allocate(sp.solve_design([[1.0, 0.0], [0.0, 1.0]]), [[1.0, 0.0], [0.0, 1.0]], odd),
+    "pilot": lambda odd: sp.pilot_noise(odd, odd, odd, failure=0.01),
+    "pilot failure": lambda odd: sp.pilot_noise([3], [1.0], [2.0], failure=odd),
+    "Normal": sp.Normal,
+    "noise low": lambda odd: sp.Bounded(odd, 1.0),
+    "summary": sp.paper_settings,
+    "create": lambda odd: sp.create_study("sqlite://", odd, ARMS, make()),
+    "create arms": lambda odd: sp.create_study("sqlite://", "s", odd, make()),
+    "open": lambda odd: sp.open_study(odd, "s"),
+    "list": sp.list_studies,
+    "simulate": lambda odd: sp.simulate(odd, odd),
+    "forecast": lambda odd: sp.forecast(make(), odd),
+    "recorded": lambda odd: study().recorded(["a"], odd),
+    "withdraw": lambda odd: study().withdraw(odd, "independent-of-value"),
+    "withdraw reason": lambda odd: study().withdraw(["a"], odd),
+    "run measure": lambda odd: study().run(odd, max_pulls=10, progress=False),
+    "run limit": lambda odd: study().run(lambda ids: np.zeros(len(ids)), max_pulls=odd, progress=False),
+    "blocks": lambda odd: study().tell(["a"], [0.5], blocks=odd),
+    "items": lambda odd: study().tell(["a"], [0.5], items=odd),
     "url": lambda odd: resume_study(odd, "s"),
     "study of": lambda odd: sp.Study(odd, odd),
 }

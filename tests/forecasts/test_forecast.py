@@ -137,7 +137,7 @@ def test_a_guess_that_is_none_is_refused(guess):
 
 
 def unknown_scale() -> sp.Policy:
-    return sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.3, delta=DELTA, noise=sp.Normal())
+    return sp.make_policy("certified-independent", sp.Arms(ids=[*"abc"]), epsilon=0.3, delta=DELTA, noise=sp.Normal())
 
 
 def test_noise_of_unknown_scale_needs_a_guess():
@@ -146,7 +146,9 @@ def test_noise_of_unknown_scale_needs_a_guess():
     for wrong in (0.0, -1.0, math.nan, [1.0, 2.0]):
         with pytest.raises(sp.InvalidInput, match="scale"):
             forecast(unknown_scale(), assume_scale=wrong)
-    known = sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.3, delta=DELTA, noise="subgaussian:1")
+    known = sp.make_policy(
+        "certified-independent", sp.Arms(ids=[*"abc"]), epsilon=0.3, delta=DELTA, noise="subgaussian:1"
+    )
     with pytest.raises(sp.InvalidInput, match="Leave it out"):
         forecast(known, assume_scale=1.0)
 

@@ -184,7 +184,7 @@ def test_minimising_failures_is_maximising_successes(seed):
     """Rewards 1 - r of a study that minimises, and r of one that maximises, are the same evidence."""
     rng = np.random.default_rng([seed, 2])
     means = np.array([0.6, 0.5, 0.5, 0.45])
-    arms = sp.Arms(ids="abcd")
+    arms = sp.Arms(ids=[*"abcd"])
     asked = {"epsilon": 0.1, "delta": 0.05, "noise": sp.Bernoulli(), "evidence": "epochs"}
     policy = sp.make_policy("certified-independent", arms, **asked)
     rising, falling = sp.Study(arms, policy), sp.Study(arms, policy, minimize=True)

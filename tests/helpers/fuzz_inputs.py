@@ -7,10 +7,17 @@ import shutil
 import sqlite3
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import surepick as sp
 from surepick.bench.tables import Replicate, Round, column_kinds
@@ -38,6 +45,110 @@ class Hostile:
         raise OverflowError("too much")
 
 
+class Raises:
+    """A stranger's class that fails whenever it is looked at."""
+
+    def _fail(self, *_: object) -> None:
+        raise RuntimeError("no\nlook " + "x" * 1000)
+
+    __eq__ = __ne__ = __len__ = __iter__ = __str__ = __float__ = __bool__ = __array__ = __getitem__ = _fail
+    __lt__ = __index__ = __fspath__ = __contains__ = __add__ = _fail
+    __hash__ = None
+
+
+class Quarrels:
+    """A stranger's class whose comparisons give no truth value, and that hides its length."""
+
+    def __eq__(self, other: object) -> np.ndarray:
+        return np.array([True, False])
+
+    def __len__(self) -> int:
+        return 10**12
+
+    def __getitem__(self, place: int) -> int:
+        raise KeyError(place)
+
+    __hash__ = None
+
+
+class Endless:
+    """An iterator without an end is refused where it is counted; this one ends after a few."""
+
+    def __iter__(self):
+        return iter(["a", "b"])
+
+
+FRAME = pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.0]})
+TABLES = [
+    FRAME,
+    FRAME.set_index("id"),
+    FRAME.iloc[:0],
+    pl.from_pandas(FRAME),
+    pl.from_pandas(FRAME).lazy(),
+    pa.table({"id": ["a", "b"], "x": [1.0, None]}),
+    FRAME["x"],
+    FRAME.set_index("id")["x"].iloc[::-1],
+    pd.Series([pd.NA, 1], dtype="Int64"),
+    pd.Index(["a", "b"]),
+    pl.Series(["a", "b"]),
+    pa.array([1.0, None]),
+    pd.DataFrame([[1.0, 2.0]], columns=["x", "x"]),
+]
+ARRAYS = [
+    np.array(1.0),
+    np.array("a"),
+    np.array(None),
+    np.ma.masked,
+    np.ma.array([1.0, 2.0], mask=[False, True]),
+    np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 1], [0, 0]]),
+    np.array([1j, 2.0]),
+    np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
+    np.array([5, 6], dtype="timedelta64[s]"),
+    np.array([(1, 2.0)], dtype=[("a", int), ("b", float)]),
+    np.array([1, "a", None], dtype=object),
+    np.array(["1", "2"]),
+    np.array([b"1"]),
+    np.array([True, False]),
+    np.eye(3),
+    np.zeros((0, 2)),
+    np.zeros((2, 2, 2)),
+    np.float16(0.1),
+    np.longdouble("1e400"),
+    np.datetime64("2020-01-01"),
+    np.timedelta64(3, "s"),
+    np.str_("a"),
+    np.bool_(True),
+    csr_array(np.eye(2)),
+]
+OBJECTS = [
+    *(
+        Raises(),
+        Quarrels(),
+        Endless(),
+        pd.NA,
+        pd.NaT,
+        Decimal("0.1"),
+        Fraction(1, 3),
+        Path("no such file"),
+        b"",
+        b"\xff",
+    ),
+    *({"a": [1.0, 2.0]}, {"a": 1.0}, {"a", "b"}, frozenset({1}), {1: 2}.keys(), iter([1.0]), (one for one in "ab")),
+    *(len, int, lambda ids: ids, ..., NotImplemented, 1 + 0j, datetime(2020, 1, 1), timedelta(seconds=3)),
+    *(bytearray(b"ab"), memoryview(b"ab"), range(2), slice(1), [np.ma.masked], [pd.NA], [[1.0], [2.0, 3.0]]),
+    *(
+        [np.array([1.0, 2.0])],
+        [{"a": 1}],
+        [("a", 1)],
+        [None, None],
+        [True],
+        ["1"],
+        [b"1"],
+        [1j],
+        [Raises()],
+        [Quarrels()],
+    ),
+]
 NUMBERS = [
     *(0, 1, -1, 2**53 + 1, 2**63, -(2**63), 10**30, 10**400, -(10**400), 10**5000, 0.5, 1e-320, 1e-300, 1e200),
     *(1e308, -1e308, float("nan"), float("inf"), float("-inf"), True, np.float32(1), np.int64(-1), 1j, np.nan),
@@ -94,7 +205,7 @@ ODD = [
 def values():
     """Anything that a caller may give by mistake."""
     plain = st.one_of(
-        st.sampled_from(ODD),
+        st.sampled_from([*ODD, *TABLES, *ARRAYS, *OBJECTS]),
         st.integers(),
         st.floats(),
         st.text(st.characters(), max_size=30),

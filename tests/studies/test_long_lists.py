@@ -190,7 +190,7 @@ def test_a_list_that_is_not_short_has_no_study(folder):
 
 def test_a_study_that_shortens_nothing_has_no_short_list():
     study = sp.Study(
-        sp.make_policy("certified-independent", sp.Arms(ids="ab"), epsilon=0.1, delta=0.1, noise="bernoulli")
+        sp.make_policy("certified-independent", sp.Arms(ids=[*"ab"]), epsilon=0.1, delta=0.1, noise="bernoulli")
     )
     with pytest.raises(InvalidInput, match="shortens no list"):
         sp.short_list_policy(study)

@@ -22,7 +22,7 @@ ASKED = {"epsilon": 0.2, "delta": 0.1, "noise": "subgaussian:0.3"}
 
 
 def policy_of(segments=SEGMENTS, **options):
-    return sp.make_policy("certified-independent", sp.Arms(ids="abcde", segments=segments), **ASKED, **options)
+    return sp.make_policy("certified-independent", sp.Arms(ids=[*"abcde"], segments=segments), **ASKED, **options)
 
 
 @pytest.fixture(scope="module")

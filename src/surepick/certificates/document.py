@@ -34,10 +34,11 @@ from surepick.certificates.versions import of_version, version_for
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.comparisons import Intervals
-from surepick.core.files import write_whole
+from surepick.core.files import as_path, write_whole
 from surepick.core.json import encode
 from surepick.core.step import RoundRecord, Step
-from surepick.errors import StorageError
+from surepick.core.validation import storable_text
+from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.registry import policy_names, stored_policy
@@ -49,6 +50,7 @@ from surepick.studies.reading.audit import Audit, audited
 from surepick.studies.registration import code_of
 from surepick.studies.replay import Closed, Judged, in_order, replay, seen_of
 from surepick.studies.study import Study
+from surepick.text import quoted
 
 FORMAT = "surepick certificate"
 INLINE = 10_000  # arms whose features, intervals and fates are written out
@@ -94,8 +96,13 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
             same replay, for studies that were opened without.
 
     Raises:
+        InvalidInput: it is no study.
         StorageError: two looks at a log that others write to did not agree, or, with `check`, as `open_study`.
     """
+    if not isinstance(study, Study):
+        raise InvalidInput(
+            f"study is {quoted(study)}, a {type(study).__name__}; give a Study, e.g. the .study of a Result."
+        )
     if study.elsewhere is not None:
         return study.elsewhere.certificate(name)
     several = several_threads()
@@ -145,7 +152,7 @@ def write_certificate(
     Raises:
         InvalidInput: the file cannot be written, or the key cannot be read.
     """
-    document = certificate_document(study, name)
+    document = certificate_document(study, None if name is None else storable_text("name", name))
     return write_document(document if sign is None else sign_certificate(document, sign), path)
 
 
@@ -155,7 +162,7 @@ def write_document(document: dict[str, Any], path: str | Path) -> Path:
     Raises:
         InvalidInput: the file cannot be written.
     """
-    target = Path(path)
+    target = as_path(path, meaning="there the certificate is written.")
     write_whole(target, f"{laid_out(document)}\n".encode(), what="the certificate")
     return target
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick.certificates.seal import digest, sealed, signed_bytes, without
+from surepick.core.files import as_path
 from surepick.errors import InvalidInput
+from surepick.text import quoted
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -36,6 +38,8 @@ def sign_certificate(document: Mapping[str, Any], key: str | Path) -> dict[str, 
             cryptography is absent.
     """
     private = signing_key(key)
+    if not isinstance(document, Mapping):
+        raise InvalidInput(f"{quoted(document)} is a {type(document).__name__}; give the certificate as JSON data.")
     if "signature" not in document or document.get("sha256") != digest(document):
         raise InvalidInput(
             "this certificate cannot be signed: it was altered since it was written, or an earlier version wrote it. "
@@ -192,11 +196,12 @@ def _text(content: bytes) -> str:
 
 
 def _read(path: str | Path) -> bytes:
+    path = as_path(path, meaning="the key is in a file.")
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             data = file.read(LARGEST_KEY + 1)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
     if len(data) > LARGEST_KEY:
         raise InvalidInput(f"{path} is larger than {LARGEST_KEY:,} bytes, so it is no key.")
     return data

@@ -30,7 +30,7 @@ from surepick.certificates.verify_plans import ELSEWHERE, Plans
 from surepick.certificates.versions import VERSION, of_version
 from surepick.core.arms import Arms
 from surepick.core.diff import TOLERANCE
-from surepick.core.files import read_regular
+from surepick.core.files import as_path, read_regular
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, known_as, name_of
@@ -173,7 +173,7 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(source, Mapping):
         document = dict(source)
     else:
-        path = Path(source)
+        path = as_path(source, meaning="or the certificate as JSON data.")
         content = read_regular(path, LARGEST)
         try:
             document = json.loads(content.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats)

@@ -13,7 +13,7 @@ from surepick.certificates.answers import additions_of, with_answers, with_block
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.certificates.quantities import with_quantities
-from surepick.core.arms import Arms
+from surepick.core.arms import Arms, KnownIds
 from surepick.core.arrays import IntArray
 from surepick.core.json import encode
 from surepick.core.observations import Observations
@@ -56,7 +56,7 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
         if "segments" in entry and given.segments is None:
             raise ValueError("these candidates had segments; name their column (--segments COLUMN)")
         described["segments"] = given.segments if "segments" in entry else None
-        return Arms(given.features, given.ids, **described, costs=given.costs if "costs" in entry else None)
+        return Arms(given.features, KnownIds(given.ids), **described, costs=given.costs if "costs" in entry else None)
     if entry["features"] is None:
         raise ValueError("the ids are in the file and the features are not")
     features = np.array(entry["features"], np.float64).reshape(len(entry["ids"]), -1)
@@ -66,7 +66,8 @@ def arms_of(entry: Mapping[str, Any], given: Arms | None) -> Arms:
     segments = entry.get("segments")
     if "segments" in entry and not (isinstance(segments, list) and all(isinstance(one, str) for one in segments)):
         raise ValueError("segments are not one text for each candidate")
-    return Arms(features, entry["ids"], **described, costs=costs, segments=segments)
+    ids = KnownIds(entry["ids"]) if isinstance(entry["ids"], list) else entry["ids"]
+    return Arms(features, ids, **described, costs=costs, segments=segments)
 
 
 def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from surepick.client.splitting import MOST_ROWS, in_parts, together
 from surepick.client.transport import Transport
-from surepick.core.arms import Arms
+from surepick.core.arms import Arms, KnownIds
 from surepick.core.arrays import IntArray
 from surepick.core.certificate import Certificate
 from surepick.core.json import encode, from_json
@@ -103,7 +103,7 @@ class RemoteStudy(Study):
         held: dict[str, Any] = {
             name: self.configuration.get(name) for name in ("columns", "preparation", "costs", "segments")
         }
-        return Arms(matrix, self.ids, **held)
+        return Arms(matrix, KnownIds(self.ids), **held)
 
     @cached_property
     def _policy(self) -> Policy[Any]:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import field
 from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import LATER, FloatArray, IntArray, record, settled
+from surepick.core.arrays import HERE, LATER, FloatArray, IntArray, record, settled
+from surepick.core.frames import SOURCE, frame_of, is_frame
 from surepick.core.html import html_table
+from surepick.core.originals import Originals
 from surepick.core.validation import LARGEST, SMALLEST, storable_text, texts_of
+from surepick.core.values import check_looks, check_order, listed, real_numbers
 from surepick.errors import InvalidInput
-from surepick.text import LONGEST, printable, shortened
+from surepick.text import LONGEST, printable, quoted, shortened
 
 
 def _named(rows: IntArray, ids: Sequence[str], most: int = 5) -> str:
     shown = ", ".join(repr(ids[row]) for row in rows[:most])
     return shown + (f" and {len(rows) - most} more" if len(rows) > most else "")
+
+
+class KnownIds(tuple[str, ...]):
+    """Ids that were accepted before, or are of a table, whose reader says which of them look alike."""
+
+    __slots__ = ()
 
 
 def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
@@ -38,12 +49,18 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
     if len(set(names)) != num_arms:
         repeated = [name for name, times in Counter(names).items() for _ in range(times - 1)]
         raise InvalidInput(
-            f"{len(repeated)} ids are repeated (the first is {repeated[0]!r}); an id must name one arm. "
-            "If the rows are repeated measurements of the same arm, load them as a table of measurements."
+            f"{len(repeated)} ids are repeated (the first is {quoted(repeated[0])}); an id must name one arm. "
+            + (
+                "If the rows are repeated measurements of the same arm, load them as a table of measurements."
+                if all(isinstance(one, str) for one in ids)
+                else "Ids are kept as texts, and two of these have the same: give each a name of its own."
+            )
         )
     return names
 
 
+FEATURES_GO = "Features are the first argument: sp.Arms(X, ids=...)."
+UNNAMED = re.compile(r"(unnamed: ?\d+.*|__index_level_\d+__)?", re.IGNORECASE)
 CHECKED_ENTRIES = 4_000_000
 SHOWN_COLUMNS = 8
 MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
@@ -51,15 +68,11 @@ MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
 
 def _matrix(features: ArrayLike) -> FloatArray:
     """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
-    if isinstance(features, np.ndarray) and features.dtype in (np.float32, np.float64) and settled(features):
+    plain = isinstance(features, np.ndarray) and not isinstance(features, np.ma.MaskedArray)
+    if plain and features.dtype in (np.float32, np.float64) and settled(features):
         matrix: FloatArray = np.asarray(features)
     else:
-        try:
-            if np.iscomplexobj(features):
-                raise TypeError("complex numbers have no order")
-            matrix = np.array(features, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise InvalidInput(f"features are not a numeric (K, D) array: {error}.") from error
+        matrix = np.array(real_numbers("features", features, wrong="features are not a numeric (K, D) array"))
         matrix.flags.writeable = False
     if matrix.ndim != 2:
         raise InvalidInput(f"features have shape {matrix.shape}; they must be (K, D), one row an arm.")
@@ -101,12 +114,8 @@ def checked_costs(costs: ArrayLike, ids: Sequence[str]) -> FloatArray:
         InvalidInput: they are no K numbers, or one is not positive and finite (the arms are named), or beyond what
             can be computed with: below 1e-100, above 1e100, or 1e9 times another one.
     """
-    try:
-        if np.iscomplexobj(costs) or np.asarray(costs).dtype.kind in "bSU":
-            raise TypeError("they are no real numbers")
-        checked: FloatArray = np.array(costs, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidInput(f"costs are not numbers: {error}. Give one number for each arm.") from error
+    checked: FloatArray = np.array(real_numbers("costs", costs, truths=False))
+    check_order("costs", costs, ids)
     if checked.shape != (len(ids),):
         raise InvalidInput(f"costs have shape {checked.shape}; they must be ({len(ids)},), one for each arm.")
     bad = np.flatnonzero(~(np.isfinite(checked) & (checked > 0.0)))
@@ -132,6 +141,7 @@ def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[st
         InvalidInput: they are not K, one is missing or empty, or no text that a file can hold.
     """
     names = texts_of("segments", segments)
+    check_order("segments", segments, ids)
     storable_text("a segment", "".join(names))
     if len(names) != len(ids):
         raise InvalidInput(f"there are {len(names)} segments for {len(ids)} arms; give one segment an arm.")
@@ -139,6 +149,40 @@ def checked_segments(segments: Sequence[object], ids: Sequence[str]) -> tuple[st
     if empty.size:
         raise InvalidInput(f"{empty.size} of {len(ids)} arms have an empty segment: {_named(empty, ids)}. Name it.")
     return names
+
+
+def _of_frame(
+    frame: object, ids: Sequence[object] | str | None, columns: Sequence[str] | None
+) -> tuple[FloatArray, Sequence[object] | None, Sequence[str]]:
+    """(features, ids, names of the features) of a data frame all of whose columns, but that of the ids, are features.
+
+    Raises:
+        InvalidInput: a column holds no numbers, or has no name.
+    """
+    found = frame_of(frame)
+    if isinstance(ids, str):
+        if ids not in found.columns:
+            raise InvalidInput(f"{SOURCE} has no column {ids!r}; it has {', '.join(map(repr, found.columns))}.")
+        named, apart = found.columns[ids], {ids, *found.index}
+    else:
+        named, apart = found.labels if ids is None else ids, set(found.index)
+    names = [name for name in found.columns if name not in apart]
+    unnamed = next((name for name in names if UNNAMED.fullmatch(name.strip())), None)
+    if unnamed is not None:
+        raise InvalidInput(
+            f"{SOURCE} has the column {unnamed!r}, which looks like row numbers of another table, and every column "
+            "would be a feature. Drop it, or name the features: sp.read_arms(frame, features=[...])."
+        )
+    rows = [
+        real_numbers(
+            f"the cells of {name!r}",
+            found.columns[name],
+            wrong=f"{SOURCE} has a column {name!r} that holds no numbers (for ids: sp.read_arms(frame, id={name!r}))",
+        )
+        for name in names
+    ]
+    matrix = np.column_stack(rows) if rows else np.empty((len(found.labels), 0))
+    return matrix, named, names if columns is None else columns
 
 
 @record
@@ -149,8 +193,11 @@ class Arms:
         features: shape (K, D), finite floats, one row an arm; None or (K, 0) when the arms have no features. A
             read-only float32 or float64 array that nobody can write to (memory-mapped with mode "r", or frozen by its
             owner) is kept as it is and read in blocks; anything else becomes a float64 copy. float32 numbers are
-            float64 numbers, and are computed with as such.
-        ids: K unique strings; "0".."K-1" when None.
+            float64 numbers, and are computed with as such. Or a data frame (pandas, polars, pyarrow, whatever speaks
+            the Arrow or the dataframe protocol), all of whose columns are features; `read_arms` chooses columns.
+        ids: K names, each once, of any kind that has a text: they are stored as texts, and whoever measures gets the
+            objects back. None: the index of a data frame, else "0".."K-1". Two that only look alike ("A" and "A ") are
+            refused. A text is the column of a data frame that has them.
         columns: names of the D feature columns, for messages; may be None.
         preparation: what was done to the features ("standardize", "intercept"), in order; a norm bound refers to
             the result.
@@ -162,8 +209,8 @@ class Arms:
             refuses such arms, and no other policy is concerned. No part of what arms are: equal arms may differ in it.
 
     Raises:
-        InvalidInput: no arm, wrong shape, non-finite features (the rows are named), repeated ids, costs that are not
-            positive and finite, or not one segment an arm.
+        InvalidInput: no arm, wrong shape, features that are no numbers or not finite (the rows are named), ids that are
+            repeated or look alike, costs that are not positive and finite, or not one segment an arm.
     """
 
     features: FloatArray
@@ -173,11 +220,12 @@ class Arms:
     costs: FloatArray | None = field(default=None, metadata=LATER)
     segments: tuple[str, ...] | None = field(default=None, metadata=LATER)
     aside: tuple[str, ...] | None = field(default=None, metadata=LATER, compare=False, repr=False)
+    objects: Originals | None = field(default=None, metadata=HERE, init=False, compare=False, repr=False)
 
     def __init__(
         self,
         features: ArrayLike | None = None,
-        ids: Sequence[object] | None = None,
+        ids: Sequence[object] | str | None = None,
         *,
         columns: Sequence[str] | None = None,
         preparation: Sequence[str] = (),
@@ -188,11 +236,21 @@ class Arms:
         if features is None:
             if ids is None:
                 raise InvalidInput("arms need features, or ids, or both.")
-            ids = texts_of("ids", ids)
+            ids = ids if isinstance(ids, KnownIds) else listed("ids", ids, cure=FEATURES_GO)
             features = np.empty((len(ids), 0))
+        elif is_frame(features):
+            features, ids, columns = _of_frame(features, ids, columns)
         matrix = _matrix(features)
-        names = checked_ids(ids, matrix.shape[0])
+        objects: Originals | None = None
+        if ids is None or isinstance(ids, KnownIds):
+            names = checked_ids(ids, matrix.shape[0])
+        else:
+            ids = listed("ids", ids)
+            names = checked_ids(ids, matrix.shape[0])
+            check_looks("an id", ids, names)
+            objects = Originals.of(names, ids)
         _refuse_not_finite(matrix, names)
+        object.__setattr__(self, "objects", objects)
         object.__setattr__(self, "features", matrix)
         object.__setattr__(self, "ids", names)
         object.__setattr__(self, "columns", None if columns is None else texts_of("columns", columns))
@@ -200,6 +258,12 @@ class Arms:
         object.__setattr__(self, "costs", None if costs is None else checked_costs(costs, names))
         object.__setattr__(self, "segments", None if segments is None else checked_segments(segments, names))
         object.__setattr__(self, "aside", tuple(aside) if aside else None)
+
+    def with_objects(self, objects: Originals | None) -> Arms:
+        """The same arms, whose ids were these objects."""
+        arms = copy(self)
+        object.__setattr__(arms, "objects", objects)
+        return arms
 
     @property
     def num_arms(self) -> int:

@@ -32,6 +32,8 @@ def _equal(left: object, right: object) -> bool:
 
 LATER = MappingProxyType({"later": True})  # metadata of a field that came later: JSON leaves it out where it is None
 
+HERE = MappingProxyType({"here": True})  # metadata of a field that stays in this process: no JSON has it
+
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[T]) -> type[T]:

@@ -11,11 +11,29 @@ import sys
 from pathlib import Path
 
 from surepick.errors import InvalidInput
-from surepick.text import printable
+from surepick.text import printable, quoted
 
 MOST_LINKS = 40  # as Linux follows
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 LONGEST = 200  # characters of a name in a message
+
+
+def as_path(path: object, *, meaning: str) -> Path:
+    """A path from what a caller gave for one.
+
+    Args:
+        path: a text or a path.
+        meaning: ends the refusal of anything else.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if isinstance(path, str | os.PathLike):
+        try:
+            return Path(path)
+        except Exception:  # a path of bytes, or a stranger's class
+            pass
+    raise InvalidInput(f"the path is {quoted(path)}, a {type(path).__name__}; give the path of a file: {meaning}")
 
 
 def is_file(path: str | Path) -> bool:

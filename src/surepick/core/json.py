@@ -32,7 +32,7 @@ def encode(value: object, *, sparse: bool = False) -> Any:
     if isinstance(value, np.ndarray):
         return _shorter(value) if sparse else value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        held = {field.name: getattr(value, field.name) for field in fields(value)}
+        held = {field.name: getattr(value, field.name) for field in fields(value) if "here" not in field.metadata}
         unsaid = {field.name for field in fields(value) if "later" in field.metadata and held[field.name] is None}
         return {name: encode(one, sparse=sparse) for name, one in held.items() if name not in unsaid}
     if isinstance(value, Mapping):

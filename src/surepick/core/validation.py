@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from surepick.core.values import is_absent, listed, name_text, plain_number, reason
 from surepick.errors import InvalidInput
 from surepick.text import did_you_mean, quoted
 
 LARGEST_WHOLE = 2**53  # beyond it not every whole number is a float
+LEAST_SLACK = 1e-6  # with less, rounding takes more pulls than anybody has
+CERTAINTY = 1e-6  # a probability that is nearer to 1 promises nothing
 SMALLEST, LARGEST = 1e-100, 1e100  # what can be squared, and the square multiplied and divided by, as a float
 
 
@@ -18,14 +21,13 @@ def as_number(name: str, value: object) -> float:
     Raises:
         InvalidInput: it is a text, a truth value, no number at all, or one of more digits than a float can hold.
     """
-    if not isinstance(value, bool | str | bytes | complex):
-        try:
-            return float(value)  # type: ignore[arg-type]
-        except OverflowError as error:
-            raise InvalidInput(f"{name} is {quoted(value)}; numbers here go up to 1.8e308.") from error
-        except (TypeError, ValueError):
-            pass
-    raise InvalidInput(f"{name} is {quoted(value)}; it must be a number.")
+    try:
+        number = plain_number(value)
+    except OverflowError as error:
+        raise InvalidInput(f"{name} is {quoted(value)}; numbers here go up to 1.8e308.") from error
+    if number is None:
+        raise InvalidInput(f"{name} is {quoted(value)}; it must be a number.")
+    return number
 
 
 def _checked(name: str, value: object, holds: Callable[[float], bool], must: str) -> float:
@@ -51,8 +53,15 @@ def not_negative(name: str, value: object, meaning: str) -> float:
 
 
 def probability(name: str, value: object, meaning: str) -> float:
-    """The value as a float in (0, 1); any other is `InvalidInput`, whose message ends with `meaning`."""
-    return _checked(name, value, lambda number: 0.0 < number < 1.0, f"lie strictly between 0 and 1: {meaning}")
+    """The value as a float in (0, 1), at least 1e-100 and at most 1 - 1e-6; any other is `InvalidInput`, whose message
+    ends with `meaning`."""
+    number = _checked(name, value, lambda number: 0.0 < number < 1.0, f"lie strictly between 0 and 1: {meaning}")
+    if not SMALLEST <= number <= 1.0 - CERTAINTY:
+        raise InvalidInput(
+            f"{name} is {quoted(value)}; below {SMALLEST:g} or above 1 - {CERTAINTY:g} nothing can be computed or "
+            f"promised: {meaning}"
+        )
+    return number
 
 
 def share_of_pulls(name: str, value: object) -> float:
@@ -63,7 +72,10 @@ def share_of_pulls(name: str, value: object) -> float:
 def check_slack(slack: object) -> None:
     """Refuse a slack of rounding outside (0, 1] with `InvalidInput`."""
     _checked(
-        "slack", slack, lambda number: 0.0 < number <= 1.0, "lie in (0, 1]: what rounding to whole pulls may cost."
+        "slack",
+        slack,
+        lambda number: LEAST_SLACK <= number <= 1.0,
+        f"lie in (0, 1], and be at least {LEAST_SLACK:g}: what rounding to whole pulls may cost.",
     )
 
 
@@ -106,7 +118,7 @@ def text_of(name: str, value: object) -> str:
     try:
         return str(value)
     except Exception as error:  # a stranger's class may raise anything
-        raise InvalidInput(f"{name} cannot be written as a text: {error}. Give a text.") from error
+        raise InvalidInput(f"{name} cannot be written as a text: {reason(error)}. Give a text.") from error
 
 
 def storable_text(name: str, value: object) -> str:
@@ -133,18 +145,17 @@ def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
     """The values as texts.
 
     Raises:
-        InvalidInput: they are no sequence, or one is missing (None, NaN): it would become the text "nan" or "None".
+        InvalidInput: they are no sequence, one is missing (None, NaN: it would become the text "nan" or "None"), or
+            has no text of its own.
     """
-    if not hasattr(values, "__iter__"):
-        raise InvalidInput(f"{what} is {quoted(values)}; give a sequence of texts.")
-    given = tuple(values)
-    missing = [row for row, one in enumerate(given) if one is None or (isinstance(one, float) and math.isnan(one))]
+    given = listed(what, values)
+    missing = [row for row, one in enumerate(given) if type(one) is not str and is_absent(one)]
     if missing:
         raise InvalidInput(
-            f"{len(missing)} of {len(given)} {what} are missing: the first is {given[missing[0]]}, in place "
+            f"{len(missing)} of {len(given)} {what} are missing: the first is {quoted(given[missing[0]])}, in place "
             f"{missing[0]}. We could not report on it without a name; give it one."
         )
-    return tuple(text_of(f"one of the {what}", value) for value in given)
+    return tuple(name_text(f"one of the {what}", value) for value in given)
 
 
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:

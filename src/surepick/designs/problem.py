@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.values import real_numbers, reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import column_means, row_norms
 from surepick.linalg.row_blocks import each_row_block, some_rows
@@ -132,10 +133,7 @@ def checked_rows(values: ArrayLike, what: str, one: str, size: str, *, dim: int 
         InvalidInput: wrong shape, no row, or entries that are NaN or infinite (the rows are named).
     """
     shape = f"({size}, {'d' if dim is None else dim})"
-    try:
-        matrix = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what} are not a numeric {shape} array: {error}.") from error
+    matrix = real_numbers(what, values, wrong=f"{what} are not a numeric {shape} array")
     if matrix.ndim != 2 or dim not in (None, matrix.shape[1]):
         raise InvalidInput(f"{what} have shape {matrix.shape}; they must be {shape}, one row {one}.")
     if matrix.shape[0] == 0:
@@ -157,7 +155,10 @@ def checked_active(active: ArrayLike | None, num_arms: int) -> IntArray:
     """
     if active is None:
         return np.arange(num_arms, dtype=np.int64)
-    chosen = np.asarray(active)
+    try:
+        chosen = np.asarray(active)
+    except Exception as error:
+        raise InvalidInput(f"active is no list of indices and no mask: {reason(error)}.") from error
     if chosen.ndim != 1:
         raise InvalidInput(f"active has shape {chosen.shape}; it must be a list of indices or a mask of length K.")
     if chosen.size == 0:
@@ -186,7 +187,7 @@ def checked_weights(weights: ArrayLike, num_arms: int) -> FloatArray:
     Raises:
         InvalidInput: they are not.
     """
-    lam = np.asarray(weights, dtype=np.float64)
+    lam = real_numbers("weights", weights)
     if lam.shape != (num_arms,):
         raise InvalidInput(f"weights have shape {lam.shape}; they must be ({num_arms},), one weight an arm.")
     if not np.isfinite(lam).all() or lam.min(initial=0.0) < 0:

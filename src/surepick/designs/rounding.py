@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Allocation, Design
+from surepick.core.validation import LEAST_SLACK, positive_number, whole_number
+from surepick.core.values import real_numbers
 from surepick.designs.objective import Objective
 from surepick.designs.problem import checked_weights, normalised, pose
 from surepick.errors import InvalidInput
@@ -38,12 +40,11 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
     Source: Pukelsheim, Optimal Design of Experiments, chapter 12.
     Cost: O(p log p) time: nu is bracketed by N - p and N, and halved until one pull an arm is left open.
     """
-    lam = np.asarray(weights, dtype=np.float64)
+    lam = real_numbers("weights", weights)
     lam = checked_weights(lam, lam.size)
     support = np.flatnonzero(lam)
     size = len(support)
-    if not math.isfinite(total) or total != int(total):
-        raise InvalidInput(f"total is {total!r}; pulls are whole.")
+    total = whole_number("total", total, least=0, meaning="the pulls that are rounded to.")
     if total < size:
         raise InvalidInput(
             f"{total} pulls cannot be spread over {size} supported arms: every one needs a pull, or the differences "
@@ -51,7 +52,7 @@ def round_design(weights: ArrayLike, total: int) -> IntArray:
         )
     shares = normalised(lam[support] / lam.max())
     counts = np.zeros(len(lam), np.int64)
-    counts[support] = _apportioned(shares, int(total))
+    counts[support] = _apportioned(shares, total)
     return counts
 
 
@@ -107,8 +108,10 @@ def allocate(
     Source: Algorithm 1, lines 6-7.       Differs from the paper: the support in place of d(d+1)/2 + 1, and evaluated.
     Cost: a few evaluations of the objective.
     """
-    if not slack > 0.0:
-        raise InvalidInput(f"slack is {slack}; whole pulls cannot match a design exactly, .1 is usual.")
+    slack = positive_number("slack", slack, "whole pulls cannot match a design exactly, .1 is usual.")
+    if slack < LEAST_SLACK:
+        raise InvalidInput(f"slack is {slack:g}; below {LEAST_SLACK:g} no number of pulls is enough, .1 is usual.")
+    total = whole_number("total", total, least=0, meaning="the pulls that are asked.")
     problem = pose(features, active, rank_tolerance=rank_tolerance)
     weights = checked_weights(design.weights, len(problem.group))
     support = int(np.count_nonzero(weights))
@@ -120,7 +123,7 @@ def allocate(
             "Pass the features and active arms that the design was solved for."
         )
     enough = math.ceil(support * (1.0 + slack) / slack)
-    pulls = max(int(total), support)
+    pulls = max(total, support)
     while True:
         counts = round_design(weights, pulls)
         proven = design.value * pulls * float(np.max(weights[weights > 0] / counts[weights > 0]))

@@ -15,6 +15,7 @@ from surepick.blocks.map_reduce import Meter, Passes
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.design import Design, DesignOfRows
+from surepick.core.validation import positive_number
 from surepick.designs.column_generation import Iterated, bounded, factor_of, iterated, sweep
 from surepick.designs.long_lists.all_pairs import design_of_rows
 from surepick.designs.objective import Objective, ends_of
@@ -174,8 +175,7 @@ def solve_design(
 
 def check_tolerance(tolerance: float) -> None:
     """Refuse a tolerance that no certificate can meet (InvalidInput): one that is not positive and finite."""
-    if not 0.0 < tolerance < math.inf:
-        raise InvalidInput(f"tolerance is {tolerance}; a certified gap is positive and finite, .01 is usual.")
+    positive_number("tolerance", tolerance, "a certified gap is positive and finite, .01 is usual.")
 
 
 def solved(

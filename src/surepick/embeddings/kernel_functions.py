@@ -11,6 +11,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.validation import as_number
+from surepick.core.values import reason
 from surepick.errors import InvalidInput
 from surepick.linalg.factorisations import row_squares
 from surepick.text import quoted
@@ -194,7 +195,11 @@ class CallableKernel:
 
     def gram(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """k(x, z) for all pairs, shape (n, m); InvalidInput where the function gave something else."""
-        gram = np.array(self.function(left, right), dtype=np.float64)
+        try:
+            gram = np.array(self.function(left, right), dtype=np.float64)
+        except Exception as error:
+            said = f"{type(error).__name__}: {reason(error)}"
+            raise InvalidInput(f"the kernel function failed on two arrays of features: {said}.") from error
         if gram.shape != (len(left), len(right)) or not np.isfinite(gram).all():
             raise InvalidInput(
                 f"the kernel function gave an array of shape {gram.shape} with {np.sum(~np.isfinite(gram))} entries "

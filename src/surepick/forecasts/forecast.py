@@ -13,6 +13,7 @@ from surepick.blocks.rows import RowBlocks
 from surepick.core.arrays import FloatArray
 from surepick.core.plan import Plan
 from surepick.core.validation import whole_number
+from surepick.core.values import real_numbers
 from surepick.errors import ContractError, InvalidInput, NotConverged
 from surepick.forecasts.long_lists import forecast_of_rows
 from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
@@ -267,16 +268,13 @@ def noise_to_draw(noise: Noise, assume_scale: ArrayLike | None, num_arms: int) -
             "--assume-scale SIGMA, in Python assume_scale=SIGMA (one number, or one for each candidate). The study "
             "itself needs no guess and rests on none."
         )
-    drawn = SubGaussian(np.asarray(assume_scale, np.float64).tolist())
+    drawn = SubGaussian(real_numbers("assume_scale", assume_scale).tolist())
     scales(drawn, num_arms)
     return drawn
 
 
 def _checked_guess(means: ArrayLike, noise: Noise, num_arms: int) -> FloatArray:
-    try:
-        guess = np.array(means, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the guess of the means is not an array of numbers: {error}.") from error
+    guess = np.array(real_numbers("means", means, wrong="the guess of the means is not an array of numbers"))
     if guess.shape != (num_arms,) or not np.isfinite(guess).all():
         raise InvalidInput(
             f"the guess of the means has shape {guess.shape}, {np.count_nonzero(np.isfinite(guess))} of its values "

@@ -13,6 +13,7 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray, record
 from surepick.core.random_streams import stream
 from surepick.core.validation import positive_number, whole_number
+from surepick.core.values import real_numbers
 from surepick.environments import Environment
 from surepick.errors import InvalidInput
 from surepick.forecasts.result import ForecastOfRows
@@ -156,7 +157,7 @@ def _checked(coefficients: ArrayLike | None, selection: Any, norm: float | None)
         return None
     if selection.rules.kernel is not None:
         raise InvalidInput("with a kernel rewards have no coefficients to guess; leave them out, and they are drawn.")
-    guess = np.array(coefficients, np.float64)
+    guess = np.array(real_numbers("coefficients", coefficients))
     if guess.shape != (columns,) or not np.isfinite(guess).all():
         raise InvalidInput(
             f"the guess has shape {guess.shape}; give one finite coefficient for each of the {columns} columns."

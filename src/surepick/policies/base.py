@@ -15,12 +15,11 @@ from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking, Plan
 from surepick.core.step import RoundRecord, Step
-from surepick.core.validation import as_number, check_size, positive_number, whole_number
+from surepick.core.validation import LARGEST_WHOLE, check_size, positive_number, probability, whole_number
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise, known_scale, largest_scale, scales
 from surepick.questions import Question
-from surepick.text import quoted
 
 if TYPE_CHECKING:
     from surepick.embeddings import ArmEmbedding
@@ -41,6 +40,11 @@ IGNORES_COSTS = (
 )
 RENAMED = {"successive-halving": "sequential-halving"}  # a spec may have either, and keeps the one that it has
 Spec = Mapping[str, Any]
+
+
+def _plain(given: object, number: float) -> Any:
+    """A number as it is stored: as it was given where that is a small int or a float, so that its text stays."""
+    return given if type(given) in (int, float) and abs(number) < LARGEST_WHOLE else number
 
 
 @record
@@ -71,20 +75,19 @@ class Problem:
 
     def __post_init__(self) -> None:
         whole_number("num_arms", self.num_arms, least=1, meaning="something must be chosen among.")
-        positive_number(
+        epsilon = positive_number(
             "epsilon",
             self.epsilon,
             "how much worse than the best arm the answer may be, in reward units. With 0, equal arms would be measured "
             "for ever.",
         )
+        object.__setattr__(self, "epsilon", _plain(self.epsilon, epsilon))
         check_size("epsilon", self.epsilon)
-        if not 0 < as_number("delta", self.delta) < 1:
-            raise InvalidInput(
-                f"delta is {quoted(self.delta)}; it must lie strictly between 0 and 1: the probability of a wrong "
-                "answer."
-            )
+        delta = probability("delta", self.delta, "the probability of a wrong answer.")
+        object.__setattr__(self, "delta", _plain(self.delta, delta))
         if self.gap_bound is not None:
-            positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
+            gap = positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
+            object.__setattr__(self, "gap_bound", _plain(self.gap_bound, gap))
         if known_scale(self.noise):
             scales(self.noise, self.num_arms)
 

@@ -101,7 +101,7 @@ def checked_budget(max_cost: float | None, prices: Prices | None) -> float | Non
     limit = not_negative("max_cost", max_cost, MONEY)
     if prices is None:
         raise InvalidInput(
-            f"max_cost is {max_cost:g}, and nothing says what a measurement costs. Give the candidates costs: "
+            f"max_cost is {limit:g}, and nothing says what a measurement costs. Give the candidates costs: "
             "--cost COLUMN, or Arms(..., costs=...) in Python."
         )
     return limit

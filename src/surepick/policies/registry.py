@@ -12,6 +12,7 @@ from typing import Any
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
 from surepick.core.validation import check_choice
+from surepick.core.values import setting
 from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
@@ -279,6 +280,7 @@ def built_policy(
 ) -> Policy[Any]:
     """As `make_policy`, without a word about what is accepted."""
     entry = _entry(name)
+    options = {each: setting(each, value) for each, value in options.items()}
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
         return shortened_first(built_policy, _check_known, entry.unsaid, name, arms, **asked)
@@ -317,9 +319,11 @@ def built_policy(
         and bool(entry.kinds)
         and all(given.get(each, usual) == usual for each, usual in entry.unsaid.items())
     )
-    if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), epsilon):
+    if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), problem.epsilon):
         kind = "epochs"
     _check_kind(name, entry, kind, given)
+    known = {each.name for each in fields(entry.record(kind))}
+    given = {each: value for each, value in given.items() if value is not None or each in known}
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
     object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
     return policy

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import IntArray, record
 from surepick.core.certificate import Certificate
+from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
-from surepick.errors import InvalidInput
 from surepick.policies.prices import Prices, added, checked_budget
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
+from surepick.studies.measuring import Measure, check_measure, measured, takes_two
 from surepick.studies.progress import Progress
 from surepick.text import money, printable
 
-# ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
-Measure = Callable[..., ArrayLike]
-POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
 
@@ -43,6 +40,10 @@ class Askable(Protocol):
     def prices(self) -> Prices | None: ...
     @property
     def constraints(self) -> tuple[Constraint, ...]: ...
+    @property
+    def originals(self) -> Originals: ...
+    @property
+    def item_originals(self) -> Originals: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
     def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
@@ -54,8 +55,8 @@ class Result:
     """What a closed loop came to.
 
     Args:
-        best_arm: id of the recommended arm; None where the answer is lists and nobody is on the first one. Of several
-            on it the one that looks best.
+        best_arm: the recommended arm as it was given: its id, or the object whose text that is. None where the answer
+            is lists and nobody is on the first one. Of several on it the one that looks best.
         verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls, max_cost or
             max_batches.
         pulls: measurements in the closed plans of the study.
@@ -66,7 +67,7 @@ class Result:
         features: the features that `find_best` used, in a line; "" where it used none.
     """
 
-    best_arm: str | None
+    best_arm: Any
     verdict: str
     pulls: int
     certificate: Certificate
@@ -100,6 +101,7 @@ def run_study(
         if limit is not None:
             whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
 
+    check_measure(measure)
     knows_blocks = takes_two(measure)
 
     def carry_out(batch: Batch) -> None:
@@ -109,23 +111,10 @@ def run_study(
             parts = _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once)
         for part in parts:
             ids = part.pulls()
-            beside = [] if part.items is None else [list(part.item_ids)]
+            beside = [] if part.items is None else [study.item_originals.all_of(part.item_ids)]
             if part.blocks and knows_blocks:
                 beside = [list(part.blocks)]
-            given = measure(ids, *beside)
-            try:
-                rewards = np.asarray(given)
-            except ValueError as error:
-                raise InvalidInput(f"measure returned rows of different lengths: {error}.") from error
-            names = [one.name for one in study.constraints]
-            if rewards.shape != ((len(ids), 1 + len(names)) if names else (len(ids),)):
-                wanted = (
-                    f"a row for each id: the reward, then {', '.join(names)}" if names else "one reward for each id"
-                )
-                raise InvalidInput(
-                    f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
-                    f"return {wanted}."
-                )
+            rewards = measured(measure, study.originals.all_of(ids), ids, *beside, constraints=study.constraints)
             study.tell(part, rewards)
 
     with round_bars(progress) as show:
@@ -188,17 +177,8 @@ def until_stopped(
     elif answer.verdict == "budget-exhausted":
         ended_by = "batches"
     nobody = answer.lists is not None and not answer.lists.inside
-    return Result(None if nobody else answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
-
-
-def takes_two(measure: Measure) -> bool:
-    """Whether a function needs a second argument: the names of the blocks beside the ids."""
-    try:
-        wanted = inspect.signature(measure).parameters.values()
-    except (TypeError, ValueError):  # it does not say
-        return False
-    needed = [one for one in wanted if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, POSITIONAL)]
-    return len(needed) > 1
+    best = None if nobody else study.originals.of_text(answer.best_arm)
+    return Result(best, answer.verdict, answer.pulls, answer, study, ended_by)
 
 
 def _left(batch: Batch, missing: IntArray) -> tuple[IntArray, list[str]]:

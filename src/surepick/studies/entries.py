@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import IntArray
 from surepick.core.observations import Quantity
 from surepick.core.plan import Blocking
+from surepick.core.values import check_order, number_look
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise
@@ -21,7 +22,7 @@ from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.quantities import single_values, split_values, total_values
-from surepick.text import did_you_mean
+from surepick.text import did_you_mean, look_of, quoted
 
 
 class Entries:
@@ -66,9 +67,18 @@ class Entries:
         names = border.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
-            meant = did_you_mean(unknown[0], self.ids)
-            raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.{meant}")
+            alike = self._alike(unknown[0])
+            raise InvalidInput(
+                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}{alike}."
+                f"{'' if alike else did_you_mean(unknown[0], self.ids)}"
+            )
         return np.array([self._index[name] for name in names], np.int64), names
+
+    def _alike(self, unknown: str) -> str:
+        """What is said of an arm whose id looks like one that is unknown; "" where there is none."""
+        look = number_look(look_of(unknown).strip().casefold())
+        found = next((name for name in self.ids if number_look(look_of(name).strip().casefold()) == look), None)
+        return "" if found is None else f"; there is {quoted(found)}"
 
     def keys_by_item(
         self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
@@ -80,7 +90,7 @@ class Entries:
         """
         if keys is not None or isinstance(ids, Batch):
             raise InvalidInput("an answer is known by its arm and its item: give ids and items, without keys or batch.")
-        return keys_of(self._items(), ids, items)
+        return keys_of(self._items(), border.names_of(ids), items)
 
     def singles(
         self,
@@ -98,6 +108,7 @@ class Entries:
             InvalidInput: as in `Study.tell`.
         """
         arms, names = self.arms_of(ids)
+        check_order("rewards", rewards, names)
         rewards, beside = split_values(rewards, self._constraints())
         values = border.check_rewards(rewards, self.noise, len(arms), names)
         labels = canonical_keys(keys, names)
@@ -157,6 +168,7 @@ class Entries:
             InvalidInput: as in `Study.tell`.
         """
         if items is not None:
+            ids = ids if isinstance(ids, Batch) else border.names_of(ids)
             keys = self.keys_by_item(ids, keys, items)
         if isinstance(ids, Batch):
             worker, plan = self.owner_of(ids, worker, plan)

@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import IntArray, record
 from surepick.core.plan import Blocking
+from surepick.core.values import listed
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results
@@ -256,7 +257,7 @@ def pairs(failed: Sequence[tuple[object, object]]) -> list[tuple[object, object]
     Raises:
         InvalidInput: it is none.
     """
-    rows = list(failed) if hasattr(failed, "__iter__") and not isinstance(failed, str | bytes) else [failed]
+    rows = listed("failed", failed, cure="It has pairs of an id and its key, or None for the key.")
     wrong = [row for row in rows if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2]
     if wrong:
         raise InvalidInput(f"failed holds {quoted(wrong[0])}; give pairs of an id and its key, or None for the key.")

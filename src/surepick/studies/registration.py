@@ -22,7 +22,7 @@ from surepick.policies.base import Policy, known_as, name_of, spec_of
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.logs.hash_chain import canonical, hash_of_arms
 from surepick.studies.validation import checked_judge
-from surepick.text import printable
+from surepick.text import printable, quoted
 
 VERSION = 1  # of the definition; it stands in the prefix
 PREFIX = f"sp{VERSION}"
@@ -88,10 +88,12 @@ def read_code(text: str) -> str:
     Raises:
         InvalidInput: it is none.
     """
-    typed = SEPARATORS.sub("", str(text)).lower()
+    if not isinstance(text, str):
+        raise InvalidInput(f"the registration code is {quoted(text)}, a {type(text).__name__}; give it as a text.")
+    typed = SEPARATORS.sub("", text).lower()
     if not CODE.fullmatch(typed):
         raise InvalidInput(
-            f"{_short(printable(str(text)))!r} is no registration code: {_why(typed)}. Copy it as surepick create or "
+            f"{_short(printable(text))!r} is no registration code: {_why(typed)}. Copy it as surepick create or "
             f"surepick status shows it: {PREFIX}- and seven groups of four."
         )
     return _grouped(typed.removeprefix(PREFIX))

@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine, Row
 
-from surepick.core.arms import Arms
+from surepick.core.arms import Arms, KnownIds
 from surepick.core.column_names import ColumnNames
 from surepick.core.diff import first_difference
 from surepick.core.json import encode
@@ -202,7 +202,7 @@ def arms_of(engine: Engine, row: Row[Any]) -> Arms:
             f"study {row.name!r}: its arms are not what was stored: the bytes do not match their hash. Nothing was "
             "changed now; take the latest backup (docs/studies.md)."
         )
-    return Arms(np.frombuffer(features, dtype="<f8").reshape(shape), json.loads(row.ids), **held)
+    return Arms(np.frombuffer(features, dtype="<f8").reshape(shape), KnownIds(json.loads(row.ids)), **held)
 
 
 def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:

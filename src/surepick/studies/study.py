@@ -13,18 +13,20 @@ from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.certificate import Certificate
 from surepick.core.observations import Quantity
+from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.terms import Stated, Terms
 from surepick.studies import deviations, leasing, recording, validation
 from surepick.studies.batch import Batch
-from surepick.studies.closed_loop import Measure, Result, run_study
+from surepick.studies.closed_loop import Result, run_study
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Log
 from surepick.studies.logs.elsewhere import Kept
 from surepick.studies.logs.memory import MemoryLog
+from surepick.studies.measuring import Measure
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Receipt
 from surepick.studies.registration import registration_code, subject_of
@@ -55,6 +57,7 @@ class Study(Stated, Kept):
 
     _code: Callable[[], str | None]
     judging: Judge  # when results are judged
+    originals = item_originals = Originals()  # what ids of arms and of test items were before they were texts, here
 
     def __init__(
         self,
@@ -72,6 +75,9 @@ class Study(Stated, Kept):
             kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
         )
         self._code = lambda: registration_code(arms, policy, minimize=minimize, judge=judge)
+        self.originals = arms.objects or Originals()
+        order = policy.traits.items
+        self.item_originals = Originals() if order is None else order.items.objects or Originals()
 
     @classmethod
     def over(
@@ -178,7 +184,8 @@ class Study(Stated, Kept):
         """Ask, measure and tell until the study stops; also what others have leased (workers share a plan by `lease`).
 
         Args:
-            measure: gets ids, one for each pull (and, as a second list, those of test items); returns as many rewards.
+            measure: gets a list of ids as they were given to `Arms`, one for each pull (and, as a second list, those of
+                test items); returns as many rewards. What it cannot be is refused before anything is asked.
             max_pulls: no batch is begun that would bring the measurements of this call above it; None: no limit.
             max_cost: the same in money, for arms that have costs, batches included; None: no limit.
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.observations import Observations
-from surepick.core.validation import storable_text, text_of
+from surepick.core.validation import storable_text, texts_of
+from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale, unrounded
 from surepick.policies.base import Policy, name_of
@@ -34,7 +35,7 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
     Raises:
         InvalidInput: not numeric, wrong number, not finite, or outside what the noise declares.
     """
-    values = _numbers(rewards, "rewards")
+    values = real_numbers("rewards", rewards)
     if values.shape != (expected,):
         raise InvalidInput(f"there are {expected} ids and rewards of shape {values.shape}; give one reward per id.")
     bad = np.flatnonzero(~np.isfinite(values))
@@ -75,8 +76,8 @@ def check_sums(
         InvalidInput: wrong shape, counts not whole or negative, totals not finite, totals that no rewards within the
             declared bounds can have, or squares smaller than the totals imply.
     """
-    pulls, totals = _numbers(counts, "counts"), _numbers(sums, "sums")
-    energies = None if squares is None else _numbers(squares, "squares")
+    pulls, totals = real_numbers("counts", counts, truths=False), real_numbers("sums", sums, truths=False)
+    energies = None if squares is None else real_numbers("squares", squares, truths=False)
     named = [("counts", pulls), ("sums", totals)] + ([("squares", energies)] if energies is not None else [])
     for name, array in named:
         if array.shape != (len(ids),):
@@ -109,13 +110,6 @@ def check_sums(
         implied = np.divide(totals**2, pulls, out=np.zeros_like(totals), where=pulls > 0)
         _refuse(energies < implied * (1 - 1e-6) - ROUNDING, ids, "have squares smaller than their totals imply")
     return Observations(pulls.astype(np.int64), totals, energies)
-
-
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} are not numbers: {error}.") from error
 
 
 def _refuse(wrong: np.ndarray, ids: Sequence[str], what: str) -> None:
@@ -227,11 +221,9 @@ def names_of(ids: Sequence[object]) -> list[str]:
     """Ids as texts.
 
     Raises:
-        InvalidInput: they are no sequence.
+        InvalidInput: they are no sequence, one is missing, or has no text.
     """
-    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
-        raise InvalidInput(f"ids is {quoted(ids)}; give a sequence of ids, [{quoted(ids)}] for one.")
-    return [text_of("an id", name) for name in ids]
+    return list(texts_of("ids", ids))
 
 
 def source(worker: str | None) -> str:

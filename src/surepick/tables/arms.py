@@ -10,11 +10,14 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from surepick.blocks.rows import RowBlocks
-from surepick.core.arms import Arms, checked_ids
+from surepick.core.arms import Arms, KnownIds, checked_ids
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.files import as_path
+from surepick.core.frames import SOURCE, is_frame
 from surepick.errors import InvalidInput
 from surepick.tables.apart import Apart, arms_apart, rows_apart
 from surepick.tables.blocks import read_blocks
+from surepick.tables.frames import table_of_frame
 from surepick.tables.parquet import ParquetSource
 from surepick.tables.reading import ReadOptions, kind_of, read_table
 from surepick.tables.selection import (
@@ -62,7 +65,7 @@ def read_arms(
 ) -> RowBlocks: ...
 @overload
 def read_arms(
-    path: str | Path,
+    path: object,
     id: Names | None = None,
     features: Names | Unnamed | None = None,
     *,
@@ -76,7 +79,7 @@ def read_arms(
     **reading: Unpack[ReadOptions],
 ) -> Arms: ...
 def read_arms(
-    path: str | Path,
+    path: object,
     id: Names | None = None,  # noqa: A002 (the public name)
     features: Names | Unnamed | None = None,
     *,
@@ -89,10 +92,12 @@ def read_arms(
     blocks: bool = False,
     **reading: Unpack[ReadOptions],
 ) -> Arms | RowBlocks:
-    """Arms from a file with one row an arm (CSV, spreadsheet, Parquet, Arrow, JSON), or from an Olympus folder.
+    """Arms from a table with one row an arm: a file (CSV, spreadsheet, Parquet, Arrow, JSON), an Olympus folder, or a
+    data frame.
 
     Args:
-        path: as in `read_table`.
+        path: as in `read_table`; or a data frame of pandas, polars, pyarrow, or of whatever speaks the Arrow or the
+            dataframe protocol: its index, if it has one, is the id, or the columns that are named.
         id: the column of the ids, as written in the file but for spaces around them; several ("a,b" or a sequence)
             are joined by "/"; None: the row number, "0".."K-1" (in an Olympus folder: all parameters, rows with equal
             ones being one arm).
@@ -143,18 +148,25 @@ def read_arms(
             )
         named = None if isinstance(features, Unnamed) else features
         return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), named)
-    path, apart = Path(path), Apart(cost, segments, reward)
+    apart = Apart(cost, segments, reward)
     if features is None:
         features = Unnamed.needed if standardize or intercept else Unnamed.spare
     if drop_candidates:
         reading["drop_missing"] = True
+    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept, "drop_candidates": drop_candidates}
+    if is_frame(path):
+        drop = bool(reading.pop("drop_missing", False))
+        if any(reading.values()):
+            raise InvalidInput(f"{SOURCE} holds its numbers already; leave out {', '.join(sorted(reading))}.")
+        framed = table_of_frame(path, id, drop_missing=drop)
+        found = _grouped(framed.table, framed.id, features, apart=apart, repeats=False, **prepared)
+        return framed.with_labels(found.arms, found.table)
+    path = as_path(path, meaning="a table is read from a file or a data frame.")
     if path.suffix.lower() == kind_of(path) == ".parquet" and not any(reading.values()):
         with ParquetSource.open(path) as source:
             return _parquet_arms(source, id, features, apart, standardize=standardize, intercept=intercept)
     table = read_table(path, **reading)
     repeats = id is None and bool(table.parameters or table.usual_id)
-    prepared: dict[str, Any] = {"standardize": standardize, "intercept": intercept}
-    prepared |= {"drop_candidates": drop_candidates}
     return _grouped(table, id, features, apart=apart, repeats=repeats, **prepared).arms
 
 
@@ -368,7 +380,7 @@ def _prepared(
         names = [*names, "intercept"]
     matrix.flags.writeable = False
     preparation = ["standardize"] * standardize + ["intercept"] * intercept
-    return Arms(matrix, ids, columns=names, preparation=preparation, **more)
+    return Arms(matrix, None if ids is None else KnownIds(ids), columns=names, preparation=preparation, **more)
 
 
 def _refuse_constant(matrix: FloatArray, names: Sequence[str], why: str) -> None:

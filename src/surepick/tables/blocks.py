@@ -12,7 +12,7 @@ import numpy as np
 from surepick.blocks.rows import RowBlocks, RowSource
 from surepick.blocks.sources import NpySource
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.files import check_regular, is_folder
+from surepick.core.files import as_path, check_regular, is_folder
 from surepick.errors import InvalidInput
 from surepick.tables.content import readable
 from surepick.tables.parquet import ParquetSource, pyarrow_parquet
@@ -181,7 +181,7 @@ def read_blocks(
     Raises:
         InvalidInput: there is no such file, or one is not what it should be (the message names it).
     """
-    path = Path(where)
+    path = as_path(where, meaning="rows in blocks are files.")
     if is_folder(path):
         files = sorted(one for one in path.iterdir() if one.suffix in KINDS)
     elif "*" in path.name:

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from surepick.core.files import is_file, is_folder
+from surepick.core.files import as_path, is_file, is_folder
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_text
 from surepick.tables.delimited import Rows, delimited_rows, read_delimited, seeming_header
@@ -89,7 +89,7 @@ def read_table(
         TableWarning: separators that are not commas, lines that were skipped, sheets that were not read, cells that
             were filled.
     """
-    path = Path(path)
+    path = as_path(path, meaning="a table is read from a file.")
     kind = kind_of(path)
     _check_options(path, kind, sheet=sheet, sheets_are_ids=sheets_are_ids, header=header, skip_units=skip_units)
     mark = declared_decimal(decimal, thousands)

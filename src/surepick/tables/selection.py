@@ -8,10 +8,11 @@ from enum import Enum
 
 import numpy as np
 
+from surepick.core.values import listed
 from surepick.errors import InvalidInput
 from surepick.tables.numbers import is_missing, plain_number
 from surepick.tables.table import Column, Table, header_hint, warn
-from surepick.text import look_of
+from surepick.text import look_of, quoted
 
 Names = str | Sequence[str]
 
@@ -41,13 +42,15 @@ def column_names(table: Table, names: Names) -> tuple[str, ...]:
     Raises:
         InvalidInput: none is given, one is unknown (the message lists the known ones) or named twice.
     """
-    split = names.split(",") if isinstance(names, str) else list(names)
+    split = names.split(",") if isinstance(names, str) else listed("columns", names)
+    if not all(isinstance(part, str) for part in split):
+        raise InvalidInput(f"columns {quoted(names)}: the name of a column is a text.")
     parts = [names] if isinstance(names, str) and names in table.columns else split
     chosen = tuple(part if part in table.columns else part.strip() for part in parts if part.strip())
     for name in chosen:
         table.column(name)
     if not chosen or len(set(chosen)) != len(chosen):
-        raise InvalidInput(f"columns {names!r}: name at least one column, and each of them once.")
+        raise InvalidInput(f"columns {quoted(names)}: name at least one column, and each of them once.")
     return chosen
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
 from surepick.core.validation import probability
+from surepick.core.values import real_numbers
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
 from surepick.noise import TOO_SMALL, PilotGaussian
@@ -107,10 +108,8 @@ def pilot_noise(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike, *, failu
 
 def _checked_columns(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike) -> tuple[IntArray, FloatArray, FloatArray]:
     """(counts, sums, squares) of the arms that were pulled at least twice."""
-    try:
-        given = [np.asarray(column, dtype=np.float64) for column in (counts, sums, squares)]
-    except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidInput(f"counts, sums and squares of a pilot are three lists of numbers: {error}.") from error
+    wrong = "counts, sums and squares of a pilot are three lists of numbers"
+    given = [real_numbers("one", column, wrong=wrong, truths=False) for column in (counts, sums, squares)]
     pulls, totals, raw = given
     if pulls.ndim != 1 or totals.shape != pulls.shape or raw.shape != pulls.shape:
         raise InvalidInput(

@@ -103,7 +103,7 @@ def test_settings_of_the_certified_network_without_meaning_are_refused():
         with pytest.raises(sp.InvalidInput, match=message):
             policy_of(world, **changes)
     with pytest.raises(sp.InvalidInput, match="the arms have no features"):
-        sp.make_policy("certified-neural", sp.Arms(ids="abc"), epsilon=0.1, delta=0.05, noise="bernoulli")
+        sp.make_policy("certified-neural", sp.Arms(ids=[*"abc"]), epsilon=0.1, delta=0.05, noise="bernoulli")
 
 
 # --- epochs

@@ -46,7 +46,7 @@ def test_every_arm_answers_the_same_items_until_it_is_out_and_batches_grow():
 def test_it_ends_with_a_certified_answer_and_says_what_it_rests_on():
     policy = certified_items(SCORES, seed=5)
     state = play(policy, SCORES)[-1].after
-    answer = sp.Study(sp.Arms(ids="abcdef"), policy).policy.claim(state)
+    answer = sp.Study(sp.Arms(ids=[*"abcdef"]), policy).policy.claim(state)
     means = SCORES.mean(axis=1)
     assert answer.finished == "certified"
     assert answer.gap <= 0.1

@@ -215,9 +215,9 @@ def test_what_was_bet_against_a_former_candidate_counts_as_it_is():
 )
 def test_what_has_no_meaning_is_refused(options, words):
     with pytest.raises(InvalidInput, match=words):
-        sp.make_policy("certified-independent", sp.Arms(ids="abc"), epsilon=0.1, delta=0.1, **options)
+        sp.make_policy("certified-independent", sp.Arms(ids=[*"abc"]), epsilon=0.1, delta=0.1, **options)
 
 
 def test_other_policies_have_no_streams():
     with pytest.raises(InvalidInput, match="no option 'streams'"):
-        sp.make_policy("lucb", sp.Arms(ids="abc"), epsilon=0.1, delta=0.1, noise="subgaussian:1", streams="run")
+        sp.make_policy("lucb", sp.Arms(ids=[*"abc"]), epsilon=0.1, delta=0.1, noise="subgaussian:1", streams="run")

@@ -22,7 +22,7 @@ seeds = st.integers(0, 10**6)
 
 
 def policy_of(question, **options):
-    arms = sp.Arms(ids="abcde")
+    arms = sp.Arms(ids=[*"abcde"])
     return sp.make_policy("certified-independent", arms, **ASKED, **question, **{"blocks": "day", **options})
 
 

@@ -115,7 +115,7 @@ def test_the_certificate_says_what_the_scales_cost():
 
 
 def test_repeats_that_lie_too_far_apart_make_the_verdict_heuristic():
-    policy = sp.make_policy("certified-independent", sp.Arms(ids="abc"), question="top", m=1, **ASKED)
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=[*"abc"]), question="top", m=1, **ASKED)
     rng, state, scales = np.random.default_rng(3), policy.init(), np.ones(3)
     for scale in (1.0, 100.0):
         plan = policy.ask(state)

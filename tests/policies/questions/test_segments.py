@@ -110,7 +110,7 @@ def test_a_process_is_of_one_pair_for_ever(seed):
 
 def test_a_segment_of_no_more_than_m_is_whole_on_the_first_list():
     found = sp.find_best(
-        sp.Arms(ids="abcde", segments=["x", "x", "x", "y", "y"]),
+        sp.Arms(ids=[*"abcde"], segments=["x", "x", "x", "y", "y"]),
         lambda ids: [float(one in "ae") for one in ids],
         question="top",
         m=2,
@@ -142,14 +142,14 @@ def test_what_cannot_be_asked_of_segments_is_refused(segments, more, says):
 @pytest.mark.parametrize("segments", [["a"], ["a", ""], ["a", None], "a"])
 def test_segments_are_one_name_an_arm(segments):
     with pytest.raises(sp.InvalidInput, match="segment"):
-        sp.Arms(ids="xy", segments=segments)
+        sp.Arms(ids=[*"xy"], segments=segments)
 
 
 def test_a_threshold_is_asked_as_ever_and_shown_by_segment():
     means = {"a": 1.0, "b": -1.0, "c": 1.0}
     found, plain = (
         sp.find_best(
-            sp.Arms(ids="abc", segments=segments),
+            sp.Arms(ids=[*"abc"], segments=segments),
             lambda ids: [means[one] for one in ids],
             question="above",
             threshold=0.0,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arms import Arms
+from surepick.core.arms import Arms, KnownIds
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.comparisons import CandidateBounds, Intervals
 from surepick.core.observations import Observations
@@ -51,9 +51,10 @@ def sample_of(asked: OneOf, num_arms: int, delta: float) -> IntArray:
 
 def arms_of(arms: Arms, members: IntArray) -> Arms:
     """The arms with these indices."""
-    ids = tuple(arms.ids[arm] for arm in members.tolist())
+    ids = KnownIds(arms.ids[arm] for arm in members.tolist())
     costs = None if arms.costs is None else arms.costs[members]
-    return Arms(arms.features[members], ids, columns=arms.columns, preparation=arms.preparation, costs=costs)
+    kept = Arms(arms.features[members], ids, columns=arms.columns, preparation=arms.preparation, costs=costs)
+    return kept.with_objects(arms.objects)
 
 
 @record

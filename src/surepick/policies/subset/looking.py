@@ -13,7 +13,7 @@ from surepick.blocks.map_reduce import Passes
 from surepick.blocks.merkle import Tree
 from surepick.blocks.moments import Coordinates, Directions, directions, first_look
 from surepick.blocks.rows import RowBlocks
-from surepick.core.arms import Arms
+from surepick.core.arms import Arms, KnownIds
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.json import encode, from_json
 from surepick.designs.long_lists.d_optimal import SparseDesign, d_optimal
@@ -131,7 +131,7 @@ def _where(data: Mapping[str, Any], kernel: Kernel | None) -> Coordinates:
 
 
 def _arms(rows: RowBlocks, chosen: IntArray) -> Arms:
-    return Arms(rows.take(chosen), rows.ids(chosen))
+    return Arms(rows.take(chosen), KnownIds(rows.ids(chosen)))
 
 
 def _sparse(rows: IntArray, weights: FloatArray, value: float, where: Coordinates, arms: Arms) -> SparseDesign:

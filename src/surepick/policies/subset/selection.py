@@ -14,7 +14,7 @@ from surepick.blocks.map_reduce import Meter, Passes
 from surepick.blocks.moments import Coordinates
 from surepick.blocks.rows import RowBlocks
 from surepick.blocks.sources import rows_of
-from surepick.core.arms import Arms
+from surepick.core.arms import Arms, KnownIds
 from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
@@ -307,7 +307,7 @@ class SubsetSelection:
             batches=tuple(Told.of(one, self.arms.ids) for one in state.batches),
             paths=tuple(tree.path(row) for row in proved.tolist()),
         )
-        return Arms(source.take(rows), source.ids(rows)), subset
+        return Arms(source.take(rows), KnownIds(source.ids(rows))), subset
 
     @property
     def arms(self) -> Arms:

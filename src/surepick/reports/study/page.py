@@ -13,7 +13,7 @@ import numpy as np
 
 from surepick.certificates.document import certificate_document
 from surepick.core.arrays import FloatArray
-from surepick.core.files import write_whole
+from surepick.core.files import as_path, write_whole
 from surepick.errors import InvalidInput
 from surepick.policies.prices import product
 from surepick.reports.study import format as written
@@ -31,6 +31,7 @@ from surepick.reports.study.scales import arrow, place, star
 from surepick.reports.templates import environment_of
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.study import Study
+from surepick.text import quoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,7 +64,11 @@ def write_report(
 
     Cost: a few seconds for 10,000 candidates, and the time of `forecast`.
     """
-    target = Path(path)
+    target = as_path(path, meaning="there the report is written.")
+    if not isinstance(study, Study):
+        raise InvalidInput(
+            f"study is {quoted(study)}, a {type(study).__name__}; give a Study, e.g. the .study of a Result."
+        )
     if study.elsewhere is not None:
         write_whole(target, study.elsewhere.report(name, forecast_up_to), what="the report")
         return target

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from surepick.core.validation import storable_text, text_of
+from surepick.core.values import listed
 from surepick.errors import InvalidInput
 from surepick.studies.logs.leases import pull_key
 from surepick.text import quoted
@@ -41,9 +42,7 @@ def canonical_keys(keys: Sequence[object] | None, names: Sequence[str]) -> tuple
     """
     if keys is None:
         return None
-    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
-        raise InvalidInput(f"keys is {quoted(keys)}; give a sequence of keys, one for each result, or none.")
-    given = list(keys)
+    given = listed("keys", keys, cure="Give one for each result, or none.")
     if len(given) != len(names):
         raise InvalidInput(f"there are {len(given)} keys for {len(names)} results; give one key per result, or none.")
     return tuple(

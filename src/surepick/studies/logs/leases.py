@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from surepick.core.arrays import record
+from surepick.core.values import plain_number
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 
@@ -68,11 +69,12 @@ def parse_duration(text: str | float) -> float:
     return seconds
 
 
-def _plain(text: str | float) -> float:
+def _plain(text: object) -> float:
     try:
-        return float(text)
-    except (OverflowError, TypeError, ValueError):
+        number = plain_number(text)
+    except OverflowError:
         return math.nan
+    return math.nan if number is None else number
 
 
 def format_time(seconds: float) -> str:

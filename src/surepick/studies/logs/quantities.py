@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray
 from surepick.core.observations import Quantity
+from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli
 from surepick.questions import Constraint
@@ -33,10 +34,8 @@ def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[A
     if not constraints:
         return given, None
     names = ", ".join(one.name for one in constraints)
-    try:
-        values = np.asarray(given, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidInput(f"results are no rows of numbers: {error}; give the reward, then {names}.") from error
+    wrong = f"results are no rows of numbers (the reward, then {names})"
+    values = real_numbers("results", given, wrong=wrong)
     if values.size == 0:
         values = values.reshape(0, 1 + len(constraints))
     if values.ndim != 2 or values.shape[1] != 1 + len(constraints):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import tempfile
 import warnings
 from pathlib import Path
@@ -22,6 +23,8 @@ from surepick.policies.registry import make_policy, stored_policy
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
 from surepick.tables import TableWarning, read_arms
 
+OPTIONS = re.compile(r" Give --decimal .*")  # of the command line
+PLAIN = "Write numbers with a decimal point, and nothing between thousands."
 FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
 
 
@@ -51,7 +54,8 @@ def arms_of(given: Candidates) -> tuple[Arms, list[str]]:
                 intercept=given.intercept,
             )
         except InvalidInput as error:
-            raise InvalidInput(str(error).replace(str(path), "the table")) from None
+            words = OPTIONS.sub(" " + PLAIN, str(error))
+            raise InvalidInput(words.replace(str(path), "the table")) from None
         return arms, [str(one.message).replace(str(path), "the table") for one in caught]
 
 

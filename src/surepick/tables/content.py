@@ -60,7 +60,7 @@ def file_text(path: Path) -> str:
     """
     content = file_bytes(path)
     try:
-        text = _decoded(path, content).lstrip("\ufeff")
+        text = decoded(path, content)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
@@ -77,13 +77,21 @@ def file_text(path: Path) -> str:
     return text
 
 
-def _decoded(path: Path, content: bytes) -> str:
+def decoded(path: Path | str, content: bytes) -> str:
+    """A text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark; without that mark.
+
+    Raises:
+        UnicodeDecodeError: it is none.
+
+    Warns:
+        TableWarning: it is not UTF-8.
+    """
     for mark, name in UNICODE.items():
         if content.startswith(mark):
             text = content.decode(name)
             warn(f"{path}: we read {name}, which its first bytes show.")
-            return text
-    return content.decode("utf-8")
+            return text.lstrip("\ufeff")
+    return content.decode("utf-8").lstrip("\ufeff")
 
 
 @contextmanager

@@ -1,15 +1,15 @@
 """Texts that a spreadsheet would take for formulas, made harmless in CSV files and read back as they were.
 
-A cell that begins with = + - @, a tab or a carriage return is computed where the file is opened in a spreadsheet. Such
-a text is written with an apostrophe in front, by which spreadsheets know a text. A text that already begins with
-apostrophes and one of these gets one more, so that no two texts are written alike.
+A cell that begins with = + - @ (also of full width), a tab or a line end is computed where the file is opened in a
+spreadsheet. Such a text is written with an apostrophe in front, by which spreadsheets know a text. A text that already
+begins with apostrophes and one of these gets one more, so that no two texts are written alike.
 """
 
 from __future__ import annotations
 
 import re
 
-FORMULA = re.compile(r"'*[=+\-@\t\r]")
+FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def escaped(text: str) -> str:

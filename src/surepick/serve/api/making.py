@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import tempfile
 import warnings
 from pathlib import Path
@@ -26,6 +27,8 @@ from surepick.tables.selection import wanted_features
 UNUSED = (
     "feature_columns are not used: nothing is assumed about features unless norm_bound says how much they can matter."
 )
+OPTIONS = re.compile(r" Give --decimal .*")  # of the command line
+PLAIN = "Write numbers with a decimal point, and nothing between thousands."
 FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
 
 
@@ -57,7 +60,8 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
                 **prepared,
             )
         except InvalidInput as error:
-            raise InvalidInput(str(error).replace(str(path), "the table")) from None
+            words = OPTIONS.sub(" " + PLAIN, str(error))
+            raise InvalidInput(words.replace(str(path), "the table")) from None
         notes = [str(one.message).replace(str(path), "the table") for one in caught]
         unused = given.feature_columns and not used
         return arms, [

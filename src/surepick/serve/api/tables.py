@@ -7,11 +7,13 @@ from http import HTTPStatus
 from pathlib import Path
 
 from surepick.errors import InvalidInput
+from surepick.serve.api.making import PLAIN
 from surepick.serve.api.models import MOST_ROWS, Result, Results, brought
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
 from surepick.tables import TableWarning
 from surepick.tables.delimited import Delimited, read_delimited
+from surepick.tables.kinds import refuse_foreign
 from surepick.tables.numbers import Notation, Written, as_number, notation, truth
 from surepick.tables.result_rows import FAILED
 from surepick.text import did_you_mean
@@ -48,6 +50,7 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"the table cannot be read: {error}.") from None
+    refuse_foreign(THE_TABLE, body)
     if not text.strip():
         raise InvalidInput("the table is empty; it needs a header and at least one row.")
     with warnings.catch_warnings():
@@ -115,10 +118,7 @@ def _notation(cells: list[str], name: str, table: Delimited) -> Notation:
     words = [cell for cell in cells if cell.strip().lower() != FAILED]
     found = notation(words, Written(continental=table.separator == ";"))
     if found.doubt:
-        raise InvalidInput(
-            f"the table, column {name!r}: {found.question} Write numbers with a decimal point, and nothing between "
-            "thousands. Nothing was stored."
-        )
+        raise InvalidInput(f"the table, column {name!r}: {found.question} {PLAIN} Nothing was stored.")
     return found
 
 

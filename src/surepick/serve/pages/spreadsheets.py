@@ -15,9 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from surepick.errors import InvalidInput
-from surepick.tables import TableWarning, read_table, write_table
+from surepick.tables import Table, TableWarning, read_table, write_table
+from surepick.tables.numbers import Written, notation
 
-PACKED = (".xlsx", ".xlsm", ".ods", ".parquet")
+PACKED = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".parquet")
 MOST_MEMORY = 2 * 2**30  # bytes of addresses
 MOST_SECONDS = 20
 READER = "from surepick.serve.pages.spreadsheets import main; main()"
@@ -61,13 +62,22 @@ def main() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", TableWarning)
             table = read_table(path)
-            write_table(written, {name: table.text(name) for name in table.columns})
+            write_table(written, {name: _cells(table, name) for name in table.columns})
         notes = [str(one.message) for one in caught]
     except InvalidInput as refused:
         error = str(refused)
     except MemoryError:
         error = f"{path} {TOO_LARGE}"
     sys.stdout.write(json.dumps({"error": error, "notes": notes}))
+
+
+def _cells(table: Table, name: str) -> tuple[str, ...]:
+    """The cells of a column as texts, from which its numbers are read as they are: 987.0 beside 1.234."""
+    cells = table.text(name)
+    typed = not isinstance(table.column(name), tuple) or not table.notation(name).question
+    if not typed or not notation([str(cell) for cell in cells], Written()).question:
+        return cells
+    return tuple(cell + ".0" if cell.removeprefix("-").isdigit() else cell for cell in cells)
 
 
 def _limit() -> None:

@@ -14,6 +14,8 @@ from surepick.errors import InvalidInput
 from surepick.serve.pages.forms import Form
 from surepick.serve.pages.spreadsheets import PACKED, as_csv
 from surepick.tables import TableWarning, read_table
+from surepick.tables.content import decoded
+from surepick.tables.kinds import refuse_foreign
 from surepick.tables.selection import looks_numeric
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl"}
@@ -106,10 +108,14 @@ def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
         return text, "csv", notes
     if suffix not in KINDS:
         raise InvalidInput(f"{shown} is none of {', '.join((*KINDS, *PACKED))}. Save the table as CSV (UTF-8).")
-    try:
-        return content.decode("utf-8-sig"), KINDS[suffix], ()
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{shown} is no text in UTF-8. Save it as CSV (UTF-8).") from None
+    refuse_foreign(shown, content)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TableWarning)
+        try:
+            text = decoded(shown, content)
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{shown} is no text in UTF-8. Save it as CSV (UTF-8).") from None
+    return text, KINDS[suffix], tuple(str(one.message) for one in caught)
 
 
 def read(text: str, kind: str) -> Given:

@@ -1,0 +1,50 @@
+"""Results in the body of a request as a table: numbers by the rule of every table."""
+
+import pytest
+
+import surepick as sp
+from surepick.errors import InvalidInput
+from surepick.serve.api.tables import rows_of
+
+
+@pytest.fixture(scope="module")
+def study():
+    return sp.Study(
+        sp.make_policy(
+            "certified-independent", sp.Arms(ids=["a", "b"]), epsilon=0.5, delta=0.05, noise=sp.SubGaussian(1)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("id,reward\na,1.5\nb,2\n", [1.5, 2]),
+        ("id;reward\r\na;1,5\r\n;\r\nb;-2,25\r\n\x1a"[:-1], [1.5, -2.25]),
+        ("sep=;\nid;reward\na;1,5\nb;failed\n", [1.5, None]),
+        ("id\treward\na\t1,234,567\nb\t−2\n", [1234567, -2]),
+        ("id,reward\na,TRUE\nb,false\n", [1, 0]),
+        ('"id", "reward"\n"a", "1.234"\n"b", "0.5"\n', [1.234, 0.5]),
+    ],
+)
+def test_a_table_of_results(study, text, meant):
+    assert [one.reward for one in rows_of(text.encode(), study)] == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id;reward\na;1,234\nb;987\n", "is '1,234' the number 1.234 or 1234? Write numbers with a decimal point"),
+        ('id,reward\na,"1,234"\n', "is '1,234' the number 1.234 or 1234?"),
+        ("id;reward\na;1,5\nb;1.5\n", "has a decimal point, and '1,5' a decimal comma"),
+        ("id,reward\na,oops\n", "row 2: 'oops' in column 'reward' is no number"),
+        ("<!DOCTYPE html>", "is a web page"),
+        ("", "the table is empty"),
+        ("id,reward\na\n", "row 2 has another number of cells"),
+    ],
+)
+def test_a_table_with_two_meanings_is_refused(study, text, words):
+    with pytest.raises(InvalidInput) as caught:
+        rows_of(text.encode(), study)
+    assert words in str(caught.value)
+    assert "--" not in str(caught.value)

@@ -33,7 +33,9 @@ def surepick(*words: str, code: int = 0):
 
 def test_a_dash_stands_for_the_address_in_the_environment(sqlite_url, coins, monkeypatch):
     monkeypatch.setenv("SUREPICK_URL", sqlite_url)
-    said = surepick("create", "-", "coins", "--arms", coins, "--id", "id", "--noise", "bernoulli").stdout
+    said = surepick(
+        "create", "-", "coins", "--arms", coins, "--id", "id", "--noise", "bernoulli", "--epsilon", "0.1"
+    ).stdout
     assert "Next: surepick ask - coins\n" in said
     assert "surepick tell - coins RESULTS" in surepick("ask", "-", "coins").stdout
     assert "coins: round 1" in surepick("status", "-", "coins").stdout
@@ -43,7 +45,9 @@ def test_a_dash_stands_for_the_address_in_the_environment(sqlite_url, coins, mon
 
 def test_the_next_command_has_the_address_that_was_typed(sqlite_url, coins, monkeypatch):
     monkeypatch.setenv("SUREPICK_URL", "sqlite:///another.db")
-    said = surepick("create", sqlite_url, "coins", "--arms", coins, "--id", "id", "--noise", "bernoulli").stdout
+    said = surepick(
+        "create", sqlite_url, "coins", "--arms", coins, "--id", "id", "--noise", "bernoulli", "--epsilon", "0.1"
+    ).stdout
     assert f"Next: surepick ask {sqlite_url} coins\n" in said
 
 

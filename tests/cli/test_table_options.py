@@ -101,7 +101,9 @@ def test_percentages_and_semicolons_reach_tell(tmp_path, refused):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path}/lab.db"
     (tmp_path / "arms.csv").write_text("sku\na\nb\n")
-    surepick("create", url, "p", "--arms", tmp_path / "arms.csv", "--id", "sku", "--noise", "bounded:0:1")
+    surepick(
+        "create", url, "p", "--arms", tmp_path / "arms.csv", "--id", "sku", "--noise", "bounded:0:1", "--epsilon", 0.1
+    )
     told = tmp_path / "told.csv"
     told.write_text("id;reward\na;50,5%\n")
     assert "look like percentages" in refused("tell", url, "p", told)

@@ -85,7 +85,20 @@ def test_one_arm_is_not_bad_input(name):
 
 def test_one_arm_in_a_table(write, monkeypatch, capsys):
     path = write("id,y\nonly,0.5\nonly,0.7\n")
-    words = ["run", str(path), "--id", "id", "--reward", "y", "--noise", "bounded:0:1", "--format", "json"]
+    words = [
+        "run",
+        str(path),
+        "--id",
+        "id",
+        "--reward",
+        "y",
+        "--noise",
+        "bounded:0:1",
+        "--epsilon",
+        "0.1",
+        "--format",
+        "json",
+    ]
     monkeypatch.setattr(sys, "argv", ["surepick", *words])
     with pytest.raises(SystemExit) as stop:
         main()

@@ -33,7 +33,20 @@ def test_a_byte_order_mark_is_no_part_of_a_name(write):
 
 def test_a_byte_order_mark_on_the_command_line(write, monkeypatch, capsys):
     path = write(b"\xef\xbb\xbf" + TABLE.encode())
-    words = ["run", path, "--id", "id", "--reward", "y", "--noise", "bounded:0:1", "--format", "json"]
+    words = [
+        "run",
+        path,
+        "--id",
+        "id",
+        "--reward",
+        "y",
+        "--noise",
+        "bounded:0:1",
+        "--epsilon",
+        "0.1",
+        "--format",
+        "json",
+    ]
     monkeypatch.setattr(sys, "argv", ["surepick", *map(str, words)])
     with pytest.raises(SystemExit) as stop:
         main()

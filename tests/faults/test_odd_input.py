@@ -104,7 +104,7 @@ def test_as_many_pulls_as_can_be_counted(url):
     "text", ["subgaussian:1e308", "subgaussian:1e-320", "bounded:-1e308:1e308", "subgaussian:1,1,1e200"]
 )
 def test_noise_whose_square_is_no_number(files, text):
-    assert "unit" in refused("run", files.tables[0], "--id", "id", "--reward", "y", "--noise", text)
+    assert "unit" in refused("run", files.tables[0], "--id", "id", "--reward", "y", "--epsilon", "0.1", "--noise", text)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ NAMED = {
     "withdraw": ["--reason", "x", "--id", "x"],
     "add": ["--id", "x"],
     "close": [],
-    "create": ["--arms", "TABLE", "--id", "id", "--noise", "bernoulli"],
+    "create": ["--arms", "TABLE", "--id", "id", "--noise", "bernoulli", "--epsilon", "0.1"],
     "run-study": ["--measure", "echo {id}"],
 }
 
@@ -205,7 +205,7 @@ def test_reasons_and_workers_that_are_not_utf_8(url):
 
 @pytest.mark.parametrize("name", [LONG, LONG + HALF])
 def test_a_file_name_of_300_characters(files, url, tmp_path, name):
-    noise = ("--noise", "subgaussian:0.5")
+    noise = ("--noise", "subgaussian:0.5", "--epsilon", "0.1")
     for line in (
         ("verify", name),
         ("list", f"sqlite:///{tmp_path}/{LONG}"),
@@ -299,7 +299,8 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
     assert SEEN in words("ask", *other)
     assert SEEN in words("run", table, "--id", "id", "--reward", "y", "--epsilon", "0.5", *noise, codes=(0, 3))
     assert SEEN in words("design", table, "--id", "id", "--features", "x,z")
-    assert words("forecast", table, "--id", "id", "--rehearsals", 1, "--norm-bound", 1, "--features", "x,z", *noise)
+    asked = ["--id", "id", "--rehearsals", 1, "--norm-bound", 1, "--features", "x,z", "--epsilon", "0.1", *noise]
+    assert words("forecast", table, *asked)
     assert SEEN in words("tune", table, "--id", "id", "--reward", "y", "--features", "x,z", *noise)
     for odd in ([EVIL], ["status", url, EVIL], [f"--{EVIL}"], ["ask", url, "s", "--max-pulls", EVIL], ["verify", EVIL]):
         ended = run(odd)

@@ -15,7 +15,15 @@ from surepick.cli import main
 
 LONG = "x" * 300
 DATABASE = ("URL", "NAME")
-TABLE = {"--id": "COLUMN", "--features": "COLUMN", "--noise": "NOISE", "--standardize": None, "--intercept": None}
+TABLE = {
+    "--id": "COLUMN",
+    "--features": "COLUMN",
+    "--noise": "NOISE",
+    "--standardize": None,
+    "--intercept": None,
+    "--drop-missing": None,
+    "--drop-candidates": None,
+}
 PROMISE = {
     "--epsilon": "NUMBER",
     "--delta": "NUMBER",
@@ -52,7 +60,10 @@ COMMANDS = {
     "close": (DATABASE, {"--reason": "WORD"}),
     "list": (("URL",), {}),
     "migrate": (("URL",), {}),
-    "create": (DATABASE, {"--arms": "FILE", "--policy": "WORD", "--option": "OPTION", **TABLE, **PROMISE}),
+    "create": (
+        DATABASE,
+        {"--arms": "FILE", "--reward": "COLUMN", "--policy": "WORD", "--option": "OPTION", **TABLE, **PROMISE},
+    ),
     "run-study": (DATABASE, {"--measure": "MEASURE", "--worker": "WORD", "--timeout": "WORD", "--batch": "NUMBER"}),
     "verify": (("FILE",), {"--arms": "FILE", "--id": "COLUMN", "--every-plan": None}),
     "run": (
@@ -64,10 +75,10 @@ COMMANDS = {
     "tune": (("FILE",), {"--reward": "COLUMN", "--pulls": "NUMBER", **TABLE}),
 }
 ALWAYS = {  # so that a sound line is soon done, and enough is said for one to be
-    "run": ["--max-pulls", "2000", "--id", "id", "--reward", "y", "--noise", "subgaussian:0.5"],
-    "forecast": ["--rehearsals", "1", "--id", "id", "--noise", "bounded:0:1"],
+    "run": ["--max-pulls", "2000", "--id", "id", "--reward", "y", "--noise", "subgaussian:0.5", "--epsilon", "0.3"],
+    "forecast": ["--rehearsals", "1", "--id", "id", "--noise", "bounded:0:1", "--epsilon", "0.3"],
     "tune": ["--id", "id", "--reward", "y", "--noise", "subgaussian:0.5"],
-    "create": ["--id", "id", "--noise", "bernoulli", "--arms", "ARMS"],
+    "create": ["--id", "id", "--noise", "bernoulli", "--arms", "ARMS", "--epsilon", "0.3"],
     "abandon": ["--reason", "it broke"],
     "withdraw": ["--reason", "it broke"],
     "run-study": ["--measure", "false {id}", "--retries", "0"],
@@ -80,6 +91,7 @@ WORDS = {
         "0",
         "-1",
         "0.1",
+        "0.95",
         "1e-3",
         "nan",
         "inf",
@@ -107,7 +119,7 @@ WORDS = {
         "independent-of-value",
         "a,b",
     ],
-    "COLUMN": ["id", "x", "y", "x,z", "", ",", CONTROLS, HALF, LONG, "nothing"],
+    "COLUMN": ["id", "x", "y", "x,z", "none", "ID", "", ",", CONTROLS, HALF, LONG, "nothing"],
     "NOISE": [
         "bernoulli",
         "bounded:0:1",
@@ -182,6 +194,11 @@ def spelled(files: Files, command: str, options: list[str], seed: int) -> list[s
     for option in options:
         kind = known.get(option, "FORMAT")
         line += [option] if kind is None else [option, _word(files, kind, rng)]
+    if "--epsilon" in line and rng.random() < 0.1:  # nobody said what difference matters
+        place = line.index("--epsilon")
+        del line[place : place + 2]
+    if rng.random() < 0.03:  # a slip in the name of the command
+        line[0] = line[0][::-1] if len(line[0]) < 4 else line[0][1:]
     if rng.random() < 0.05:
         line.insert(rng.randrange(len(line) + 1), rng.choice([CONTROLS, HALF, LONG, "--" + CONTROLS, "-", "--", ""]))
     return line

@@ -259,7 +259,7 @@ def test_studies_of_other_items_or_of_draws_are_refused(harness, refused, tmp_pa
     none_of_it = "the item 'one' is none of lm-evaluation-harness"
     assert none_of_it in refused("ask", *study, "--as", "lm-eval", "--out", tmp_path / "plan")
     assert none_of_it in refused("tell", *study, FILES / "whole", "--as", "lm-eval", *DIGITS_FILTER)
-    words = ("--arms", tmp_path / "models.csv", "--id", "id", "--noise", "bernoulli")
+    words = ("--arms", tmp_path / "models.csv", "--id", "id", "--noise", "bernoulli", "--epsilon", "0.1")
     assert surepick("create", harness.url, "draws", *words)[0] == 0
     draws = (harness.url, "draws")
     assert "this study has none" in refused("ask", *draws, "--as", "lm-eval", "--out", tmp_path / "plan")

@@ -98,9 +98,9 @@ def test_sizes_of_batches_are_compared(table):
 def test_without_rewards_there_is_the_worst_case_only(tmp_path):
     path = tmp_path / "arms.csv"
     path.write_text("sku,weight,size\nx,1,2\ny,2,1\nz,1,1\n")
-    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--norm-bound", 1)
+    found = answer(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.1, "--norm-bound", 1)
     assert all(row["guess"] is None and row["worst"]["total"] > 0 for row in found["rows"])
-    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli")
+    code, output, _ = surepick(path, "--id", "sku", "--noise", "bernoulli", "--epsilon", 0.1)
     assert code == 0
     assert "at worst" in output
     assert "guess" not in output

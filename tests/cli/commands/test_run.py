@@ -18,6 +18,12 @@ def rehearse(table, *arguments):
     return surepick("run", table, *words, *arguments)
 
 
+def table_and_below(output: str) -> list[str]:
+    """The lines from the table of rounds on."""
+    lines = output.splitlines()
+    return lines[next(number for number, line in enumerate(lines) if "round by round" in line) :]
+
+
 # run
 
 
@@ -64,7 +70,9 @@ def test_minimize_turns_the_question(table):
 
 
 def test_without_an_id_every_row_is_a_candidate(table):
-    answer = json.loads(surepick("run", table, "--reward", "gloss", "--noise", "bounded:0:1", "--format", "json")[1])
+    answer = json.loads(
+        surepick("run", table, "--reward", "gloss", "--noise", "bounded:0:1", "--epsilon", 0.1, "--format", "json")[1]
+    )
     assert answer["rounds"][0]["active"] == 6
 
 
@@ -206,10 +214,20 @@ def test_an_olympus_folder_says_itself_what_is_measured(shared_data):
 @pytest.mark.parametrize("columns", [80, 200])
 def test_tables_fit_a_terminal_and_lose_no_digit(shared_data, columns):
     folder = shared_data / "olympus" / "photo_wf3"
-    words = ("--noise", "subgaussian:0.1", "--policy", "linear-embedding", "--norm-bound", 1, "--format")
+    words = (
+        "--noise",
+        "subgaussian:0.1",
+        "--epsilon",
+        0.1,
+        "--policy",
+        "linear-embedding",
+        "--norm-bound",
+        1,
+        "--format",
+    )
     rows = json.loads(surepick("run", folder, *words, "json")[1])["rounds"]
     _, output, _ = surepick("run", folder, *words, "text", columns=columns)
-    lines = output.splitlines()
+    lines = table_and_below(output)
     table = lines[: next(number for number, line in enumerate(lines) if line.startswith("Recommended"))]
     assert "…" not in "".join(table)
     assert max(map(len, table)) <= columns
@@ -222,7 +240,7 @@ def test_certified_rounds_say_who_is_possible_and_what_is_to_come(shared_data, m
     words = ("run", shared_data / "olympus" / "photo_wf3", "--noise", "subgaussian:0.1", "--epsilon", 0.2, *more)
     rows = json.loads(surepick(*words, "--format", "json")[1])["rounds"]
     _, output, _ = surepick(*words, columns=80)
-    lines = output.splitlines()
+    lines = table_and_below(output)
     table = lines[: next(number for number, line in enumerate(lines) if line.startswith("still possible:"))]
     assert max(map(len, table)) <= 80
     assert ("dims" in table[2]) == dims
@@ -238,7 +256,7 @@ def test_certified_rounds_say_who_is_possible_and_what_is_to_come(shared_data, m
 
 
 def test_what_is_to_come_is_not_known_where_the_budget_ended(shared_data):
-    words = ("--noise", "subgaussian:0.1", "--max-pulls", 1800)
+    words = ("--noise", "subgaussian:0.1", "--epsilon", 0.1, "--max-pulls", 1800)
     _, output, _ = surepick("run", shared_data / "olympus" / "photo_wf3", *words)
     last = [line.split() for line in output.splitlines() if re.match(r" +\d", line)][-1]
     assert last[-2] == "?"  # before the gap

@@ -47,10 +47,11 @@ def pilot_of(path, pulls, *, seed=0):
 def test_the_pilot_is_paid_and_told(table):
     code, output, _ = rehearse(table, "pilot", *POLICY)
     assert code == 0
-    told = re.match(
-        r"Pilot: 40 measurements on 20 candidates; standard deviation at most ([\d.]+) "
+    told = re.search(
+        r"^Pilot: 40 measurements on 20 candidates; standard deviation at most ([\d.]+) "
         r"\(except with probability 0\.005\)\.\n",
         output,
+        re.MULTILINE,
     )
     assert 1.0 < float(told[1]) < 3.0
     assert f"from 20 degrees of freedom of a pilot it is at most {told[1]}, except with probability 0.005" in output

@@ -87,6 +87,7 @@ def tune(
     say(NOT_REUSED)
     if command:
         say()
+        say("The study, to which you add --epsilon: how much worse than the best the answer may be.")
         say(command)
 
 

@@ -39,7 +39,7 @@ def test_bad_addresses_and_names(paint, refused):
     assert "is not the address of a database; write sqlite:///FILE" in refused("list", "lab.db")
     assert "SQLite or PostgreSQL, not in 'mysql'" in refused("list", "mysql://x/y")
     arms = paint.folder / "arms.csv"
-    taken = refused("create", paint.url, "paint", "--arms", arms, "--id", "sku", "--noise", NOISE)
+    taken = refused("create", paint.url, "paint", "--arms", arms, "--id", "sku", "--noise", NOISE, "--epsilon", 0.1)
     assert "has a study 'paint' already" in taken
 
 

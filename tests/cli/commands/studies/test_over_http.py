@@ -118,7 +118,7 @@ def test_tokens_from_the_environment(served, monkeypatch, refused):
     assert "You are 'measurer'" in refused("ask", "-", "paint", "--worker", "bob")
     assert "takes the role owner" in refused("close", "-", "paint")
     arms = write_rows(over.folder / "more.csv", [{"id": "a"}, {"id": "b"}])
-    assert "takes the role owner" in refused("create", "-", "more", "--arms", arms, "--noise", NOISE)
+    assert "takes the role owner" in refused("create", "-", "more", "--arms", arms, "--noise", NOISE, "--epsilon", 0.1)
     monkeypatch.setenv("SUREPICK_TOKEN", texts["owner"])
     assert surepick("close", "-", "paint")[0] == 0
 
@@ -151,7 +151,7 @@ def test_a_study_that_is_not_there(served, refused):
     assert "There is no study 'paint'." in refused("status", over.url, "paint")
     over.create()
     assert "There is a study 'paint' already" in refused(
-        "create", over.url, "paint", "--arms", over.folder / "arms.csv", "--id", "sku", "--noise", NOISE
+        "create", over.url, "paint", "--arms", over.folder / "arms.csv", "--id", "sku", "--noise", NOISE, "--epsilon", 0.1
     )
     wrong = write_rows(over.folder / "x.csv", [{"id": IDS[0], "reward": 0.5, "key": f"p1.9@{IDS[0]}"}])
     assert "p1.9@a b" in refused("tell", over.url, "paint", wrong)

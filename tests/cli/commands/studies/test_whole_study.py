@@ -53,7 +53,7 @@ def test_minimise(lab):
 def test_composite_ids(lab):
     rows = [{"colour": colour, "size": size} for colour in ("red", "a,b") for size in ("01", "2.50")]
     arms = write_rows(lab.folder / "grid.csv", rows)
-    lab.done("create", "--arms", arms, "--id", "colour,size", "--noise", NOISE)
+    lab.done("create", "--arms", arms, "--id", "colour,size", "--noise", NOISE, "--epsilon", 0.1)
     asked = [row["id"] for row in lab.json("ask")["table"]]
     assert asked == ["red/01", "red/2.50", "a,b/01", "a,b/2.50"]
     results = write_rows(lab.folder / "grid-results.csv", [row | {"gloss": 0.5} for row in rows])
@@ -64,7 +64,7 @@ def test_composite_ids(lab):
 
 def test_an_option_of_the_policy(lab, refused):
     arms = write_rows(lab.folder / "arms.csv", [{"sku": name, "x": 1} for name in IDS])
-    words = ("--arms", arms, "--id", "sku", "--noise", NOISE)
+    words = ("--arms", arms, "--id", "sku", "--noise", NOISE, "--epsilon", 0.1)
     answer = lab.json("create", *words, "--option", "largest_batch=5")
     assert answer["policy"]["largest_batch"] == 5
     wrong = ("create", lab.url, "other", *words, "--option")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import additions_of, with_answers, with_blocks, withdrawals_of
+from surepick.certificates.answers import additions_of, slips_of, with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.certificates.quantities import with_quantities
@@ -220,6 +220,7 @@ def _looks(
                 abandoned,
                 withdrawn=withdrawals_of(look, arms.num_arms, gone),
                 added=additions_of(look, waiting),
+                **slips_of(look),
             )
             yield Closed(number, plan, seen, came)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,16 +18,19 @@ from surepick.core.arrays import IntArray, record
 from surepick.core.certificate import Certificate
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, UnusualResult, UnusualWarning
 from surepick.policies.prices import Prices, added, checked_budget
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.progress import Progress
-from surepick.text import money, printable
+from surepick.studies.recording import Accept
+from surepick.text import money, printable, quoted
 
 # ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
 Measure = Callable[..., ArrayLike]
 POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+Told = TypeVar("Told")
+OnUnusual = Literal["warn", "accept", "refuse"]
 EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
 
@@ -45,7 +49,7 @@ class Askable(Protocol):
     def constraints(self) -> tuple[Constraint, ...]: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
-    def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
+    def tell(self, ids: Batch, rewards: ArrayLike, *, accept_unusual: Accept = False) -> object: ...
     def certificate(self) -> Certificate: ...
 
 
@@ -92,8 +96,11 @@ def run_study(
     max_cost: float | None = None,
     at_once: int | None = None,
     progress: bool | None = None,
+    unusual: OnUnusual = "warn",
 ) -> Result:
     """As `Study.run`, which has the arguments."""
+    if unusual not in get_args(OnUnusual):
+        raise InvalidInput(f"unusual is {quoted(unusual)}; it must be 'warn', 'accept' or 'refuse'.")
     for name, limit in (("max_pulls", max_pulls), ("at_once", at_once)):
         if limit is not None:
             whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
@@ -124,10 +131,31 @@ def run_study(
                     f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
                     f"return {wanted}."
                 )
-            study.tell(part, rewards)
+            tell_measured(
+                lambda how, part=part, rewards=rewards: study.tell(part, rewards, accept_unusual=how), unusual
+            )  # type: ignore[misc]
 
     with round_bars(progress) as show:
         return until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+
+
+def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:
+    """Report what a program measured: nobody can be asked about results that stand out.
+
+    Args:
+        tell: reports; it is given `accept_unusual` of `Study.tell`.
+        unusual: as in `Study.run`.
+
+    Raises:
+        UnusualResult: with "refuse".
+    """
+    try:
+        return tell("unasked" if unusual == "accept" else False)
+    except UnusualResult as question:
+        if unusual == "refuse":
+            raise
+        warnings.warn(f"it counts, since a program measured it: {question}", UnusualWarning, stacklevel=3)
+        return tell("unasked")
 
 
 def until_stopped(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,9 @@ def tell(
     block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
+    accept_unusual: Annotated[
+        bool, Option("--accept-unusual", help="Results that stand out were looked at, and are what was read.")
+    ] = False,
     as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
     answers: AnswerOptions,
     reading: options.Reading,
@@ -46,17 +49,21 @@ def tell(
     with the columns pulls and sum (and squares) in place of the reward has totals. Where test items are answered the
     column item says which one, in place of a key. Where measurements have blocks a column says which one, named as in
     create --blocks. Where there are constraints the columns of their names have what else was measured; an empty cell
-    was not. --as takes the files of a program that evaluates models, as they are.
+    was not. --as takes the files of a program that evaluates models, as they are. A result that stands out from what is
+    known is asked about, and nothing is stored: it may be a typing error.
     """
     check_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
         study = resumed(url, name)
         came = answers.answers(study, Path(results))
-        receipt = study.tell(came.candidates, came.scores, items=came.items, worker=worker, plan=plan)
+        receipt = study.tell(
+            came.candidates, came.scores, items=came.items, worker=worker, plan=plan, accept_unusual=accept_unusual
+        )
         _report(study, name, receipt, came.empty, output)
         return
     table = read_table(results, **reading.options)
     study = resumed(url, name)
+    whose: dict[str, Any] = {"worker": worker, "plan": plan, "accept_unusual": accept_unusual}
     totals = reward not in table.columns and {"pulls", "sum"} <= table.columns.keys()
     if table.drop_missing:
         needed = ("pulls", "sum") if totals else (reward,)
@@ -72,7 +79,7 @@ def tell(
     if totals:
         pulls, sums = table.numbers("pulls"), table.numbers("sum")
         squares = table.numbers("squares") if "squares" in table.columns else None
-        receipt = study.tell_totals(ids, pulls, sums, squares, keys, worker=worker, plan=plan, blocks=blocks)
+        receipt = study.tell_totals(ids, pulls, sums, squares, keys, blocks=blocks, **whose)
         empty = 0
     else:
         rows = result_rows(table, reward)
@@ -85,7 +92,7 @@ def tell(
             failed = [(ids[row], None if keys is None else keys[row]) for row in rows.failed]
             named = None if blocks is None else [blocks[row] for row in rows.measured]
             told = _with_beside(study, table, rows)
-            receipt = study.tell(measured, told, labels, worker=worker, plan=plan, blocks=named, failed=failed)
+            receipt = study.tell(measured, told, labels, blocks=named, failed=failed, **whose)
     _report(study, name, receipt, empty, output)
 
 

@@ -1,6 +1,6 @@
 """Questions about results that stand out: how many honest ones are asked about, and how many slips are caught.
 
-    python benchmarks/slips.py honest [CALLS]     opening calls and repeats of honest results, for many laws of the means
+    python benchmarks/slips.py honest [CALLS]     opening calls and repeats, for many laws of the means
     python benchmarks/slips.py caught [STUDIES]   studies in which one result in 20 is mistyped by a factor of 10
 
 Decision 41 has what it printed.
@@ -84,15 +84,16 @@ def caught(studies: int) -> None:
                 "certified-independent", sp.Arms(ids=ids), epsilon=2.0, delta=0.05, noise="subgaussian:1"
             )
             one_study(sp.Study(policy), means, rng, found)
-        slips = max(found["slips"], 1)
-        print(
-            f"    {name}: {found['slips']:,} slips of more than 10 scales; asked about on entry "
-            f"{found['caught'] / slips:.2%}, on entry or before the round closed "
-            f"{(found['caught'] + found['before it closed']) / slips:.2%}, later {found['later'] / slips:.2%}; of these "
-            f"first results of a candidate {found['first'] / slips:.2%}, asked about {found['first caught'] / max(found['first'], 1):.2%}; "
-            f"repeats asked about {(found['caught'] - found['first caught']) / max(slips - found['first'], 1):.2%}; "
-            f"honest results asked about: {found['false']} of {found['honest']:,} ({found['beside a slip']} beside a slip that stayed)"
-        )
+        slips, first = max(found["slips"], 1), max(found["first"], 1)
+        print(f"    {name}: {found['slips']:,} slips of more than 10 scales in {studies:,} studies")
+        later = found["later"] / slips
+        print(f"        asked about on entry {found['caught'] / slips:.2%}, with a later result {later:.2%}")
+        share, caught_first = first / slips, found["first caught"] / first
+        print(f"        {share:.0%} are first results of a candidate: on entry {caught_first:.2%}")
+        beside = (found["caught"] - found["first caught"]) / max(slips - first, 1)
+        print(f"        the others are beside repeats: on entry {beside:.2%}")
+        print(f"        honest results that were asked about: {found['false']} of {found['honest']:,}, and")
+        print(f"        {found['beside a slip']} that lie beside a slip of the same candidate or call")
 
 
 def one_study(study, means, rng, found) -> None:

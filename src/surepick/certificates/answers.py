@@ -123,7 +123,7 @@ def entry_of_slips(deviations: Deviations) -> dict[str, Any]:
     return {name: getattr(deviations, name) for name in SLIPS if getattr(deviations, name)}
 
 
-def slips_of(look: Mapping[str, Any]) -> dict[str, int]:
+def slips_of(look: Mapping[str, Any]) -> dict[str, Any]:
     """The same from an entry of a certificate.
 
     Raises:

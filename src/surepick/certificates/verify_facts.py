@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -220,8 +221,8 @@ def _looks(
                 abandoned,
                 withdrawn=withdrawals_of(look, arms.num_arms, gone),
                 added=additions_of(look, waiting),
-                **slips_of(look),
             )
+            came = replace(came, **slips_of(look))
             yield Closed(number, plan, seen, came)
 
 

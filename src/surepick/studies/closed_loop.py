@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Literal, Protocol, TypeVar, get_args
 
 import numpy as np
@@ -131,12 +132,14 @@ def run_study(
                     f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
                     f"return {wanted}."
                 )
-            tell_measured(
-                lambda how, part=part, rewards=rewards: study.tell(part, rewards, accept_unusual=how), unusual
-            )  # type: ignore[misc]
+            tell_measured(partial(_told, study, part, rewards), unusual)
 
     with round_bars(progress) as show:
         return until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+
+
+def _told(study: Askable, part: Batch, rewards: ArrayLike, accept: Accept) -> object:
+    return study.tell(part, rewards, accept_unusual=accept)
 
 
 def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:

@@ -248,7 +248,7 @@ def _student(freedom: FloatArray, level: float) -> FloatArray:
     from scipy.special import stdtrit  # noqa: PLC0415 - loaded on first use
 
     each, places = np.unique(freedom, return_inverse=True)
-    return np.asarray(-stdtrit(each, level / 2.0))[places]
+    return np.asarray(-stdtrit(each, level / 2.0), np.float64)[places]
 
 
 # beside other candidates

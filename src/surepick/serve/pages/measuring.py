@@ -26,8 +26,8 @@ router = APIRouter(include_in_schema=False)
 routes = Routes(router)
 NOTHING = "Nothing was stored."
 QUESTION = (
-    f"Is it a typing error? {NOTHING} If it is one, correct it below. If it is what was read, whatever its value, store "
-    "it as it is with the second button."
+    f"Is it a typing error? {NOTHING} If it is one, correct it below. If it is what was read, whatever its value, "
+    "store it as it is with the second button."
 )
 
 

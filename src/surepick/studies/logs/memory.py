@@ -55,8 +55,8 @@ class MemoryLog:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        lists: tuple[list[Any], ...]
-        lists = (self._starts, self._plans, self._decisions, self._leased, self._events, self._stored)
+        stored_rows = self._events, self._stored
+        lists: tuple[list[Any], ...] = (self._starts, self._plans, self._decisions, self._leased, *stored_rows)
         lengths = [len(rows) for rows in lists]
         try:
             yield
@@ -68,8 +68,8 @@ class MemoryLog:
                 for block, arm in _cells(stored):
                     self._in_blocks[block] -= Counter([(arm, stored.plan)])
             taken_back = [event for event in self._events[lengths[-2] :] if event.kind == UNDONE]
-            for rows, length in zip(lists, lengths, strict=True):
-                del rows[length:]
+            for kept, length in zip(lists, lengths, strict=True):
+                del kept[length:]
             for event in taken_back:
                 self._undone.discard(event.result)
                 self._know(event.result)
@@ -142,19 +142,23 @@ class MemoryLog:
             number = len(results.arms)
             if source is not None and results.source != source:
                 continue
-            columns = zip(
-                results.arms.tolist(),
-                results.pulls.tolist(),
-                results.sums.tolist(),
-                [None] * number if results.squares is None else results.squares.tolist(),
-                results.keys or (None,) * number,
-                [0] * number if results.leases is None else results.leases.tolist(),
-                strict=True,
-            )
+            squares = [None] * number if results.squares is None else results.squares.tolist()
+            leases = [0] * number if results.leases is None else results.leases.tolist()
             at = self._row(start)[0].at
             found += [
-                Reported(start + row, *values, at, results.source, start + row in known)
-                for row, values in enumerate(columns)
+                Reported(
+                    number=start + row,
+                    arm=int(results.arms[row]),
+                    pulls=int(results.pulls[row]),
+                    total=float(results.sums[row]),
+                    squares=squares[row],
+                    key=None if results.keys is None else results.keys[row],
+                    lease=leases[row],
+                    at=at,
+                    source=results.source,
+                    unusual=start + row in known,
+                )
+                for row in range(number)
                 if start + row not in self._undone
             ]
         return found

@@ -11,7 +11,7 @@ from surepick.studies.logs.sql.schema import decision, event, lease, observation
 STUDY, PLAN, PLANS, AFTER, KEYS, WORKER = "in_study", "of_plan", "of_plans", "after", "some_keys", "of_worker"
 RECENT = "so_many_rows"
 
-_UNDONE = sa.literal_column("'undone'")  # as a literal, so that its index is used
+_UNDONE: sa.ColumnElement[str] = sa.literal_column("'undone'")  # as a literal, so that its index is used
 UNDONE_ROWS = sa.select(event.c.result).where(event.c.study == bindparam(STUDY), event.c.kind == _UNDONE)
 STANDS = observation.c.id.not_in(UNDONE_ROWS)  # whether a result was not undone
 ANY_UNDONE = UNDONE_ROWS.limit(1)

@@ -2,6 +2,7 @@
 
     SurepickError
     ├── InvalidInput      (also ValueError)    an argument, a table or a reward is wrong
+    │   └── UnusualResult                      a result stands out: is it a typing error?
     ├── OutOfTurn         (also RuntimeError)  tell before ask, ask of a broken study, ...
     ├── ContractError                          a premise of the theorem fails: no certificate could be true
     ├── NotConverged                           an iteration stopped short; carries the best design and its gap
@@ -33,6 +34,26 @@ class SurepickError(Exception):
 
 class InvalidInput(SurepickError, ValueError):
     """An argument, a table or a reward is wrong."""
+
+
+class UnusualResult(InvalidInput):
+    """A result stands out from what is known: is it a typing error? Whoever says that it is not has it stored.
+
+    Args:
+        message: which one, beside what, and what to do.
+        rows: their places in the call, from 0; results that were reported before it have none.
+    """
+
+    def __init__(self, message: str, *, rows: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), rows=self.rows), self.args
+
+
+class UnusualWarning(UserWarning):
+    """A result of a program stands out from what is known. It counts."""
 
 
 class OutOfTurn(SurepickError, RuntimeError):

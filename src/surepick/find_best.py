@@ -18,7 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import make_policy, uses_features
-from surepick.studies.closed_loop import Result
+from surepick.studies.closed_loop import OnUnusual, Result
 from surepick.studies.measuring import Measure, check_measure
 from surepick.studies.short_list import short_list_policy
 from surepick.studies.study import Study
@@ -42,6 +42,7 @@ def find_best(
     max_pulls: int | None = None,
     max_cost: float | None = None,
     progress: bool | None = None,
+    unusual: OnUnusual = "warn",
     **options: Any,
 ) -> Result:
     """Find an arm whose mean is within epsilon of the best, by measuring what tells most.
@@ -66,6 +67,7 @@ def find_best(
         max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.
         progress: show a bar on standard error; None: if that is a terminal.
+        unusual: what becomes of results that stand out, as in `Study.run`: "warn", "accept" or "refuse".
         options: settings of the policy, as in `make_policy`.
 
     Returns:
@@ -83,7 +85,7 @@ def find_best(
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
         chosen = fitting_policy(options) if policy is None else policy
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress}
+        budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}
         return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
     known = _arms_of(arms, id, features)
     chosen = fitting_policy(options) if policy is None else policy
@@ -91,7 +93,8 @@ def find_best(
     used = known.features_said if uses_features(chosen) else ""
     if used:
         LOG.info("%s uses %s.", chosen, used)
-    answer = Study(made, minimize=minimize).run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress)
+    study = Study(made, minimize=minimize)
+    answer = study.run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress, unusual=unusual)
     return replace(answer, features=used)
 
 
@@ -164,14 +167,15 @@ def _best_of_many(
     minimize: bool,
     max_pulls: int | None,
     progress: bool | None,
+    unusual: OnUnusual,
     **options: Any,
 ) -> Result:
     """A short list that has the best of all, by few measurements; then the best of it."""
     study = Study(make_policy(name, rows, **options), minimize=minimize)
-    first = study.run(measure, max_pulls=max_pulls, progress=progress)
+    first = study.run(measure, max_pulls=max_pulls, progress=progress, unusual=unusual)
     if not study.state.finished:
         return first
     left = None if max_pulls is None else max(max_pulls - first.pulls, 0)
     following = Study(short_list_policy(study), minimize=minimize)
-    answer = following.run(measure, max_pulls=left, progress=progress)
+    answer = following.run(measure, max_pulls=left, progress=progress, unusual=unusual)
     return replace(answer, pulls=first.pulls + answer.pulls)

@@ -1,6 +1,8 @@
 """Workers are killed with signal 9 at any instant: what was acknowledged is there once, and the study is the same."""
 
+import json
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -11,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from study_storms import Storm, run_storm
 from study_supervisor import run_supervisor, start_alone
-from study_workers import QUESTIONS, SUBJECTS, WORKERS, Order, heats_of, read_journal, rewards_of, subject
+from study_workers import QUESTIONS, SUBJECTS, UNDOING, WORKERS, Order, heats_of, read_journal, rewards_of, subject
 
 from surepick import write_certificate, write_report
 from surepick.certificates.verify import verify_certificate
@@ -22,6 +24,7 @@ from surepick.studies.logs.base import Planned
 from surepick.studies.logs.item_keys import item_key
 from surepick.studies.logs.leases import pull_key
 from surepick.studies.logs.sql import schema as tables
+from surepick.studies.logs.sql.statements import STUDY, UNDONE_ROWS
 from surepick.studies.study import Study
 
 ALL = tuple(SUBJECTS)
@@ -50,6 +53,9 @@ def undisturbed(tmp_path_factory):
     return run
 
 
+UNLIKE = re.compile(  # when who came or went, and how often somebody mistyped: that depends on who works when
+    r'\\"(at|undone)\\":[0-9.e+]+,?|,?\\"[0-9]+ results? taken back[^"]*"'
+)
 DECIDED = ("plan", "round", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")  # but the times
 
 
@@ -68,7 +74,8 @@ def left_behind(order: Order) -> dict:
 
             plans = rows([plan.number, plan.plan], tables.plan, plan.number)
             decisions = rows(decided, tables.decision, decision.plan)
-        return {"certificate": to_json(study.certificate()), "plans": plans, "decisions": decisions}
+        whole = {"certificate": to_json(study.certificate()), "plans": plans, "decisions": decisions}
+        return json.loads(UNLIKE.sub("", json.dumps(whole)))
     finally:
         study.log._engine.dispose()
 
@@ -81,12 +88,15 @@ def check_results(order: Order) -> None:
         with study.log._engine.connect() as connection:
             rows = connection.execute(
                 sa.select(columns.plan, columns.standing, columns.key, columns.arm, columns.pulls, columns.sum).where(
-                    columns.study == study.log._study
-                )
+                    columns.study == study.log._study, columns.id.not_in(UNDONE_ROWS)
+                ),
+                {STUDY: study.log._study},
             ).all()
+            taken_back = connection.execute(UNDONE_ROWS, {STUDY: study.log._study}).scalars().all()
         asked = {key: planned.number for planned in study.log.plans() for key in keys_asked(study, planned)}
     finally:
         study.log._engine.dispose()
+    assert bool(taken_back) == order.subject.endswith(UNDOING)
     keys = [row.key for row in rows]
     acknowledged = set().union(*(read_journal(Path(order.folder) / f"{name}.journal")[0] for name in WORKERS))
     there, wanted = Counter(keys), Counter(asked.keys())
@@ -148,6 +158,19 @@ def test_kills_among_test_items(database_url, tmp_path, undisturbed):
     items = ("certified-items",)
     phases = kill_workers(database_url, tmp_path, undisturbed, kills=6, studies=1, first_seed=1, subjects=items)
     assert phases.total() >= 6
+
+
+@pytest.mark.parametrize("name", ["certified-items, undone", "certified-independent, changing"])
+def test_kills_of_those_who_take_back_what_they_mistyped(name, database_url, tmp_path, undisturbed):
+    """In the second, candidates come and go as well."""
+    phases = kill_workers(database_url, tmp_path, undisturbed, kills=4, studies=1, first_seed=1, subjects=(name,))
+    assert phases.total() >= 4
+    study = open_study(database_url, f"{name} 1")
+    try:
+        assert any("taken back by whoever reported" in one for one in study.certificate().assumptions)
+        assert verify_certificate(write_certificate(study, tmp_path / "lab.json")).holds
+    finally:
+        study.log._engine.dispose()
 
 
 def test_kills_of_a_study_in_blocks(database_url, tmp_path, undisturbed):

@@ -37,7 +37,11 @@ SUBJECTS = {  # policy, and what makes it another subject: options, arms, featur
         *(30, 3, 0.4, 0.4),
     ),
     "certified-items": ({"items": 120, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
+    "certified-items, undone": ({"items": 120, "first_batch": 4, "growth": 0.5}, 12, 2, 0.1, None),
+    "certified-independent, changing": ({"later": ["sku-6", "sku-7"]}, 8, 2, 0.5, 0.4),
 }
+UNDOING = ("undone", "changing")  # workers of these subjects mistype results now and then, and take them back
+ADDS, WITHDRAWS = {2: ["sku-6"], 3: ["sku-7"]}, {4: ["sku-0"]}  # plan -> who comes, or goes, while it is open
 ASKED = (8, 2, 0.5, 0.4)
 QUESTIONS = {  # the same, of questions whose answer is lists
     f"certified-independent, {name}": (question, *ASKED)
@@ -268,6 +272,11 @@ def write_outside_transactions(folder: str) -> None:
 # a worker
 
 
+def wrong(value: float) -> float:
+    """What is told in the place of a result, by mistake; not so far off that anybody would be asked about it."""
+    return 1.0 - value if value in (0.0, 1.0) else value + 0.01
+
+
 class Problem(Exception):
     """What must not happen, seen by a worker."""
 
@@ -327,6 +336,7 @@ class Worker:
             if acknowledged.intersection(key for _, key in pairs):
                 raise Problem("asked again for what was acknowledged")
             if pairs:
+                self.change(plan.number)
                 acknowledged.update(key for _, key in pairs)
                 self.tell_in_parts(pairs)
                 waiting_since = time.monotonic()
@@ -335,6 +345,31 @@ class Worker:
             if time.monotonic() > waiting_since + self.order.patience:
                 raise Problem(f"stuck: nothing to do for {self.order.patience} s, and the study goes on")
             time.sleep(0.003)
+
+    def change(self, number: int) -> None:
+        """Say who comes and goes while a plan is open; it is, since what is leased here is not told yet."""
+        if not self.order.subject.endswith("changing"):
+            return
+        if number in ADDS:
+            self.study.add(ADDS[number])
+        if number in WITHDRAWS:
+            self.study.withdraw(WITHDRAWS[number], "the oven is broken")
+
+    def mistype(self, pairs: list[tuple[str, str]]) -> None:
+        """Tell a wrong value for some of the results, and take it back."""
+        for arm, key in pairs:
+            if random.Random(key).random() < 0.3:
+                self.study.tell([arm], [wrong(self.result(arm, key))], [key], worker=self.name)
+                PLACE.reach("told")
+                self.study.undo([key], worker=self.name)
+                PLACE.reach("told")
+
+    def take_back(self, pairs: list[tuple[str, str]]) -> None:
+        """Take back what an earlier life told wrongly and did not live to take back."""
+        for arm, key in pairs:
+            stored = self.study.log.recorded([key]).get(key)
+            if stored is not None and stored.total == wrong(self.result(arm, key)):
+                self.study.undo([key], worker=self.name)
 
     def check_kept(self, acknowledged: set[str]) -> None:
         told = self.study.log.recorded(sorted(acknowledged))
@@ -346,10 +381,20 @@ class Worker:
         while pairs:
             size = self.chance.randint(1, 9)
             part, pairs = pairs[:size], pairs[size:]
-            self.tell(part)
+            self.tell(part, more=bool(pairs))
 
-    def tell(self, pairs: list[tuple[str, str]], *, again: bool = False) -> None:
+    def tell(self, pairs: list[tuple[str, str]], *, again: bool = False, more: bool = False) -> None:
+        """Tell results.
+
+        Args:
+            again: an earlier life may have told them.
+            more: others that are leased here follow, so that the plan stays open.
+        """
         self.journal.note("telling", pairs)
+        if self.order.subject.endswith(UNDOING) and again:
+            self.take_back(pairs)
+        elif self.order.subject.endswith(UNDOING) and more:
+            self.mistype(pairs)
         if self.order.doctored == "acknowledge first":
             self.journal.note("acknowledged", pairs)
         ids, keys = [arm for arm, _ in pairs], [key for _, key in pairs]

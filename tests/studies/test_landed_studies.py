@@ -19,6 +19,7 @@ from sqlalchemy.engine import make_url
 
 import surepick as sp
 from surepick.core.json import to_json
+from surepick.studies.database import migrate_studies
 
 LANDED = Path(__file__).parents[1] / "fixtures" / "landed"
 PLACES = np.arange(12)
@@ -105,6 +106,7 @@ def load(file: Path, url: str) -> None:
 def landed(database_url) -> str:
     """The address of a database as that version left it."""
     load(LANDED / ("sqlite.sql" if database_url.startswith("sqlite") else "postgresql.sql"), database_url)
+    migrate_studies(database_url)
     return database_url
 
 

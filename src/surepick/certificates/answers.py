@@ -115,6 +115,27 @@ def withdrawals_entry(deviations: Deviations) -> dict[str, Any]:
     return said
 
 
+SLIPS = ("undone", "confirmed", "unasked")  # of `Deviations`
+
+
+def entry_of_slips(deviations: Deviations) -> dict[str, Any]:
+    """The numbers of results that were taken back, or used although they are unusual; nothing where none was."""
+    return {name: getattr(deviations, name) for name in SLIPS if getattr(deviations, name)}
+
+
+def slips_of(look: Mapping[str, Any]) -> dict[str, Any]:
+    """The same from an entry of a certificate.
+
+    Raises:
+        ValueError: one is no number of results.
+    """
+    found = {name: look[name] for name in SLIPS if name in look}
+    for name, number in found.items():
+        if type(number) is not int or not 1 <= number < 2**63:
+            raise ValueError(f"plan {look['plan']}: {name} is not a whole number from 1; it is left out then")
+    return found
+
+
 def withdrawn_arms(looks: Sequence[Closed], end: EarlyEnd | None) -> list[int]:
     """All candidates that were withdrawn, after a look or when the study was closed early."""
     groups = [*(look.deviations.withdrawn for look in looks), None if end is None else end.withdrawn]

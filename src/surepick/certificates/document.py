@@ -9,7 +9,7 @@ The published form is certificate.schema.json, beside this file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.registry import policy_names, stored_policy
 from surepick.questions import constraints_of
+from surepick.studies.contradictions import Repeats
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.hash_chain import hash_of_arms
@@ -214,6 +215,7 @@ def document_of(
     rows: dict[int, RoundRecord] = {}
     last = LastIntervals(arms.num_arms)
     judged = replay(policy, in_order(facts.looks)) if replayed is None else replayed
+    repeats, deviations = Repeats(policy), []
     for look, one in zip(facts.looks, judged, strict=True):
         step = one.step
         if watch is not None:
@@ -225,6 +227,7 @@ def document_of(
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
         state, active = step.state, step.record.active
+        deviations.append(replace(look.deviations, contradicted=repeats.after(look.seen) or None))
     if facts.end is not None and stopped(policy, state):
         raise ValueError("the study is said to have been closed early, and its policy had stopped")
     answer = answer_of(
@@ -233,7 +236,7 @@ def document_of(
         state,
         minimize=facts.minimize,
         rounds=tuple(rows[number] for number in sorted(rows)),
-        deviations=[look.deviations for look in facts.looks],
+        deviations=deviations,
         end=facts.end,
         judge=facts.judge,
         measured=lambda: measured_in(look.seen for look in facts.looks),
@@ -318,6 +321,7 @@ def _look_entry(
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),
         **answers.withdrawals_entry(look.deviations),
+        **answers.entry_of_slips(look.deviations),
         **_outcome(row, facts.arms),
         "width": widths_of(intervals),
         "left": _left(np.setdiff1d(np.setdiff1d(active, row.active), dropped), intervals, facts.arms.num_arms),

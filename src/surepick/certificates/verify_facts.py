@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import additions_of, with_answers, with_blocks, withdrawals_of
+from surepick.certificates.answers import additions_of, slips_of, with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.certificates.quantities import with_quantities
@@ -222,6 +223,7 @@ def _looks(
                 withdrawn=withdrawals_of(look, arms.num_arms, gone),
                 added=additions_of(look, waiting),
             )
+            came = replace(came, **slips_of(look))
             yield Closed(number, plan, seen, came)
 
 

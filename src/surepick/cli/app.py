@@ -60,6 +60,7 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
             "studies.shortlist:shortlist",
             "Start the study of a short list, once the study of a long list in files has found it.",
         ),
+        "undo": ("studies.undo:undo", "Take back results that were typed wrongly, while their round is open."),
         "withdraw": ("studies.close:withdraw", "Go on without some candidates."),
         "close": ("studies.close:close", "End a study early."),
         "list": ("studies.list:list_studies", "List the studies of a database."),

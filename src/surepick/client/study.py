@@ -31,7 +31,7 @@ from surepick.studies.entries import Entries
 from surepick.studies.logs.base import CLOSED_ROUNDS, Results
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.progress import Progress
-from surepick.studies.recording import Receipt, pairs
+from surepick.studies.recording import Accept, Receipt, pairs
 from surepick.studies.study import Study
 from surepick.studies.validation import source, stated
 
@@ -153,6 +153,7 @@ class RemoteStudy(Study):
         blocks: Sequence[object] | None = None,
         items: Sequence[object] | None = None,
         failed: Sequence[tuple[object, object]] = (),
+        accept_unusual: Accept = False,
     ) -> Receipt:
         """As `Study.tell`; worker None is the name of the token."""
         rows, worker, plan = self._entries.told(ids, rewards, keys, items, blocks, worker, plan)
@@ -160,7 +161,8 @@ class RemoteStudy(Study):
         _, names = self._entries.arms_of([name for name, _ in gone])
         labels = canonical_keys([key for _, key in gone], names) or ()
         missing = [{"id": name, "key": key, "failed": True} for name, key in zip(names, labels, strict=True)]
-        return self._told("results", {"results": [*self._rows(rows), *missing], **_whose(worker, plan)})
+        told = {"results": [*self._rows(rows), *missing], **_whose(worker, plan), **_accepted(accept_unusual)}
+        return self._told("results", told)
 
     def tell_totals(
         self,
@@ -174,6 +176,7 @@ class RemoteStudy(Study):
         plan: int | None = None,
         blocks: Sequence[object] | None = None,
         quantities: Sequence[Quantity] | None = None,
+        accept_unusual: Accept = False,
     ) -> Receipt:
         """As `Study.tell_totals`."""
         if isinstance(ids, Batch):
@@ -189,7 +192,13 @@ class RemoteStudy(Study):
             "blocks": rows.blocks,
             "quantities": None if rows.quantities is None else encode(rows.quantities),
         }
-        return self._told("totals", columns | _whose(worker, plan))
+        return self._told("totals", columns | _whose(worker, plan) | _accepted(accept_unusual))
+
+    def undo(self, keys: Sequence[object] | None = None, *, worker: str | None = None, reason: str = "") -> list[str]:
+        """As `Study.undo`; worker None is the name of the token."""
+        given = None if keys is None else list(keys)
+        body = {"keys": given, "reason": reason, **({} if worker is None else {"worker": worker})}
+        return [str(one) for one in self._post("undo", body)["ids"]]
 
     def tell_prior(
         self,
@@ -349,6 +358,10 @@ class Documents:
         """(the table, its rows)."""
         answer = self._transport.send("GET", "studies", self._name, f"export.{kind}")
         return answer.content, int(answer.headers.get("x-surepick-rows", 0))
+
+
+def _accepted(accept: Accept) -> dict[str, Any]:
+    return {"accept_unusual": accept} if accept else {}
 
 
 def _whose(worker: str | None, plan: int | None) -> dict[str, Any]:

@@ -14,7 +14,15 @@ import httpx
 from surepick.client.addresses import TOKEN, checked_address, given_token, is_this_machine
 from surepick.core.design import Design
 from surepick.core.json import from_json
-from surepick.errors import ContractError, InvalidInput, NotConverged, OutOfTurn, StorageError, SurepickError
+from surepick.errors import (
+    ContractError,
+    InvalidInput,
+    NotConverged,
+    OutOfTurn,
+    StorageError,
+    SurepickError,
+    UnusualResult,
+)
 
 API = "/api/v1"
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds before a request is sent again
@@ -153,6 +161,8 @@ class Transport:
             design = document.get("design")
             best = None if design is None else from_json(Design, json.dumps(design))
             raise NotConverged(sentence, best=best, gap=float(document.get("gap", "inf")))
+        if kind == UnusualResult.__name__:
+            raise UnusualResult(sentence, rows=tuple(int(row) for row in document.get("rows", ())))
         if kind in KINDS and sentence:
             raise KINDS[kind](sentence)
         if 300 <= status < 400:

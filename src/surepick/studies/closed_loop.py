@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,13 +19,17 @@ from surepick.core.certificate import Certificate
 from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
+from surepick.errors import InvalidInput, UnusualResult, UnusualWarning
 from surepick.policies.prices import Prices, added, checked_budget
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.measuring import Measure, check_measure, measured, takes_two
 from surepick.studies.progress import Progress
-from surepick.text import money, printable
+from surepick.studies.recording import Accept
+from surepick.text import money, printable, quoted
 
+Told = TypeVar("Told")
+OnUnusual = Literal["warn", "accept", "refuse"]
 EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
 
 
@@ -46,7 +52,7 @@ class Askable(Protocol):
     def item_originals(self) -> Originals: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
-    def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
+    def tell(self, ids: Batch, rewards: ArrayLike, *, accept_unusual: Accept = False) -> object: ...
     def certificate(self) -> Certificate: ...
 
 
@@ -95,8 +101,11 @@ def run_study(
     max_cost: float | None = None,
     at_once: int | None = None,
     progress: bool | None = None,
+    unusual: OnUnusual = "warn",
 ) -> Result:
     """As `Study.run`, which has the arguments."""
+    if unusual not in get_args(OnUnusual):
+        raise InvalidInput(f"unusual is {quoted(unusual)}; it must be 'warn', 'accept' or 'refuse'.")
     for name, limit in (("max_pulls", max_pulls), ("at_once", at_once)):
         if limit is not None:
             whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
@@ -115,10 +124,33 @@ def run_study(
             if part.blocks and knows_blocks:
                 beside = [list(part.blocks)]
             rewards = measured(measure, study.originals.all_of(ids), ids, *beside, constraints=study.constraints)
-            study.tell(part, rewards)
+            tell_measured(partial(_told, study, part, rewards), unusual)
 
     with round_bars(progress) as show:
         return until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+
+
+def _told(study: Askable, part: Batch, rewards: ArrayLike, accept: Accept) -> object:
+    return study.tell(part, rewards, accept_unusual=accept)
+
+
+def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:
+    """Report what a program measured: nobody can be asked about results that stand out.
+
+    Args:
+        tell: reports; it is given `accept_unusual` of `Study.tell`.
+        unusual: as in `Study.run`.
+
+    Raises:
+        UnusualResult: with "refuse".
+    """
+    try:
+        return tell("unasked" if unusual == "accept" else False)
+    except UnusualResult as question:
+        if unusual == "refuse":
+            raise
+        warnings.warn(f"it counts, since a program measured it: {question}", UnusualWarning, stacklevel=3)
+        return tell("unasked")
 
 
 def until_stopped(

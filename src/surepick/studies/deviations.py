@@ -51,7 +51,8 @@ def with_deviations(
     Missing results become an assumption when they are declared to be independent of their values, and otherwise take
     the theorem away.
     """
-    return _with_withdrawn(_with_missing(_with_facts(answer, prepared, deviations, judge), deviations), deviations)
+    told = _with_missing(_with_facts(answer, prepared, deviations, judge), deviations)
+    return _with_withdrawn(_with_contradicted(told, deviations), deviations)
 
 
 def _with_facts(
@@ -77,7 +78,30 @@ def _with_facts(
             f"Measurements that failed or did not come in time and were asked again: {repeated}; whether one fails or "
             "is late has nothing to do with its value."
         )
+    facts += _of_entry(deviations)
     return replace(answer, assumptions=(*answer.assumptions, *facts))
+
+
+def _of_entry(deviations: Sequence[Deviations]) -> list[str]:
+    """What was asked about, or taken back, when results were reported."""
+    undone = sum(one.undone or 0 for one in deviations)
+    confirmed, unasked = (sum(getattr(one, name) or 0 for one in deviations) for name in ("confirmed", "unasked"))
+    facts = []
+    if undone:
+        facts.append(
+            f"{times(undone, 'result')} taken back by whoever reported them, while their round was open: because each "
+            "was not what was read, whatever its value."
+        )
+    if confirmed:
+        facts.append(
+            f"{times(confirmed, 'unusual result')} confirmed by whoever reported them, and used like all others; where "
+            "the answer was a correction, it was of a typing error, whatever the value."
+        )
+    if unasked:
+        facts.append(
+            f"{times(unasked, 'unusual result')} of a program, about which nobody was asked, used like all others."
+        )
+    return facts
 
 
 def _with_missing(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
@@ -96,6 +120,23 @@ def _with_missing(answer: Certificate, deviations: Sequence[Deviations]) -> Cert
         verdict="heuristic" if answer.verdict == "certified" else answer.verdict,
         certified_gap=None,
         reason=f"A plan was closed short ({dubious[0]!r}), which may depend on the values. {answer.reason}",
+    )
+
+
+def _with_contradicted(answer: Certificate, deviations: Sequence[Deviations]) -> Certificate:
+    """The answer without a theorem, where repeats contradict the declared noise.
+
+    Source: docs/certified-elimination.md, line 35.
+    """
+    found = next((one.contradicted for one in deviations if one.contradicted), None)
+    if found is None:
+        return answer
+    return replace(
+        answer,
+        verdict="heuristic" if answer.verdict == "certified" else answer.verdict,
+        certified_gap=None,
+        reason=f"The data speak against the declared noise: {found}. Look at these measurements, and start anew, with "
+        f"fresh ones, and a scale that holds. {answer.reason}",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.arrays import IntArray
+from surepick.core.observations import Observations
 from surepick.core.plan import Blocking
 from surepick.errors import OutOfTurn
 from surepick.noise import Noise
@@ -45,12 +46,24 @@ class Ledger(Entries):
     ) -> None:
         super().__init__(ids, noise, blocks, constraints, lambda: replay.policy.traits.items)
         self.replay = replay
+        self._minimize = replay.minimize
         self.in_parts = judge == AS_THEY_COME
 
     @property
     def log(self) -> Log:
         """Where plans and results are kept."""
         return self.replay.log
+
+    @property
+    def unlike(self) -> bool:
+        """Whether repeats differ for other reasons than noise: by their block, or because each answers another item."""
+        return self.blocking is not None or self._items() is not None
+
+    def judged(self) -> Observations | None:
+        """All that the judged plans gave, in the user's sign; None before the first."""
+        last = self.log.last_decision()
+        told = None if last is None else self.replay.told(last.plan)
+        return told if told is None or not self._minimize else replace(told, sums=-told.sums)
 
     @contextmanager
     def turn(self) -> Iterator[None]:

@@ -338,6 +338,7 @@ def progress_of(
 
 def _proves(terms: Terms, decision: Decision) -> bool:
     """Whether what the policy says after a decision is proved, as far as this and its row tell."""
-    if decision.deviations.doubtful or (decision.row is not None and decision.row.alarms):
+    told = decision.deviations
+    if told.doubtful or told.contradicted or (decision.row is not None and decision.row.alarms):
         return False
     return decision.verdict == "certified" if decision.stopped else terms.proves

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -12,16 +14,34 @@ from surepick.core.arrays import IntArray, record
 from surepick.core.plan import Blocking
 from surepick.core.values import listed
 from surepick.errors import InvalidInput, OutOfTurn
+from surepick.studies import slips
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results
+from surepick.studies.logs.base import (
+    CLOSED,
+    CONFIRMED,
+    COUNTED,
+    FAILED,
+    LATE,
+    PRIOR,
+    UNASKED,
+    UNUSUAL,
+    Event,
+    Log,
+    Results,
+)
 from surepick.studies.logs.block_names import check_anew, check_once
 from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
 from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
+from surepick.studies.slips import Unusual
 from surepick.studies.validation import check_asked, check_given, check_spellings, never_given, source
 from surepick.text import quoted
+
+Accept = bool | Literal["unasked"]
+ACCEPTED = {True: CONFIRMED, "unasked": UNASKED}  # why results count that stand out
+Look = Callable[[Results, int, IntArray], list[tuple[Unusual, str]]]
 
 
 @record
@@ -62,12 +82,18 @@ def tell(
     worker: str | None,
     plan: int | None,
     failed: Sequence[tuple[object, object]] = (),
+    *,
+    accept_unusual: Accept = False,
 ) -> Receipt:
     """Record results and failed measurements in one turn; `Study.tell` has the arguments."""
+    if accept_unusual not in (False, *ACCEPTED):
+        raise InvalidInput(f"accept_unusual is {quoted(accept_unusual)}; it must be True, False or 'unasked'.")
     rows = pairs(failed)
+    if slips.asks(ledger.noise):
+        ledger.judged()  # outside of the turn, where it may have to be read
     while True:
         try:
-            gone, receipt = _told(ledger, results, worker, plan, rows)
+            gone, receipt = _told(ledger, results, worker, plan, rows, ACCEPTED.get(accept_unusual, ""))
         except _NoPlan:
             ledger.replay.settle()
             raise OutOfTurn(ledger.why_closed()) from None
@@ -82,7 +108,12 @@ def tell(
 
 
 def _told(
-    ledger: Ledger, results: Results, worker: str | None, plan: int | None, failed: Sequence[tuple[object, object]]
+    ledger: Ledger,
+    results: Results,
+    worker: str | None,
+    plan: int | None,
+    failed: Sequence[tuple[object, object]],
+    why: str,
 ) -> tuple[Receipt, Receipt]:
     """What became of the failed measurements, and of the results: all are stored, or none."""
     with ledger.turn():
@@ -90,7 +121,8 @@ def _told(
         if len(results.arms) == 0:
             return gone, Receipt()
         told = (results, ledger.ids, worker, plan)
-        receipt = store(ledger.replay, *told, in_parts=ledger.in_parts, blocking=ledger.blocking)
+        look = partial(slips_in, ledger, why=why)
+        receipt = store(ledger.replay, *told, in_parts=ledger.in_parts, blocking=ledger.blocking, look=look)
         if receipt is None:
             raise _NoPlan
     return gone, receipt
@@ -140,6 +172,7 @@ def store(
     *,
     in_parts: bool = False,
     blocking: Blocking | None = None,
+    look: Look = lambda _news, _plan, _places: [],
 ) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
@@ -147,6 +180,8 @@ def store(
         worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
         in_parts: results of closed plans count in the open one.
         blocking: what the study says of blocks.
+        look: gives those that stand out among results, which would count in the plan of that number, and why they count
+            all the same; or asks. It is given the place of each in the call too, shape (n,).
 
     Raises:
         InvalidInput: a row is refused.
@@ -175,9 +210,12 @@ def store(
             check_anew(log, current, open_number, blocking)
         current = with_leases(current, open_plan, worker)
     rest = belongs != open_number
-    if in_parts and rest.any() and not _over(log):
-        if open_plan is None or open_number == 0:
-            raise _NextPlanNeeded
+    counts = np.full(len(rest), True) if in_parts and not _over(log) else ~rest
+    if counts.any() and (open_plan is None or open_number == 0):
+        raise _NextPlanNeeded
+    order = np.concatenate([np.flatnonzero(counts & rest), np.flatnonzero(counts & ~rest)])  # as they are stored
+    known = look(news.rows(order), open_number, places_of(results, news)[order]) if counts.any() else []
+    if rest.any() and counts.all() and open_plan is not None:
         check_earlier(log, news.rows(np.flatnonzero(rest)), belongs[rest], open_plan, ids)
         log.add_results(open_number, news.rows(np.flatnonzero(rest)), status=COUNTED, at=now)
         rest[:] = False
@@ -187,11 +225,48 @@ def store(
     if len(current.arms):
         log.add_results(open_number, current, status=COUNTED, at=now)
     counted = int(np.count_nonzero(~rest))
+    if known:
+        _note_unusual(log, open_number, news.source, counted, known)
     if counted and open_plan is not None:
         closed = open_plan.completed_by(news.arms[~rest], news.pulls[~rest])
         if closed:
             log.add_event(Event(CLOSED, open_number, at=now))
     return Receipt(open_number, counted, repeated + again, late=len(news.arms) - counted - again, closed=closed)
+
+
+def places_of(results: Results, news: Results) -> IntArray:
+    """The places in a call of those of its results that are new, in their order, shape (n,)."""
+    if results.keys is None or len(news.arms) == len(results.arms):
+        return np.arange(len(news.arms))
+    first = {key: place for place, key in reversed(list(enumerate(results.keys))) if key is not None}
+    without = (place for place, key in enumerate(results.keys) if key is None)
+    return np.array([next(without) if key is None else first[key] for key in news.keys or ()], np.int64)
+
+
+def slips_in(ledger: Ledger, new: Results, plan: int, places: IntArray, *, why: str) -> list[tuple[Unusual, str]]:
+    """The results that stand out, each with why it counts ("": it does not yet); other arguments as of `store`.
+
+    Raises:
+        UnusualResult: there are some, and whoever reports them was not asked yet.
+    """
+    if not slips.asks(ledger.noise) or ledger.unlike:
+        return []
+    own = ledger.log.reported(plan, new.source) if new.source else []  # nobody knows whose the others are
+    found = slips.unusual(ledger.noise, len(ledger.ids), ledger.judged(), own, new)
+    if not found:
+        return []
+    if not why:
+        placed = [replace(one, row=one.row if one.row < 0 else int(places[one.row])) for one in found]
+        raise slips.refusal(placed, ledger.ids)
+    return [(one, why) for one in found]
+
+
+def _note_unusual(log: Log, plan: int, source: str, stored: int, known: Sequence[tuple[Unusual, str]]) -> None:
+    """Store why results count that stand out, once they are stored."""
+    latest = log.reported(plan, source)[-stored:]
+    for one, why in known:
+        number = one.number if one.row < 0 else latest[one.row].number
+        log.add_event(Event(UNUSUAL, plan, one.arm, reason=why, at=log.clock(), result=number))
 
 
 def _keep_late(log: Log, results: Results, belongs: IntArray, ids: Sequence[str], *, of_items: bool) -> int:
@@ -290,8 +365,8 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
             other = other if seen[key].block in (None, stored.block) else f"of the block {seen[key].block!r}"
             raise InvalidInput(
                 f"key {key!r} was reported before {other}; a key names one result. Nothing of this call was stored. If "
-                "it is another measurement, give it a key of its own. A reported result cannot be corrected: under a "
-                "new key both would count."
+                "it is another measurement, give it a key of its own. If the first was a typing error, undo it while "
+                "its round is open (surepick undo), and report the key again; under a new key both would count."
             )
     return results.rows(kept), len(results.keys) - len(kept)
 

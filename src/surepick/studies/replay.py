@@ -14,9 +14,11 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
 from surepick.errors import StorageError
+from surepick.estimators.declared_scale import with_least_squares
 from surepick.items import ItemOrder
 from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
+from surepick.studies.contradictions import Repeats
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
 from surepick.studies.logs.item_keys import answers_of
 from surepick.studies.logs.open_plan import OpenPlan
@@ -118,27 +120,28 @@ def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:
     return _decided(policy, 0, policy.init(), False, at)
 
 
-def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, at: float = 0.0) -> Decision:
+def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, contradicted: str, at: float = 0.0) -> Decision:
     """The decision on a closed plan: a function of the state before it and of the stored results.
 
     Args:
         policy: the algorithm.
         judged: the plan.
         doubtful: pulls of an earlier plan were given up for a reason that may depend on their values.
+        contradicted: how repeats contradict the declared noise, in words, as of `Repeats.after`; "" if they do not.
         at: when, seconds since 1970 (UTC).
     """
     closed = judged.closed
     doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
-    decision = _decided(policy, closed.number, judged.step.state, doubtful, at)
-    deviations = replace(closed.deviations, doubtful=doubtful)
+    decision = _decided(policy, closed.number, judged.step.state, doubtful or contradicted != "", at)
+    deviations = replace(closed.deviations, doubtful=doubtful, contradicted=contradicted or None)
     return replace(decision, seen=closed.seen, row=judged.step.record, deviations=deviations)
 
 
-def _decided(policy: Policy[Any], plan: int, state: Any, doubtful: bool, at: float) -> Decision:
+def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: float) -> Decision:
     claim = policy.claim(state)
     stopped = claim.finished != ""
     verdict = certificate(policy.problem, claim).verdict if stopped else "not-yet"
-    if doubtful and verdict == "certified":
+    if no_theorem and verdict == "certified":
         verdict = "heuristic"
     return Decision(plan, state, stopped, verdict, claim.leader, at=at)
 
@@ -165,11 +168,12 @@ class Replay:
         self.log = log
         self.deviations: list[Deviations] = []
         self._num_arms = num_arms
-        self._minimize = minimize
+        self.minimize = minimize
         self._build = build
         self._built: tuple[Arms, Policy[Any]] | None = None
         self._open_plan: OpenPlan | None = None
         self._state: tuple[int, Any] | None = None
+        self._told: tuple[int, Observations | None] = (0, None)
         self._trace: dict[int, RoundRecord] = {}
         self._digested = -1
 
@@ -205,7 +209,7 @@ class Replay:
 
     def settle(self) -> Head:
         """Judge the closed plan, unless somebody has."""
-        before = -2
+        earlier = -2
         while True:
             decision = self.log.last_decision()
             if decision is None:
@@ -214,20 +218,22 @@ class Replay:
             if planned is None or planned.number <= decision.plan:
                 return Head(decision, None)
             if planned.number > decision.plan + 1:  # others went on between the two looks
-                if decision.plan == before:
+                if decision.plan == earlier:
                     raise StorageError(
                         f"plan {planned.number} is there and decision {planned.number - 1} is not: the database was "
                         "altered or is damaged. Nothing was changed now; take the latest backup (docs/studies.md)."
                     )
-                before = decision.plan
+                earlier = decision.plan
                 continue
             open_plan = self.look(planned)
             if not open_plan.closed:
                 return Head(decision, planned)
-            closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self._minimize)
+            closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self.minimize)
             for judged in replay(self.policy, in_order([closed]), state=self.state_of(decision)):
-                doubtful = decision.deviations.doubtful
-                self._add(decision_on(self.policy, judged, doubtful=doubtful, at=self.log.clock()))
+                before = decision.deviations
+                repeats = Repeats(self.policy, self.told(decision.plan), before.contradicted or "")
+                contradicted, now = repeats.after(closed.seen), self.log.clock()
+                self._add(decision_on(self.policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
 
     def _add(self, decision: Decision) -> Decision:
         stored = self.log.add_decision(decision)
@@ -243,6 +249,27 @@ class Replay:
                 state = from_json(type(self.policy.init()), state)
             self._state = (decision.plan, state)
         return self._state[1]
+
+    def told(self, judged: int) -> Observations | None:
+        """All that was told in the plans up to that one, in the policy's sign; None before the first.
+
+        Squares are the least that they can be where they were not told.
+        """
+        number, found = self._told
+        if number < judged:
+            for decision in self.log.decisions(number):
+                if not number < decision.plan <= judged:
+                    continue
+                seen = decision.seen
+                if seen is None:  # a log in memory keeps the rows and the latest sums
+                    planned = self.log.plan(decision.plan)
+                    if planned is None:
+                        raise StorageError(f"decision {decision.plan} is on a plan that is not there; look again.")
+                    seen = seen_of(self.log, decision.plan, planned.plan, self._num_arms, minimize=self.minimize)
+                news = with_least_squares(seen)
+                number, found = decision.plan, news if found is None else found.plus(news)
+            self._told = (number, found)
+        return found
 
     def trace(self, judged: int) -> tuple[RoundRecord, ...]:
         """The trace up to the decision on that plan; what others decided since belongs to a later moment."""

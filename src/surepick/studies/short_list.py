@@ -37,6 +37,11 @@ def short_list_policy(study: Study) -> Policy[Any]:
             "measurements of this study were left out for a reason that may depend on their values, so nothing is "
             "certain of its short list, nor of what would follow. Begin another study of the list."
         )
+    if last is not None and last.deviations.contradicted:
+        raise InvalidInput(
+            "repeats of this study contradict its declared noise, so nothing is certain of its short list, nor of what "
+            "would follow. Begin another study of the list, with a scale that holds."
+        )
     usual = certificate_of(policy, state).assumptions
     facts = tuple(one for one in study.certificate().assumptions if one not in usual)
     return after_selection(built_policy, policy, state, minimize=study.minimize, facts=facts)

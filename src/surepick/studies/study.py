@@ -18,9 +18,9 @@ from surepick.core.step import RoundRecord
 from surepick.noise import Noise
 from surepick.policies.base import Policy
 from surepick.policies.terms import Stated, Terms
-from surepick.studies import deviations, leasing, recording, validation
+from surepick.studies import deviations, leasing, recording, undoing, validation
 from surepick.studies.batch import Batch
-from surepick.studies.closed_loop import Result, run_study
+from surepick.studies.closed_loop import OnUnusual, Result, run_study
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Log
@@ -28,7 +28,7 @@ from surepick.studies.logs.elsewhere import Kept
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.measuring import Measure
 from surepick.studies.progress import Progress, progress_of
-from surepick.studies.recording import Receipt
+from surepick.studies.recording import Accept, Receipt
 from surepick.studies.registration import registration_code, subject_of
 from surepick.studies.replay import Build, Replay
 
@@ -180,6 +180,7 @@ class Study(Stated, Kept):
         max_cost: float | None = None,
         at_once: int | None = None,
         progress: bool | None = None,
+        unusual: OnUnusual = "warn",
     ) -> Result:
         """Ask, measure and tell until the study stops; also what others have leased (workers share a plan by `lease`).
 
@@ -190,12 +191,16 @@ class Study(Stated, Kept):
             max_cost: the same in money, for arms that have costs, batches included; None: no limit.
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
             progress: show a bar on standard error; None: if that is a terminal.
+            unusual: what becomes of results that stand out (docs/noise.md), since nobody can be asked: "warn" (an
+                `UnusualWarning`; they count), "accept", or "refuse" (an `UnusualResult`, before they are stored).
 
         Returns: the answer. A study that was interrupted goes on where it was: call `run` again.
 
         Raises InvalidInput if `measure` returned another number of rewards, or some that are refused.
         """
-        return run_study(self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress)
+        return run_study(
+            self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress, unusual=unusual
+        )
 
     def free_part(self) -> Batch | None:
         """The pulls of the open plan that are not in and that nobody holds a lease on; None once stopped."""
@@ -218,6 +223,7 @@ class Study(Stated, Kept):
         blocks: Sequence[object] | None = None,
         items: Sequence[object] | None = None,
         failed: Sequence[tuple[object, object]] = (),
+        accept_unusual: Accept = False,
     ) -> Receipt:
         """Report single pulls: one row a pull, in any order, any part of the open plan.
 
@@ -232,14 +238,35 @@ class Study(Stated, Kept):
             blocks: n names of their blocks, in a study with blocks; None: of a batch, those that it proposes.
             items: n ids of the test items that were answered, in place of keys; a batch has its own.
             failed: (id, key or None) of pulls that gave no result, as in `fail`; stored together with the results.
+            accept_unusual: results that stand out were looked at, and are what was read: they count. "unasked": they
+                count although nobody was asked, because a program measures.
 
         Returns: what became of them. Results of a plan that is closed are kept, and never used.
-        Raises OutOfTurn if no plan is open, InvalidInput for an unknown or not asked arm, a reward that is not finite
-        or outside the declared bounds, lengths that differ, a key reported before with another value: nothing is
-        recorded then.
+        Raises UnusualResult if one stands out from what is known (docs/noise.md): is it a typing error? OutOfTurn if no
+        plan is open, InvalidInput for an unknown or not asked arm, a reward that is not finite or outside the declared
+        bounds, lengths that differ, a key reported before with another value: nothing is recorded then.
         """
         rows, worker, plan = self._ledger.told(ids, rewards, keys, items, blocks, worker, plan)
-        return recording.tell(self._ledger, rows, worker, plan, failed)
+        return recording.tell(self._ledger, rows, worker, plan, failed, accept_unusual=accept_unusual)
+
+    def undo(self, keys: Sequence[object] | None = None, *, worker: str | None = None, reason: str = "") -> list[str]:
+        """Take back results of the open round that were typed wrongly; their measurements are wanted again.
+
+        Nothing was judged on them, and the log keeps them with the reason. Report the right ones afterwards, under the
+        same keys if they have some. Valid only if a result is taken back because it is not what was read, whatever its
+        value; the certificate says how many were.
+
+        Args:
+            keys: of the results; None: the latest one that this worker reported.
+            worker: who reported them, as in `tell`: only they may take them back. None: whoever gave no name.
+            reason: why; "": a typing error.
+
+        Returns: the ids of their arms.
+
+        Raises OutOfTurn if there is nothing to undo, or the round of a result is closed; InvalidInput for a key that no
+        result has, or that somebody else reported.
+        """
+        return [self.ids[one.arm] for one in undoing.undo(self._ledger, keys, worker, reason)]
 
     def tell_totals(
         self,
@@ -253,6 +280,7 @@ class Study(Stated, Kept):
         plan: int | None = None,
         blocks: Sequence[object] | None = None,
         quantities: Sequence[Quantity] | None = None,
+        accept_unusual: Accept = False,
     ) -> Receipt:
         """Report totals of several pulls, one row each: `tell` for instruments that add up.
 
@@ -263,6 +291,7 @@ class Study(Stated, Kept):
             squares: totals of the squared rewards, shape (n,); None when unknown.
             keys, worker, plan, blocks: as in `tell`; a row is of one block.
             quantities: totals of what else was measured, a `Quantity` of n entries for each constraint.
+            accept_unusual: as in `tell`; a row is compared by its mean.
 
         Raises OutOfTurn, InvalidInput as `tell`.
         """
@@ -270,7 +299,7 @@ class Study(Stated, Kept):
             worker, plan = self._ledger.owner_of(ids, worker, plan)
             ids = self.ids
         rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
-        return recording.tell(self._ledger, rows, worker, plan)
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
     def tell_prior(
         self,

@@ -64,7 +64,7 @@ def test_pulls_that_were_given_up_and_came_are_counted_or_late(study):
 def test_a_study_closed_early_says_what_it_would_have_taken(study):
     tell_rest(study)
     plan = study.ask()
-    study.tell(["a"], [SECRET])
+    study.tell(["a"], [SECRET], accept_unusual=True)
     study.close("the money is spent")
     answer = study.certificate()
     assert (answer.verdict, answer.pulls, study.stopped, study.ask()) == ("not-yet", 9, True, None)

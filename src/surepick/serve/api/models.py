@@ -14,6 +14,10 @@ Key = Annotated[str, Field(min_length=1, max_length=1_000)]
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Whose = Annotated[str, Field(max_length=250)] | None
+Accepted = Annotated[
+    bool | Literal["unasked"],
+    Field(description='Results that stand out are what was read; "unasked": of a program, which nobody can ask.'),
+]
 MOST_ROWS = 100_000
 MOST_CANDIDATES = 200_000
 
@@ -145,6 +149,7 @@ class Results(Strict):
     results: Annotated[list[Result], Field(max_length=MOST_ROWS)]
     worker: Whose = None
     plan: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+    accept_unusual: Accepted = False
 
 
 class QuantityTotals(Strict):
@@ -167,6 +172,17 @@ class Totals(Strict):
     quantities: Annotated[list[QuantityTotals], Field(max_length=1_000)] | None = None
     worker: Whose = None
     plan: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+    accept_unusual: Accepted = False
+
+
+class Undone(Strict):
+    """Results of the open round that whoever reported them takes back."""
+
+    keys: Annotated[list[Key], Field(max_length=MOST_ROWS)] | None = Field(
+        default=None, description="Which; null: the latest one of the worker."
+    )
+    worker: Whose = None
+    reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class Failures(Strict):

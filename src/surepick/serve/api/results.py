@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from surepick.core.json import to_json
 from surepick.errors import InvalidInput
 from surepick.serve.access.roles import Principal, Role
-from surepick.serve.api.models import Failures, LeaseOf, Results, Totals, Worker
+from surepick.serve.api.models import Failures, LeaseOf, Results, Totals, Undone, Worker
 from surepick.serve.api.routing import API, Measurer, Routes, Shared, Shows
 from surepick.serve.api.tables import results_in
 from surepick.serve.api.telling import failures_told, prior_told, told, totals_told, worker_of
@@ -230,3 +230,16 @@ def release(name: str, whose: Worker, request: Request, server: Shared, caller: 
         released = study.release(worker)
     server.trail.add(caller.name, address_of(request), "release", name, worker)
     return {"worker": worker, "released": released}
+
+
+@routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
+def undo(name: str, which: Undone, request: Request, server: Shared, caller: Measurer) -> dict[str, Any]:
+    """Take back results of the open round that the caller reported and that were typed wrongly.
+
+    Their measurements are wanted again, under the same keys. Nobody takes back the results of others.
+    """
+    worker = worker_of(caller, which.worker)
+    with server.studies.open(name) as study:
+        ids = study.undo(which.keys, worker=worker, reason=which.reason)
+    server.trail.add(caller.name, address_of(request), "undo", name, f"{len(ids)} results")
+    return {"undone": len(ids), "ids": ids}

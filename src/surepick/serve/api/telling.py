@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import numpy as np
 
 from surepick.core.observations import Quantity
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, UnusualResult
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.api.models import Failures, Result, Results, Totals
 from surepick.serve.web.problems import Refused
@@ -60,7 +61,8 @@ def told(study: Study, caller: Principal, came: Results, salt: str | None = None
     if without:
         raise InvalidInput(f"the result of {without[0]!r} has no reward; give one, or say that it failed.")
     blocks = [rows[place].block for place in good]
-    receipt = study.tell(
+    tell = partial(
+        study.tell,
         [ids[place] for place in good],
         _values(study, [rows[place] for place in good]),
         [keys[place] for place in good],
@@ -68,7 +70,12 @@ def told(study: Study, caller: Principal, came: Results, salt: str | None = None
         plan=came.plan,
         blocks=blocks if any(one is not None for one in blocks) else None,
         failed=failed,
+        accept_unusual=came.accept_unusual,
     )
+    try:
+        receipt = tell()
+    except UnusualResult as question:
+        raise UnusualResult(str(question), rows=tuple(good[row] for row in question.rows)) from None
     plan_next(study, receipt)
     statuses = Counter({COUNTED: receipt.counted, LATE: receipt.late})
     if receipt.repeated or failed:
@@ -102,6 +109,7 @@ def totals_told(study: Study, caller: Principal, came: Totals, salt: str | None)
         plan=came.plan,
         blocks=came.blocks,
         quantities=quantities,
+        accept_unusual=came.accept_unusual,
     )
     plan_next(study, receipt)
     return receipt

@@ -8,10 +8,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from surepick.errors import InvalidInput, SurepickError
+from surepick.errors import InvalidInput, SurepickError, UnusualResult
 from surepick.serve.access.roles import Role
 from surepick.serve.api import results
-from surepick.serve.api.models import LeaseOf, Result, Results, Worker, brought
+from surepick.serve.api.models import LeaseOf, Result, Results, Undone, Worker, brought
 from surepick.serve.api.routing import Measurer, Routes, Shared, Shows
 from surepick.serve.api.tables import results_in
 from surepick.serve.pages.forms import Form, Posted, number_in
@@ -25,6 +25,10 @@ from surepick.studies.study import Study
 router = APIRouter(include_in_schema=False)
 routes = Routes(router)
 NOTHING = "Nothing was stored."
+QUESTION = (
+    f"Is it a typing error? {NOTHING} If it is one, correct it below. If it is what was read, whatever its value, "
+    "store it as it is with the second button."
+)
 
 
 @routes.add("POST", "/studies/{name}/take", Shows.own, who=Role.measurer)
@@ -48,19 +52,45 @@ def take(name: str, request: Request, server: Shared, caller: Measurer, form: Po
 
 @routes.add("POST", "/studies/{name}/results", Shows.own, who=Role.measurer)
 def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
-    """Store results: of the fields, of a pasted table, or of a file."""
+    """Store results: of the fields, of a pasted table, or of a file.
+
+    A result that stands out is asked about: the page comes back with what was typed, and a button that stores it as it
+    is. Pressing it holds for the results that were asked about, with their values.
+    """
+    came: list[Result] = []
 
     def read(study: Study) -> Results:
+        found = rows_given(study)
+        came[:] = found.results
+        return found
+
+    def rows_given(study: Study) -> Results:
         if form.text("way") == "rows":
             return Results(results=rows_in(form, study))
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
-        came = results_in(content, "text/csv", study)
-        return came.model_copy(update={"results": with_keys(came.results, study, tasks_of(study, caller))})
+        table = results_in(content, "text/csv", study)
+        return table.model_copy(update={"results": with_keys(table.results, study, tasks_of(study, caller))})
 
+    def accepted(study: Study) -> Results:
+        return read(study).model_copy(update={"accept_unusual": True})
+
+    where = (server, name, caller, address_of(request))
     try:
-        answer, _ = results.store_results(server, name, caller, address_of(request), read)
+        try:
+            answer, _ = results.store_results(*where, read)
+        except UnusualResult as question:
+            if not form.text("accept_unusual") or not set(said_of_unusual(came, question)) <= set(form.many("asked")):
+                raise
+            answer, _ = results.store_results(*where, accepted)
+    except UnusualResult as question:
+        asked = said_of_unusual(came, question)
+        typed = {field: texts[0] for field, texts in form.fields.items()}
+        if "file" in form.files:
+            typed["pasted"] = form.files["file"][1].decode(errors="replace")
+        said = f"{str(question).partition(' Is it a typing error?')[0]} {QUESTION}"
+        return show(request, server, caller, name, status=status_of(question), error=said, typed=typed, asked=asked)
     except (SurepickError, Refused) as error:
         refused = isinstance(error, Refused)
         status = error.status if isinstance(error, Refused) else status_of(error)
@@ -74,6 +104,20 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     return to(request, study_path(name), said_of(answer))
 
 
+@routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
+def undo(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
+    """Take back a result of the open round, as the API's undo."""
+    try:
+        fields = {"keys": [form.raw("key")], "worker": form.text("worker") or None}
+        answer = results.undo(name, brought(Undone, fields, "The result is"), request, server, caller)
+    except SurepickError as error:
+        return show(request, server, caller, name, status=status_of(error), error=str(error))
+    said = (
+        f"The result of {', '.join(answer['ids'])} was taken back. Take its measurement again to enter the right one."
+    )
+    return to(request, study_path(name), said)
+
+
 @routes.add("POST", "/studies/{name}/release", Shows.own, who=Role.measurer)
 def release(name: str, request: Request, server: Shared, caller: Measurer, form: Posted) -> Response:
     """Give measurements back; an owner may do it for others."""
@@ -84,6 +128,12 @@ def release(name: str, request: Request, server: Shared, caller: Measurer, form:
         return show(request, server, caller, name, status=status_of(error), error=str(error))
     said = f"{times(answer['released'], 'measurement')} of {answer['worker']} can be taken by others now."
     return to(request, study_path(name), said)
+
+
+def said_of_unusual(came: list[Result], question: UnusualResult) -> list[str]:
+    """The results that are asked about, each with its value; what was reported before has no place among them."""
+    rows = [came[row] for row in question.rows if row < len(came)]
+    return [f"{one.key} {one.reward!r}" for one in rows] or [str(question)]
 
 
 def said_of(answer: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -42,6 +43,7 @@ def show(
     status: int = HTTPStatus.OK,
     error: str = "",
     typed: dict[str, str] | None = None,
+    asked: Sequence[str] = (),
 ) -> Response:
     """The page of a study, e.g. after a form that was refused.
 
@@ -50,16 +52,19 @@ def show(
         status: of the answer.
         error: why the form was refused.
         typed: what stood in its fields.
+        asked: the results that it asks about, each a key and a value.
     """
     with server.studies.open(name) as study:
         shown = standing_of(study, name, caller)
         tasks = tasks_of(study, caller) if caller.role >= Role.measurer else []
+        mine = own_results(study, caller) if caller.role >= Role.measurer else []
         ids = study.ids if len(study.ids) <= MOST_NAMED else ()
         constraints = [one.name for one in study.constraints]
         in_parts = shown["progress"].judge != "closed rounds"
         words = {"question": question_of(study), "noise_words": noise_words(shown["asked"]["noise"])}
         shown |= {**words, "can_withdraw": study.policy.traits.withdraw is not None}
     shown |= {"tasks": tasks, "ids": ids, "constraints": constraints, "in_parts": in_parts}
+    shown |= {"own_results": mine, "asked_about": list(asked), "odd_keys": {one.rpartition(" ")[0] for one in asked}}
     shown |= {"error": error, "typed": defaultdict(str, typed or {}), "most_rows": MOST_ROWS}
     return page(request, "study.html", caller, status=status, **shown)
 
@@ -101,6 +106,18 @@ def tasks_of(study: Study, caller: Principal) -> list[dict[str, Any]]:
     out = list(dict.fromkeys(one.worker for one in study.progress().out if caller.is_worker(one.worker)))
     held = [part_of(study, part) for worker in out if (part := study.held(worker)) is not None]
     return [one for one in held if one["measurements"]]
+
+
+def own_results(study: Study, caller: Principal) -> list[dict[str, Any]]:
+    """What the caller reported in the open round and can take back, the latest first."""
+    planned = study.log.last_plan()
+    if planned is None or not study.replay.look(planned).takes_results:
+        return []
+    own = [one for one in study.log.reported(planned.number, None) if caller.is_worker(one.source) and one.key]
+    return [
+        {"id": study.ids[one.arm], "key": one.key, "worker": one.source, "value": one.total / one.pulls}
+        for one in reversed(own[-MOST_ROWS:])
+    ]
 
 
 def question_of(study: Study) -> str:

@@ -16,11 +16,20 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from surepick.core.json import encode
-from surepick.errors import ContractError, InvalidInput, NotConverged, OutOfTurn, StorageError, SurepickError
+from surepick.errors import (
+    ContractError,
+    InvalidInput,
+    NotConverged,
+    OutOfTurn,
+    StorageError,
+    SurepickError,
+    UnusualResult,
+)
 
 MEDIA_TYPE = "application/problem+json"
 CONFLICT = HTTPStatus.CONFLICT
 KINDS: tuple[tuple[type[SurepickError], HTTPStatus], ...] = (
+    (UnusualResult, CONFLICT),
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
     (OutOfTurn, CONFLICT),
     (ContractError, HTTPStatus.UNPROCESSABLE_ENTITY),
@@ -71,6 +80,14 @@ def with_design(answer: Response, error: NotConverged) -> Response:
     return JSONResponse(body, answer.status_code, media_type=MEDIA_TYPE)
 
 
+def with_rows(answer: Response, error: UnusualResult) -> Response:
+    """A problem document with the places of the results that stand out; a page as it is."""
+    if answer.media_type != MEDIA_TYPE:
+        return answer
+    body = json.loads(bytes(answer.body)) | {"rows": list(error.rows)}
+    return JSONResponse(body, answer.status_code, media_type=MEDIA_TYPE)
+
+
 def status_of(error: SurepickError) -> HTTPStatus:
     """The status with which an error of the library is answered."""
     return next((status for kind, status in KINDS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -116,6 +133,8 @@ def handle_errors(app: FastAPI, answer: Answer = as_document) -> None:
     @app.exception_handler(SurepickError)
     def ours(request: Request, error: SurepickError) -> Response:
         found = answer(request, status_of(error), str(error), None, kind_of(error))
+        if isinstance(error, UnusualResult):
+            return with_rows(found, error)
         return with_design(found, error) if isinstance(error, NotConverged) else found
 
     @app.exception_handler(HTTPException)

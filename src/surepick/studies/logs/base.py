@@ -26,6 +26,8 @@ COUNTED, LATE, PRIOR = "counted", "late", "prior"
 STATUSES = (COUNTED, LATE, PRIOR)
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 WITHDRAWN, ADDED = "withdrawn", "added"
+UNDONE, UNUSUAL = "undone", "unusual"
+CONFIRMED, UNASKED = "confirmed", "nobody was asked"  # why an unusual result counts
 Judge = Literal["closed rounds", "as they come"]
 CLOSED_ROUNDS: Judge = "closed rounds"
 AS_THEY_COME: Judge = "as they come"
@@ -153,14 +155,17 @@ class Event:
 
     Args:
         kind: "failed" (pulls of a lease that gave no result), "abandoned" (pulls that will not be measured),
-            "withdrawn" or "added" (an arm goes or comes with the next plan), "closed" (the plan takes no more results;
-            for the reason "as they come": some may be missing) or "ended" (the study was closed early).
+            "withdrawn" or "added" (an arm goes or comes with the next plan), "closed" (the plan takes no more
+            results; for the reason "as they come": some may be missing), "ended" (the study was closed early), "undone"
+            (a result of the open plan counts no more: its reporter took it back) or "unusual" (one counts although it
+            stands out).
         plan: number of the plan; 0 for the study.
         arm: index of the arm, None where no single one is meant.
         pulls: how many pulls.
         lease: number of the lease, 0 for none.
         reason: why, in the user's words; of a failed pull its key, if it had one.
         at: seconds since 1970 (UTC).
+        result: number of the result that it is about, as in `Reported`; 0: of none.
     """
 
     kind: str
@@ -170,6 +175,32 @@ class Event:
     lease: int = 0
     reason: str = ""
     at: float = 0.0
+    result: int = 0
+
+
+@record
+class Reported:
+    """A result of a plan that counts, as whoever reported it may see it.
+
+    Args:
+        number: of the row in the log.
+        arm, pulls, total, key, lease: the result, in the user's sign and unit.
+        squares: its sum of squares; None: unknown.
+        at: when, seconds since 1970 (UTC).
+        source: who reported it.
+        unusual: it counts although it stands out.
+    """
+
+    number: int
+    arm: int
+    pulls: int
+    total: float
+    squares: float | None
+    key: str | None
+    lease: int
+    at: float
+    source: str = ""
+    unusual: bool = False
 
 
 @record
@@ -211,7 +242,7 @@ class Stored:
 
     Args:
         plan: number of their plan; 0 for prior results.
-        status: "counted", "late" or "prior".
+        status: "counted", "late", "prior" or "undone".
         at: when they were reported, seconds since 1970 (UTC).
         results: the rows.
     """
@@ -255,6 +286,10 @@ class Deviations:
         doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
         withdrawn: the arms that are not asked for after it any more, by their index; None: none went.
         added: the arms that can be asked for after it, by their index; None: none came.
+        contradicted: here or in a plan before, repeats were seen to contradict the declared noise: how, in words.
+        undone: results that their reporters took back while it was open; None: none.
+        confirmed: unusual results that their reporters confirmed; None: none.
+        unasked: unusual results that came from a program, which nobody could ask; None: none.
     """
 
     surplus: bool = False
@@ -263,6 +298,10 @@ class Deviations:
     doubtful: bool = False
     withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
     added: tuple[Addition, ...] | None = field(default=None, metadata=LATER)
+    contradicted: str | None = field(default=None, metadata=LATER)
+    undone: int | None = field(default=None, metadata=LATER)
+    confirmed: int | None = field(default=None, metadata=LATER)
+    unasked: int | None = field(default=None, metadata=LATER)
 
     @property
     def relists(self) -> bool:
@@ -344,7 +383,11 @@ class Log(Protocol):
         ...
 
     def recorded(self, keys: Sequence[str]) -> dict[str, Recorded]:
-        """The keys among these that have a result: counted, late or prior."""
+        """The keys among these that have a result: counted, late or prior; what was undone is none."""
+        ...
+
+    def reported(self, plan: int, source: str | None) -> list[Reported]:
+        """The results of a plan that count and that this source reported, as they came; None: that anybody did."""
         ...
 
     def failed(self, keys: Sequence[str]) -> set[str]:
@@ -380,7 +423,7 @@ class Log(Protocol):
         ...
 
     def history(self, judged: int) -> Iterator[Stored]:
-        """The results of the plans up to `judged`, and those that were set aside, rewards included."""
+        """The results of the plans up to `judged`, also what was undone, and those set aside; rewards included."""
         ...
 
     def latest_time(self) -> float:

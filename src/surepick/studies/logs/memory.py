@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +17,15 @@ from surepick.studies.logs.base import (
     FAILED,
     LATE,
     PRIOR,
+    UNDONE,
+    UNUSUAL,
     Arrivals,
     Decision,
     Event,
     Leased,
     Planned,
     Recorded,
+    Reported,
     Results,
     Stored,
 )
@@ -39,6 +43,8 @@ class MemoryLog:
         self._events: list[Event] = []
         self._results: dict[tuple[int, str], list[Results]] = {}
         self._stored: list[Stored] = []
+        self._starts: list[int] = []  # of each entry of _stored, the number of its first row
+        self._undone: set[int] = set()  # numbers of rows
         self._recorded: dict[str, Recorded] = {}
         self._in_blocks: dict[str, Counter[tuple[int, int]]] = {}
         self._latest = 0.0
@@ -49,7 +55,8 @@ class MemoryLog:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        lists: tuple[list[Any], ...] = (self._plans, self._decisions, self._leased, self._events, self._stored)
+        stored_rows = self._events, self._stored
+        lists: tuple[list[Any], ...] = (self._starts, self._plans, self._decisions, self._leased, *stored_rows)
         lengths = [len(rows) for rows in lists]
         try:
             yield
@@ -60,8 +67,12 @@ class MemoryLog:
                     self._recorded.pop(key or "", None)
                 for block, arm in _cells(stored):
                     self._in_blocks[block] -= Counter([(arm, stored.plan)])
-            for rows, length in zip(lists, lengths, strict=True):
-                del rows[length:]
+            taken_back = [event for event in self._events[lengths[-2] :] if event.kind == UNDONE]
+            for kept, length in zip(lists, lengths, strict=True):
+                del kept[length:]
+            for event in taken_back:
+                self._undone.discard(event.result)
+                self._know(event.result)
             raise
 
     def add_plan(self, planned: Planned) -> Planned:
@@ -86,6 +97,7 @@ class MemoryLog:
 
     def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
         self._results.setdefault((plan, status), []).append(results)
+        self._starts.append(1 if not self._stored else self._starts[-1] + len(self._stored[-1].results.arms))
         self._stored.append(Stored(plan, status, at, results))
         for block, arm in _cells(self._stored[-1]):
             self._in_blocks.setdefault(block, Counter())[arm, plan] += 1
@@ -96,6 +108,60 @@ class MemoryLog:
 
     def add_event(self, event: Event) -> None:
         self._events.append(event)
+        if event.kind == UNDONE:
+            self._undone.add(event.result)
+            stored, row = self._row(event.result)
+            self._recorded.pop((stored.results.keys or ("",) * (row + 1))[row] or "", None)
+            if stored.results.blocks is not None:
+                self._in_blocks[stored.results.blocks[row]] -= Counter([(int(stored.results.arms[row]), stored.plan)])
+
+    def _row(self, number: int) -> tuple[Stored, int]:
+        """(the entry, the place in it) of the row of that number."""
+        entry = bisect_right(self._starts, number) - 1
+        return self._stored[entry], number - self._starts[entry]
+
+    def _know(self, number: int) -> None:
+        """Know a row again that was not undone after all."""
+        stored, row = self._row(number)
+        key = None if stored.results.keys is None else stored.results.keys[row]
+        if key is not None:
+            self._recorded[key] = stored.results.rows([row]).recorded(stored.status)[0]
+        if stored.results.blocks is not None:
+            self._in_blocks[stored.results.blocks[row]] += Counter([(int(stored.results.arms[row]), stored.plan)])
+
+    def _counted(self, plan: int) -> Iterator[tuple[int, Results]]:
+        """(number of the first row, the results) of each entry of a plan that counts; what was undone is in them."""
+        for start, stored in zip(self._starts, self._stored, strict=True):
+            if stored.plan == plan and stored.status == COUNTED:
+                yield start, stored.results
+
+    def reported(self, plan: int, source: str | None) -> list[Reported]:
+        known = {event.result for event in self._events if event.kind == UNUSUAL}
+        found = []
+        for start, results in self._counted(plan):
+            number = len(results.arms)
+            if source is not None and results.source != source:
+                continue
+            squares = [None] * number if results.squares is None else results.squares.tolist()
+            leases = [0] * number if results.leases is None else results.leases.tolist()
+            at = self._row(start)[0].at
+            found += [
+                Reported(
+                    number=start + row,
+                    arm=int(results.arms[row]),
+                    pulls=int(results.pulls[row]),
+                    total=float(results.sums[row]),
+                    squares=squares[row],
+                    key=None if results.keys is None else results.keys[row],
+                    lease=leases[row],
+                    at=at,
+                    source=results.source,
+                    unusual=start + row in known,
+                )
+                for row in range(number)
+                if start + row not in self._undone
+            ]
+        return found
 
     def add_decision(self, decision: Decision) -> Decision:
         if decision.plan < len(self._decisions):
@@ -136,16 +202,28 @@ class MemoryLog:
         return self.keyed_results(plan)
 
     def keyed_results(self, plan: int) -> list[Results]:
-        return list(self._results.get((plan, COUNTED), []))
+        if not self._undone:
+            return list(self._results.get((plan, COUNTED), []))
+        found = []
+        for start, results in self._counted(plan):
+            kept = [row for row in range(len(results.arms)) if start + row not in self._undone]
+            if kept:
+                found.append(results if len(kept) == len(results.arms) else results.rows(kept))
+        return found
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
-        return {(block, arm, plan) for block in blocks for arm, plan in self._in_blocks.get(block, ())}
+        return {
+            (block, arm, plan)
+            for block in blocks
+            for (arm, plan), number in self._in_blocks.get(block, Counter()).items()
+            if number > 0
+        }
 
     def measured(self, plans: int) -> dict[int, int]:
         found: Counter[int] = Counter()
-        for (plan, status), parts in self._results.items():
+        for plan, status in self._results:
             if status == COUNTED and plan <= plans:
-                for part in parts:
+                for part in self.keyed_results(plan):
                     for arm, pulls in zip(part.arms.tolist(), part.pulls.tolist(), strict=True):
                         found[arm] += pulls
         return dict(found)
@@ -164,7 +242,16 @@ class MemoryLog:
         return late, prior
 
     def history(self, judged: int) -> Iterator[Stored]:
-        return (stored for stored in self._stored if stored.plan <= judged)
+        for start, stored in zip(self._starts, self._stored, strict=True):
+            if stored.plan > judged:
+                continue
+            taken = {row for row in range(len(stored.results.arms)) if start + row in self._undone}
+            if not taken:
+                yield stored
+                continue
+            for row in range(len(stored.results.arms)):
+                status = UNDONE if row in taken else stored.status
+                yield replace(stored, status=status, results=stored.results.rows([row]))
 
     def latest_time(self) -> float:
         return self._latest

@@ -16,6 +16,9 @@ from surepick.studies.logs.base import (
     CLOSED,
     ENDED,
     FAILED,
+    UNASKED,
+    UNDONE,
+    UNUSUAL,
     WITHDRAWN,
     Addition,
     Arrivals,
@@ -67,6 +70,8 @@ class OpenPlan:
         reasons: why pulls of an arm are not measured.
         withdrawn, added: arms that go or come after it.
         failed_keys: keys of pulls that gave no result.
+        undone: results that were taken back.
+        unusual: why each unusual result counts, by its number.
         closed: no result counts any more.
         in_part: it was closed with what had come.
         ended: the study was closed early.
@@ -85,6 +90,8 @@ class OpenPlan:
     withdrawn: dict[int, Withdrawal] = field(default_factory=dict)
     added: dict[int, Addition] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
+    undone: int = 0
+    unusual: dict[int, str] = field(default_factory=dict)
     closed: bool = False
     in_part: bool = False
     ended: bool = False
@@ -111,6 +118,8 @@ class OpenPlan:
         for number in [number for number in (*touched, *(event.lease for event in news.events)) if number in self.held]:
             if not self.held[number].left.any():
                 self.unfinished.pop(number, None)
+            elif number not in self.unfinished:  # a result of it was undone
+                self.unfinished[number] = self.held[number]
         self.mark = news.mark
 
     def _lease(self, leased: Leased) -> None:
@@ -129,6 +138,14 @@ class OpenPlan:
         self.ended |= event.kind == ENDED
         if event.arm is None:
             return
+        if event.kind == UNUSUAL:
+            self.unusual[event.result] = event.reason
+        if event.kind == UNDONE:
+            self.undone += 1
+            self.unusual.pop(event.result, None)
+            self.recorded[event.arm] -= event.pulls
+            if event.lease in self.held:
+                self.held[event.lease].done[event.arm] -= event.pulls
         if event.kind == WITHDRAWN:
             self.withdrawn.setdefault(event.arm, Withdrawal(event.arm, event.reason, event.at))
         if event.kind == ADDED:
@@ -234,4 +251,7 @@ class OpenPlan:
             abandoned=tuple(sorted(set().union(*short))),
             withdrawn=tuple(self.withdrawn[arm] for arm in sorted(self.withdrawn)) or None,
             added=tuple(self.added[arm] for arm in sorted(self.added)) or None,
+            undone=self.undone or None,
+            confirmed=sum(why != UNASKED for why in self.unusual.values()) or None,
+            unasked=sum(why == UNASKED for why in self.unusual.values()) or None,
         )

@@ -10,6 +10,7 @@ from typing import TypeVar
 from surepick.core.diff import TOLERANCE, first_difference
 from surepick.core.json import from_json
 from surepick.errors import StorageError, SurepickError
+from surepick.studies.contradictions import Repeats
 from surepick.studies.logs.base import AS_THEY_COME, Decision, Planned
 from surepick.studies.logs.damaged_rows import UNREADABLE, Illegible
 from surepick.studies.logs.open_plan import OpenPlan
@@ -72,6 +73,7 @@ def _replayed(
     study: Study, name: str, stored: list[Decision], plans: list[Planned], tolerance: float
 ) -> Iterator[Judged]:
     policy, doubtful = study.policy, False
+    repeats = Repeats(policy)
     closed = (_closed(study, planned, name) for planned in plans)
     steps = replay(policy, in_order(closed))
     for planned, decision in zip_longest([None, *plans], stored):
@@ -86,7 +88,8 @@ def _replayed(
                 again = first_decision(policy)
             else:
                 judged = next(steps)
-                again = decision_on(policy, judged, doubtful=doubtful)
+                contradicted = repeats.after(judged.closed.seen)
+                again = decision_on(policy, judged, doubtful=doubtful, contradicted=contradicted)
             difference = _difference(decision, again, tolerance)
         except (SurepickError, *UNREADABLE) as error:
             if isinstance(error, StorageError) and not isinstance(error, Illegible):

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from surepick.errors import InvalidInput, OutOfTurn
+from surepick.errors import InvalidInput, OutOfTurn, UnusualResult
+from surepick.studies.closed_loop import OnUnusual, tell_measured
 from surepick.studies.logs.quantities import split_values
 from surepick.studies.recording import Receipt
 from surepick.studies.runner.program import Outcome, Program, Reading, Running
@@ -52,6 +54,7 @@ class Loop:
         lease: how long a lease lasts, as in `Study.ask`.
         most: no plan is begun that would bring the measurements above this; None: no limit.
         most_money: the same in money, of all that the study has spent; None: no limit.
+        unusual: what becomes of results that stand out, as in `Study.run`.
         heard: called with the study after every result.
         idle: called with the study when all that is missing is out with others, so that the loop begins to wait.
     """
@@ -65,6 +68,7 @@ class Loop:
     lease: str | float = "1h"
     most: int | None = None
     most_money: float | None = None
+    unusual: OnUnusual = "warn"
     heard: Callable[[Study, Receipt], None] | None = None
     idle: Callable[[Study], None] | None = None
     _failures: Counter[str] = field(default_factory=Counter)
@@ -188,7 +192,12 @@ class Loop:
     def _tell(self, call: Call, came: Sequence[tuple[str, str, Reading]], blocks: Sequence[str] | None) -> Receipt:
         names, keys, rewards = zip(*came, strict=True)
         try:
-            return self.study.tell(names, rewards, keys, worker=call.worker, blocks=blocks)
+            tell = partial(self.study.tell, names, rewards, keys, worker=call.worker, blocks=blocks)
+            return tell_measured(lambda how: tell(accept_unusual=how), self.unusual)
+        except UnusualResult as question:
+            raise MeasurementFailed(
+                f"{question} The loop ends here, as --unusual refuse says; --unusual accept goes on."
+            ) from question
         except InvalidInput as error:
             raise MeasurementFailed(
                 f"a result of {_called(names)} was refused: {error} If this study is measured in several places at "

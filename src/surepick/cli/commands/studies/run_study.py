@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import signal
 import socket
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -25,6 +26,14 @@ from surepick.studies.study import Study
 from surepick.text import money
 
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
+
+
+class Unusual(StrEnum):
+    """What becomes of results of the program that stand out."""
+
+    warn = "warn"
+    accept = "accept"
+    refuse = "refuse"
 
 
 def run_study(
@@ -56,6 +65,9 @@ def run_study(
     worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
     max_pulls: Annotated[int | None, Option(min=0, help="Begin no round that would pass this many.")] = None,
     max_cost: options.MaxCostOption = None,
+    unusual: Annotated[
+        Unusual, Option(help="Results that stand out: they count with a warning, without one, or the loop ends.")
+    ] = Unusual.warn,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Ask, measure with a program, tell, until it is certified.
@@ -75,6 +87,7 @@ def run_study(
         lease=seconds,
         most=max_pulls,
         most_money=checked_budget(max_cost, study.prices),
+        unusual=unusual.value,
         heard=_say_progress,
         idle=_say_who_has_the_rest,
     )

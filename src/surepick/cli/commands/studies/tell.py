@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,9 @@ def tell(
     block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
+    accept_unusual: Annotated[
+        bool, Option("--accept-unusual", help="Results that stand out were looked at, and are what was read.")
+    ] = False,
     as_prior: Annotated[bool, Option("--as-prior", help="Keep them apart: nothing is computed from them.")] = False,
     answers: AnswerOptions,
     reading: options.Reading,
@@ -52,19 +55,23 @@ def tell(
     --reward rep1,rep2 takes repeats that stand side by side. Where test items are answered the column item says which
     one, in place of a key. Where measurements have blocks a column says which one, named as in create --blocks.
     Where there are constraints the columns of their names have what else was measured; an empty cell was not.
-    --as takes the files of a program that evaluates models, as they are.
+    --as takes the files of a program that evaluates models, as they are. A result that stands out from what is known
+    is asked about, and nothing is stored: it may be a typing error.
     """
     check_options(answers, beside=bool(key or block or as_prior or options.given(reading)))
     if answers.program is not None:
         study = resumed(url, name)
         came = answers.answers(study, Path(results))
-        receipt = study.tell(came.candidates, came.scores, items=came.items, worker=worker, plan=plan)
+        receipt = study.tell(
+            came.candidates, came.scores, items=came.items, worker=worker, plan=plan, accept_unusual=accept_unusual
+        )
         _report(study, name, receipt, came.empty, output)
         return
     table = read_table(results, **reading.options)
     study = resumed(url, name)
     id_column = id_column or study.column_names.id_in(table.columns)
     reward = reward or study.column_names.reward_in(table.columns)
+    whose: dict[str, Any] = {"worker": worker, "plan": plan, "accept_unusual": accept_unusual}
     of_totals = (pulls or "pulls", sum_column or "sum")
     totals = bool(pulls or sum_column) or (reward not in table.columns and set(of_totals) <= table.columns.keys())
     if not totals:
@@ -83,7 +90,7 @@ def tell(
     if totals:
         counts, sums = (table.numbers(one) for one in of_totals)
         squares = table.numbers("squares") if "squares" in table.columns else None
-        receipt = study.tell_totals(ids, counts, sums, squares, keys, worker=worker, plan=plan, blocks=blocks)
+        receipt = study.tell_totals(ids, counts, sums, squares, keys, blocks=blocks, **whose)
         empty = 0
     else:
         rows = result_rows(table, reward)
@@ -96,7 +103,7 @@ def tell(
             failed = [(ids[row], None if keys is None else keys[row]) for row in rows.failed]
             named = None if blocks is None else [blocks[row] for row in rows.measured]
             told = _with_beside(study, table, rows)
-            receipt = study.tell(measured, told, labels, worker=worker, plan=plan, blocks=named, failed=failed)
+            receipt = study.tell(measured, told, labels, blocks=named, failed=failed, **whose)
     _report(study, name, receipt, empty, output)
 
 

@@ -15,10 +15,13 @@ from surepick.studies.logs.base import (
     FAILED,
     LATE,
     PRIOR,
+    UNDONE,
+    UNUSUAL,
     Arrivals,
     Event,
     Leased,
     Recorded,
+    Reported,
     Results,
     Stored,
     Values,
@@ -32,6 +35,7 @@ from surepick.studies.logs.sql.chain import ChainedRows, altered
 from surepick.studies.logs.sql.rows import check_arms, event_of, events_of, leased_of, row_of
 from surepick.studies.logs.sql.statements import (
     AFTER,
+    ANY_UNDONE,
     KEYS,
     LATEST_LEASE,
     NEW_EVENTS,
@@ -43,7 +47,10 @@ from surepick.studies.logs.sql.statements import (
     RECENT,
     RECENT_TIMES,
     RECORDED,
+    STANDS,
     STUDY,
+    UNDONE_ROWS,
+    USED_BEFORE,
     WORKER,
 )
 
@@ -105,6 +112,7 @@ class SqlLog(ChainedRows):
                 "lease": lease,
                 "source": source,
                 "told_at": at,
+                "again": 0,
             }
             for key, arm, pulls, total, squares, lease, source in zip(
                 results.keys or (None,) * number,
@@ -118,10 +126,23 @@ class SqlLog(ChainedRows):
             )
         ]
         with self.turn(), self._reading() as connection:
+            for key, number in self._used_before(connection, results.keys).items():
+                next(row for row in rows if row["key"] == key)["again"] = number
             if status != COUNTED:
                 hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
                 rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
             self._insert(tables.observation, rows)
+
+    def _used_before(self, connection: sa.Connection, keys: Sequence[str | None] | None) -> dict[str, int]:
+        """How many results the keys had that were undone; nothing in a study in which nothing was."""
+        wanted, mine = [key for key in keys or () if key is not None], {STUDY: self._study}
+        if not wanted or connection.execute(ANY_UNDONE, mine).first() is None:
+            return {}
+        found: dict[str, int] = {}
+        for start in range(0, len(wanted), CHUNK):
+            rows = connection.execute(USED_BEFORE, {**mine, KEYS: wanted[start : start + CHUNK]})
+            found.update({key: int(number) for key, number in rows})
+        return found
 
     def add_event(self, event: Event) -> None:
         row = row_of(event)
@@ -162,6 +183,37 @@ class SqlLog(ChainedRows):
                     found[key] = Recorded(int(arm), int(pulls), float(total), block, beside, who, standing)
         return found
 
+    def reported(self, plan: int, source: str | None) -> list[Reported]:
+        columns, events = tables.observation.c, tables.event.c
+        mine = {STUDY: self._study}
+        wanted = sa.select(tables.observation).where(
+            columns.study == self._study, columns.plan == plan, columns.standing == COUNTED, STANDS
+        )
+        if source is not None and not (self._blocks or self._quantities):
+            wanted = wanted.where(columns.source == source)
+        unusual = sa.select(events.result).where(
+            events.study == self._study, events.plan == plan, events.kind == UNUSUAL
+        )
+        with self._reading() as connection:
+            rows = connection.execute(wanted.order_by(columns.id), mine).all()
+            known = set(connection.execute(unusual).scalars())
+        found = [
+            Reported(
+                number=int(row.id),
+                arm=int(row.arm),
+                pulls=int(row.pulls),
+                total=float(row.sum),
+                squares=None if row.squares is None else float(row.squares),
+                key=row.key,
+                lease=int(row.lease),
+                at=float(row.told_at),
+                source=self._who(row.source)[0],
+                unusual=row.id in known,
+            )
+            for row in rows
+        ]
+        return [one for one in found if source is None or one.source == source]
+
     def failed(self, keys: Sequence[str]) -> set[str]:
         columns = tables.event.c
         found: set[str] = set()
@@ -182,11 +234,11 @@ class SqlLog(ChainedRows):
         """The database looks through the study's rows, and hands over those of these blocks alone, or all for many."""
         columns, named = tables.observation.c, set(blocks)
         wanted = sa.select(columns.source, columns.arm, columns.plan).distinct()
-        wanted = wanted.where(columns.study == self._study, columns.standing == COUNTED)
+        wanted = wanted.where(columns.study == self._study, columns.standing == COUNTED, STANDS)
         several = [blocks[start : start + BLOCK_CHUNK] for start in range(0, len(blocks), BLOCK_CHUNK)]
         questions = [wanted] if len(several) > MOST_QUESTIONS else [wanted.where(_named(few)) for few in several]
         with self._reading() as connection:
-            rows = [row for question in questions for row in connection.execute(question)]
+            rows = [row for question in questions for row in connection.execute(question, {STUDY: self._study})]
         found = {(source_and_block(source)[1], int(arm), int(plan)) for source, arm, plan in rows}
         return {row for row in found if row[0] in named}
 
@@ -200,8 +252,9 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(*wanted)
-                .where(columns.study == self._study, columns.plan == plan, columns.standing == COUNTED)
-                .order_by(columns.id)
+                .where(columns.study == self._study, columns.plan == plan, columns.standing == COUNTED, STANDS)
+                .order_by(columns.id),
+                {STUDY: self._study},
             ).all()
         if not rows:
             return []
@@ -219,8 +272,9 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(columns.arm, sa.func.sum(columns.pulls))
-                .where(columns.study == self._study, columns.plan <= plans, columns.standing == COUNTED)
-                .group_by(columns.arm)
+                .where(columns.study == self._study, columns.plan <= plans, columns.standing == COUNTED, STANDS)
+                .group_by(columns.arm),
+                {STUDY: self._study},
             ).all()
         found = {int(arm): int(pulls) for arm, pulls in rows}
         check_arms(list(found), self._num_arms)
@@ -261,6 +315,7 @@ class SqlLog(ChainedRows):
                 .where(columns.study == self._study, columns.plan <= judged)
                 .order_by(columns.id)
             ).all()
+            undone = set(connection.execute(UNDONE_ROWS, {STUDY: self._study}).scalars())
         for row in rows:
             squares = None if row.squares is None else np.array([row.squares])
             who, block, values = self._who(row.source)
@@ -275,7 +330,8 @@ class SqlLog(ChainedRows):
                 blocks=None if block is None else (block,),
                 quantities=None if values is None else from_values([values]),
             )
-            yield Stored(int(row.plan), row.standing, float(row.told_at), results)
+            status = UNDONE if row.id in undone else row.standing
+            yield Stored(int(row.plan), status, float(row.told_at), results)
 
     def _sources(self, results: Results) -> list[str]:
         """The column `source` of each row."""

@@ -47,7 +47,8 @@ def event_of(row: Row[Any]) -> Event:
     kind, lease = row.kind, int(row.lease)
     if kind == ABANDONED and row.pulls == 0:
         kind, lease = (ADDED, 0) if lease == COMES else (WITHDRAWN, lease)
-    return Event(kind, int(row.plan), row.arm, int(row.pulls), lease, row.reason, float(row.at))
+    about = 0 if row.result is None else int(row.result)
+    return Event(kind, int(row.plan), row.arm, int(row.pulls), lease, row.reason, float(row.at), about)
 
 
 def row_of(event: Event) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def row_of(event: Event) -> dict[str, Any]:
         "reason": event.reason,
         "at": event.at,
         "hash": None,
+        "result": event.result or None,
     }
 
 

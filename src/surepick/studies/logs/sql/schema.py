@@ -20,8 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-SCHEMA = "0002"  # the newest step that this version knows
-OLDER: tuple[str, ...] = ("0001",)  # steps from which `surepick migrate` can start
+SCHEMA = "0003"  # the newest step that this version knows
+OLDER: tuple[str, ...] = ("0001", "0002")  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
 
 metadata = MetaData()
@@ -104,7 +104,8 @@ observation = Table(
     Column("source", Text, nullable=False),
     Column("told_at", _double(), nullable=False),
     Column("hash", Text),  # of late and prior results: SHA-256 of that before it (first: of the study's) and of the row
-    UniqueConstraint("study", "key", name="a_key_counts_once"),
+    Column("again", BigInteger, nullable=False, server_default=text("0")),  # results of the key that were undone before
+    UniqueConstraint("study", "key", "again", name="a_key_counts_once"),
     CheckConstraint("pulls > 0", name="a_result_has_pulls"),
     CheckConstraint("standing in ('counted', 'late', 'prior')", name="a_known_standing"),
 )
@@ -116,15 +117,18 @@ event = Table(
     Column("id", _serial(), primary_key=True),
     Column("study", _serial(), ForeignKey("study.id"), nullable=False),
     Column("plan", BigInteger, nullable=False),  # 0: of the study
-    Column("kind", Text, nullable=False),  # failed, abandoned, closed, ended
+    Column("kind", Text, nullable=False),  # failed, abandoned, closed, ended, undone, unusual
     Column("arm", BigInteger),
     Column("pulls", BigInteger, nullable=False),
     Column("lease", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
     Column("at", _double(), nullable=False),
     Column("hash", Text),  # of "ended": SHA-256 of the study's hash, of the row, and of the rows of the open plan
-    CheckConstraint("kind in ('failed', 'abandoned', 'closed', 'ended')", name="a_known_kind"),
+    Column("result", BigInteger),  # id of the result that is undone, or unusual
+    CheckConstraint("kind in ('failed', 'abandoned', 'closed', 'ended', 'undone', 'unusual')", name="a_known_kind"),
 )
+_UNDONE = text("kind = 'undone'")
+Index("undone_results", event.c.study, event.c.result, unique=True, sqlite_where=_UNDONE, postgresql_where=_UNDONE)
 Index("events_of_a_plan", event.c.study, event.c.plan, event.c.id)
 
 decision = Table(

@@ -25,7 +25,12 @@ from surepick.studies.logs.sql import schema as tables
 RESULT = ("key", "standing", "arm", "pulls", "sum", "squares", "lease", "source", "told_at")
 LEASE = ("number", "worker", "arm", "pulls", "first", "again", "until", "leased_at")
 EVENT = ("kind", "arm", "pulls", "lease", "reason", "at")
-KINDS = (("results", tables.observation, RESULT), ("leases", tables.lease, LEASE), ("events", tables.event, EVENT))
+KINDS = (
+    ("results", tables.observation, (*RESULT, "again")),
+    ("leases", tables.lease, LEASE),
+    ("events", tables.event, (*EVENT, "result")),
+)
+UNSAID = {"results": 0, "leases": (), "events": None}  # the last cell of most rows; it is left out of the hash
 EMPTY = rows_hash(())
 AT_ONCE = 10_000  # rows
 
@@ -45,8 +50,14 @@ def records_of(connection: Connection, study: int, plan: int) -> str:
     found = {}
     for kind, table, columns in KINDS:
         wanted = _wanted(kind, table, columns, study).where(table.c.plan == plan).order_by(table.c.id)
-        found[kind] = rows_hash(row[1:] for row in connection.execute(wanted))
+        found[kind] = rows_hash(_cells(kind, row) for row in connection.execute(wanted))
     return json.dumps(found, separators=(",", ":"))
+
+
+def _cells(kind: str, row: Row[Any]) -> tuple[Any, ...]:
+    """What is hashed of a row: all but its plan, and its last cell where most rows have that."""
+    cells = tuple(row)[1:]
+    return cells[:-1] if cells[-1] == UNSAID[kind] else cells
 
 
 def _wanted(kind: str, table: sa.Table, columns: tuple[str, ...], study: int) -> sa.Select[Any]:
@@ -70,7 +81,7 @@ def altered_records(connection: Connection, study: int) -> Iterator[str]:
         rows = connection.execute(wanted.execution_options(yield_per=AT_ONCE))
         for plan, part in groupby(rows, key=lambda row: row[0]):
             if plan in found:
-                found[plan] = _hash_or_nothing(part)
+                found[plan] = _hash_or_nothing(kind, part)
         for plan in sorted(stored):
             if found[plan] != stored[plan].get(kind):
                 yield f"one of the {kind} of plan {plan}"
@@ -84,9 +95,9 @@ def _hashes(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hash_or_nothing(rows: Iterator[Row[Any]]) -> str:
+def _hash_or_nothing(kind: str, rows: Iterator[Row[Any]]) -> str:
     try:
-        return rows_hash(row[1:] for row in rows)
+        return rows_hash(_cells(kind, row) for row in rows)
     except TypeError:
         return ""
 

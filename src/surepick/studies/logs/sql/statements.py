@@ -11,6 +11,10 @@ from surepick.studies.logs.sql.schema import decision, event, lease, observation
 STUDY, PLAN, PLANS, AFTER, KEYS, WORKER = "in_study", "of_plan", "of_plans", "after", "some_keys", "of_worker"
 RECENT = "so_many_rows"
 
+_UNDONE: sa.ColumnElement[str] = sa.literal_column("'undone'")  # as a literal, so that its index is used
+UNDONE_ROWS = sa.select(event.c.result).where(event.c.study == bindparam(STUDY), event.c.kind == _UNDONE)
+STANDS = observation.c.id.not_in(UNDONE_ROWS)  # whether a result was not undone
+ANY_UNDONE = UNDONE_ROWS.limit(1)
 LAST_PLAN = sa.select(sa.func.max(plan.c.number)).where(plan.c.study == bindparam(STUDY))
 NEW_RESULTS = (
     sa.select(observation.c.id, observation.c.arm, observation.c.pulls, observation.c.lease)
@@ -36,7 +40,12 @@ RECORDED = sa.select(
     observation.c.sum,
     observation.c.source,
     observation.c.standing,
-).where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
+).where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)), STANDS)
+USED_BEFORE = (  # keys with results, all of which were undone
+    sa.select(observation.c.key, sa.func.count())
+    .where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)))
+    .group_by(observation.c.key)
+)
 LATEST_LEASE = (
     sa.select(lease.c.plan)
     .where(lease.c.study == bindparam(STUDY), lease.c.worker == bindparam(WORKER))

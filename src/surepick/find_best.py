@@ -26,7 +26,7 @@ def find_best(
     noise: Noise | str,
     policy: str | None = None,
     minimize: bool = False,
-    max_pulls: int | None = None,
+    max_pulls: float | None = None,
     max_cost: float | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -38,7 +38,8 @@ def find_best(
             `read_arms` gives them with blocks=True: then a short list that has the best is found first (docs/large.md).
         measure: gets ids, one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
-            each id: the reward, then each constrained quantity, NaN where it was not measured.
+            each id: the reward, then each constrained quantity, NaN where it was not measured. A reward of NaN failed:
+            it is asked again, three times in all; then we go on without the candidate, and say so.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
@@ -46,7 +47,8 @@ def find_best(
             norm_bound, `certified-kernel` where there is a kernel too, `certified-items` where there are items, else
             `certified-independent`).
         minimize: small rewards are good.
-        max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
+        max_pulls: no batch is begun that would bring the measurements above it; None: 20 times what measuring all
+            equally often takes (docs/forecasts.md); math.inf: no limit.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.
         progress: show a bar on standard error; None: if that is a terminal.
         options: settings of the policy, as in `make_policy`.
@@ -55,7 +57,8 @@ def find_best(
         The answer with its certificate.
 
     Raises:
-        InvalidInput: a setting or a reward is refused.
+        InvalidInput: a setting or a reward is refused; `error.study` has the results before.
+        MeasurementFailed: a candidate gave NaN three times, and the policy cannot go on without it.
     """
     if isinstance(arms, RowBlocks):
         if max_cost is not None:
@@ -76,7 +79,7 @@ def _best_of_many(
     measure: Measure,
     *,
     minimize: bool,
-    max_pulls: int | None,
+    max_pulls: float | None,
     progress: bool | None,
     **options: Any,
 ) -> Result:

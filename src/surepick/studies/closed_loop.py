@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import IntArray, record
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.certificate import Certificate
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, MeasurementFailed, SurepickError
+from surepick.noise import known_scale
 from surepick.policies.prices import Prices, added, checked_budget
+from surepick.policies.uniform import usual_limit
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.progress import Progress
-from surepick.text import money, printable
+from surepick.text import money, printable, quoted
 
 # ids -> rewards; of test items (ids, items) -> scores; in blocks also (ids, blocks); with constraints a row for each id
 Measure = Callable[..., ArrayLike]
 POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
-EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
+EndedBy = Literal["policy", "batches", "repeats", "pulls", "cost", "seconds"]
+PASSED = (
+    "The next plan would have passed {:,} measurements, the usual limit: 20 times what measuring every candidate "
+    "equally often takes. More than that points at a mistake (in a reward, the noise, the unit). max_pulls=N sets "
+    "another limit, max_pulls=math.inf none."
+)
+TRIES = 3  # of a measurement that gives NaN
 
 
 class Askable(Protocol):
@@ -45,7 +55,9 @@ class Askable(Protocol):
     def constraints(self) -> tuple[Constraint, ...]: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
-    def tell(self, ids: Batch, rewards: ArrayLike) -> object: ...
+    def tell(self, ids: Any, rewards: ArrayLike) -> object: ...
+    def fail(self, ids: Sequence[object]) -> object: ...
+    def withdraw(self, ids: Sequence[object], reason: str) -> None: ...
     def certificate(self) -> Certificate: ...
 
 
@@ -57,12 +69,12 @@ class Result:
         best_arm: id of the recommended arm; None where the answer is lists and nobody is on the first one. Of several
             on it the one that looks best.
         verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls, max_cost or
-            max_batches.
+            max_batches, or where repeats that are all equal prove nothing.
         pulls: measurements in the closed plans of the study.
         certificate: the answer, and what it rests on.
         study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
-        ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted. After
-            "batches" the study is over.
+        ended_by: "policy", by itself; "repeats", which are all equal; "batches", "pulls", "cost" or "seconds", the
+            budget that was exhausted. After "batches" and "repeats" the study is over.
     """
 
     best_arm: str | None
@@ -88,53 +100,134 @@ def run_study(
     study: Askable,
     measure: Measure,
     *,
-    max_pulls: int | None = None,
+    max_pulls: float | None = None,
     max_cost: float | None = None,
     at_once: int | None = None,
     progress: bool | None = None,
 ) -> Result:
     """As `Study.run`, which has the arguments."""
-    for name, limit in (("max_pulls", max_pulls), ("at_once", at_once)):
-        if limit is not None:
-            whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
-
-    knows_blocks = takes_two(measure)
+    if max_pulls is not None and max_pulls != math.inf:
+        whole_number("max_pulls", max_pulls, least=0, meaning="a number of pulls, or math.inf for no limit.")
+    if at_once is not None:
+        whole_number("at_once", at_once, least=1, meaning="a number of pulls.")
+    measuring = Measuring(study, measure, takes_two(measure))
 
     def carry_out(batch: Batch) -> None:
-        if batch.blocks and knows_blocks:
+        if batch.blocks and measuring.knows_blocks:
             parts: Iterator[Batch] = _all_blocks(batch, study.missing)
         else:
             parts = _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once)
         for part in parts:
-            ids = part.pulls()
-            beside = [] if part.items is None else [list(part.item_ids)]
-            if part.blocks and knows_blocks:
-                beside = [list(part.blocks)]
-            given = measure(ids, *beside)
-            try:
-                rewards = np.asarray(given)
-            except ValueError as error:
-                raise InvalidInput(f"measure returned rows of different lengths: {error}.") from error
-            names = [one.name for one in study.constraints]
-            if rewards.shape != ((len(ids), 1 + len(names)) if names else (len(ids),)):
-                wanted = (
-                    f"a row for each id: the reward, then {', '.join(names)}" if names else "one reward for each id"
-                )
-                raise InvalidInput(
-                    f"measure was called with {len(ids)} ids and returned rewards of shape {rewards.shape}; it must "
-                    f"return {wanted}."
-                )
-            study.tell(part, rewards)
+            measuring.tell(part)
 
-    with round_bars(progress) as show:
-        return until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+    try:
+        with round_bars(progress) as show:
+            found = until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+    except SurepickError as error:
+        error.study = study
+        raise
+    if not measuring.gone:
+        return found
+    names = ", ".join(map(quoted, measuring.gone))
+    words = (
+        f"Could not be measured in {TRIES} tries, and left out: {names}. The promise is about the others, if whether a "
+        "measurement fails has nothing to do with its value."
+    )
+    return replace(found, certificate=replace(found.certificate, reason=f"{found.certificate.reason} {words}"))
+
+
+@dataclass(slots=True)
+class Measuring:
+    """A study measured by a function; what gives NaN is asked again, and then left out.
+
+    Args:
+        study: is told.
+        measure: gives the rewards.
+        knows_blocks: it wants the names of blocks beside the ids.
+        gone: ids of the candidates that were left out.
+    """
+
+    study: Askable
+    measure: Measure
+    knows_blocks: bool
+    gone: list[str] = field(default_factory=list)
+
+    def tell(self, part: Batch) -> None:
+        """Measure a part of a batch, and tell what came of it.
+
+        Raises:
+            MeasurementFailed: a candidate failed too often, and the study cannot go on without it.
+        """
+        ids = part.pulls()
+        asked = [place for place, name in enumerate(ids) if name not in self.gone]
+        if not asked:
+            return
+        rewards = self._measured(part, ids, asked)
+        failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
+        for _ in range(TRIES - 1):
+            again = [place for place, bad in zip(asked, failed, strict=True) if bad]
+            if not again:
+                break
+            if part.items is None:
+                self.study.fail([ids[place] for place in again])
+            rewards[failed] = self._measured(part, ids, again)
+            failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
+        if len(asked) == len(ids) and not failed.any():
+            self.study.tell(part, rewards)
+            return
+        came = [place for place, bad in zip(asked, failed, strict=True) if not bad]
+        if came:
+            beside: dict[str, Any] = {"plan": part.number}
+            if part.items is not None:
+                beside["items"] = [part.item_ids[place] for place in came]
+            if part.blocks:
+                beside["blocks"] = [part.blocks[place] for place in came]
+            self.study.tell([ids[place] for place in came], rewards[~failed], **beside)
+        self._leave_out([ids[place] for place, bad in zip(asked, failed, strict=True) if bad])
+
+    def _measured(self, part: Batch, ids: Sequence[str], places: Sequence[int]) -> FloatArray:
+        """What `measure` returns of some pulls of a part, one row each."""
+        beside = [] if part.items is None else [[part.item_ids[place] for place in places]]
+        if part.blocks and self.knows_blocks:
+            beside = [[part.blocks[place] for place in places]]
+        names = [one.name for one in self.study.constraints]
+        given = self.measure([ids[place] for place in places], *beside)
+        try:
+            rewards = np.asarray(given)
+        except ValueError as error:
+            raise InvalidInput(f"measure returned rows of different lengths: {error}.") from error
+        if rewards.shape != ((len(places), 1 + len(names)) if names else (len(places),)):
+            wanted = f"a row for each id: the reward, then {', '.join(names)}" if names else "one reward for each id"
+            raise InvalidInput(
+                f"measure was called with {len(places)} ids and returned rewards of shape {rewards.shape}; it must "
+                f"return {wanted}."
+            )
+        try:
+            return np.array(rewards, dtype=np.float64)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise InvalidInput(f"rewards are not numbers: {error}.") from error
+
+    def _leave_out(self, failed: Sequence[str]) -> None:
+        """Go on without candidates that could not be measured."""
+        names = [name for name in dict.fromkeys(failed) if name not in self.gone]
+        if not names:
+            return
+        try:
+            self.study.withdraw(names, INDEPENDENT_OF_VALUE)
+        except InvalidInput as error:
+            raise MeasurementFailed(
+                f"{quoted(names[0])} gave no result in {TRIES} tries (NaN), and this study cannot go on without it. "
+                "The results so far are kept: error.study.run(measure) goes on when it can be measured; "
+                "error.study.abandon(reason, ids) gives its pulls up."
+            ) from error
+        self.gone += names
 
 
 def until_stopped(
     study: Askable,
     carry_out: Callable[[Batch], None],
     *,
-    max_pulls: int | None = None,
+    max_pulls: float | None = None,
     max_cost: float | None = None,
     max_seconds: float | None = None,
     on_batch: Callable[[Batch, Askable], None] | None = None,
@@ -144,7 +237,8 @@ def until_stopped(
     Args:
         study: is asked.
         carry_out: measures a batch and tells the study.
-        max_pulls: the budget, of this call; None: no limit.
+        max_pulls: the budget, of this call; None: the usual limit, 20 times what measuring all equally often takes
+            (`usual_limit`); math.inf: no limit.
         max_cost: the budget in money, of this call; None: no limit. A batch of which some results are in does not cost
             its `batch_cost` again.
         max_seconds: no batch is carried out later than that after the call; None: no limit. What is computed meanwhile
@@ -158,11 +252,13 @@ def until_stopped(
     prices = None if max_cost is None else study.prices
     limit = checked_budget(max_cost, prices)
     ended_by: EndedBy = "policy"
+    most = max_pulls
     while (batch := study.ask()) is not None:
         missing = study.missing
         wanted = int(missing.sum())
         due = paid if prices is None else added(paid, prices.total(missing, batches=int(wanted == batch.total)))
-        if max_pulls is not None and spent + wanted > max_pulls:
+        most = limit_of(study) if max_pulls is None else max_pulls
+        if most is not None and spent + wanted > most:
             ended_by = "pulls"
             break
         if limit is not None and due > limit:
@@ -177,16 +273,28 @@ def until_stopped(
         spent, paid = spent + wanted, due
     answer = study.certificate()
     if ended_by != "policy":
-        over = f"The next plan would have passed the budget of {max_pulls or 0:,} pulls."
+        over = f"The next plan would have passed the budget of {most or 0:,} pulls."
+        if max_pulls is None:
+            over = PASSED.format(most or 0)
         if ended_by == "cost":
             over = f"The next plan would have passed the budget of {money(limit or 0.0)}: {money(due)} in all."
         if ended_by == "seconds":
             over = f"The time allowed, {max_seconds:g} s, is over."
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
     elif answer.verdict == "budget-exhausted":
-        ended_by = "batches"
+        ended_by = "repeats" if study.trace and study.trace[-1].equal is not None else "batches"
     nobody = answer.lists is not None and not answer.lists.inside
     return Result(None if nobody else answer.best_arm, answer.verdict, answer.pulls, answer, study, ended_by)
+
+
+def limit_of(study: Askable) -> int | None:
+    """The limit of a loop that was given none; None where the policy ends by itself."""
+    policy = getattr(study, "policy", None)
+    if policy is None:
+        return None
+    if known_scale(policy.problem.noise):
+        return usual_limit(policy, None)
+    return usual_limit(policy, getattr(getattr(study, "state", None), "seen", None))
 
 
 def takes_two(measure: Measure) -> bool:

@@ -4,6 +4,7 @@
     ├── InvalidInput      (also ValueError)    an argument, a table or a reward is wrong
     │   └── UnusualResult                      a result stands out: is it a typing error?
     ├── OutOfTurn         (also RuntimeError)  tell before ask, ask of a broken study, ...
+    │   └── MeasurementFailed                  a candidate could not be measured, however often it was tried
     ├── ContractError                          a premise of the theorem fails: no certificate could be true
     ├── NotConverged                           an iteration stopped short; carries the best design and its gap
     ├── StorageError                           a log is corrupt, foreign, or written by a newer version
@@ -26,7 +27,12 @@ class SurepickError(Exception):
 
     Args:
         message: what was wrong, why it matters, and what to do.
+
+    Attributes:
+        study: the `Study` that a closed loop (`find_best`, `Study.run`) was in, with the results so far; else None.
     """
+
+    study: Any = None
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(str(message)))
@@ -58,6 +64,10 @@ class UnusualWarning(UserWarning):
 
 class OutOfTurn(SurepickError, RuntimeError):
     """A call came when the protocol ask -> measure -> tell does not allow it."""
+
+
+class MeasurementFailed(OutOfTurn):
+    """A candidate could not be measured, however often we tried; the reported results are stored."""
 
 
 class ContractError(SurepickError):

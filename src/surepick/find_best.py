@@ -39,7 +39,7 @@ def find_best(
     noise: Noise | str,
     policy: str | None = None,
     minimize: bool = False,
-    max_pulls: int | None = None,
+    max_pulls: float | None = None,
     max_cost: float | None = None,
     progress: bool | None = None,
     unusual: OnUnusual = "warn",
@@ -55,7 +55,8 @@ def find_best(
         measure: gets a list of candidates as they were given in `arms` (of a data frame: its index, or the cells of
             the id), one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
-            each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine.
+            each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine. A
+            reward of NaN failed: it is asked again, three times in all; then we go on without the candidate, and say it.
         id, features: the columns of a data frame, as in `read_arms`.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).
@@ -64,7 +65,8 @@ def find_best(
             norm_bound, `certified-kernel` where there is a kernel too, `certified-items` where there are items, else
             `certified-independent`).
         minimize: small rewards are good.
-        max_pulls: no batch is begun that would bring the measurements above it; None: no limit.
+        max_pulls: no batch is begun that would bring the measurements above it; None: 20 times what measuring all
+            equally often takes (docs/forecasts.md); math.inf: no limit.
         max_cost: the same in money, for arms that have costs, batches included; None: no limit.
         progress: show a bar on standard error; None: if that is a terminal.
         unusual: what becomes of results that stand out, as in `Study.run`: "warn", "accept" or "refuse".
@@ -75,7 +77,8 @@ def find_best(
 
     Raises:
         InvalidInput: the candidates, a setting or a reward is refused; where `measure` was made for one id, its own
-            exception is the cause.
+            exception is the cause. `error.study` has the results before.
+        MeasurementFailed: a candidate gave NaN three times, and the policy cannot go on without it.
     """
     check_measure(measure)
     if not is_frame(arms) and (id is not None or features is not None):
@@ -165,7 +168,7 @@ def _best_of_many(
     measure: Measure,
     *,
     minimize: bool,
-    max_pulls: int | None,
+    max_pulls: float | None,
     progress: bool | None,
     unusual: OnUnusual,
     **options: Any,

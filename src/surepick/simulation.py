@@ -111,9 +111,7 @@ def simulate(
         if batch.blocks:
             _pull_blocks(study, environment, batch, seed)
             return
-        seen = environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1))
-        beside = seen.quantities if study.constraints else None
-        study.tell_totals(batch, seen.counts, seen.sums, seen.squares, quantities=beside)
+        study.tell_simulated(batch, environment.pull(batch.counts, stream(seed, "rewards", batch.number - 1)))
 
     limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "max_seconds": max_seconds}
     ended = until_stopped(study, pull, **limits, on_batch=on_plan)

@@ -322,3 +322,38 @@ def test_a_forecast_is_a_plain_record():
     assert replace(found, total=found.total) == found
     with pytest.raises(AttributeError):
         found.total = 3
+
+
+@pytest.mark.parametrize(("num_arms", "epsilon", "batch"), [(100, 0.001, 100), (50, 0.05, 96)])
+def test_simulating_ends_after_so_many_rounds_and_says_more_than(num_arms, epsilon, batch):
+    arms = sp.Arms(ids=list(map(str, range(num_arms))))
+    policy = sp.make_policy(
+        "certified-independent", arms, epsilon=epsilon, delta=0.05, noise="subgaussian:1", batch_size=batch
+    )
+    found = sp.forecast(policy, most_rounds=30)
+    assert found == sp.forecast(policy, most_rounds=30)
+    assert (found.batches, found.at_least, found.believable) == (30, True, False)
+    assert found.total_said == f"more than {30 * batch:,}"
+    assert any("rounds that a forecast simulates were over" in warning for warning in found.warnings)
+    under_guess = sp.forecast(policy, np.linspace(0.0, 1e-3, num_arms), most_rounds=30)
+    assert under_guess.at_least
+    assert under_guess.rehearsals == 1
+
+
+def test_simulating_ends_after_some_processor_time():
+    policy = sp.make_policy(
+        "certified-independent", sp.Arms(ids=list("abc")), epsilon=0.01, delta=0.05, noise="bernoulli"
+    )
+    found = sp.forecast(policy, most_seconds=0.0)
+    assert found.total == 0
+    assert found.at_least
+    assert any("the 0 s that a forecast takes were over" in warning for warning in found.warnings)
+
+
+def test_a_forecast_that_ends_says_no_more_than_it_takes():
+    policy = sp.make_policy(
+        "certified-independent", sp.Arms(ids=list("abc")), epsilon=0.5, delta=0.05, noise="bernoulli"
+    )
+    found = sp.forecast(policy)
+    assert found.at_least is None
+    assert found == sp.forecast(policy, most_rounds=float("inf"), most_seconds=float("inf"))

@@ -7,8 +7,8 @@ import pytest
 from bounds import failures_allowed
 
 import surepick as sp
-from surepick.forecasts.uniform import uniform_pulls_for
 from surepick.policies.dimension import uniform_pulls
+from surepick.policies.uniform import uniform_pulls_for
 
 EPSILON, DELTA, SIGMA, RUNS = 0.5, 0.1, 1.0, 2_000
 HAIR = 1.001

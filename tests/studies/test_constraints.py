@@ -14,9 +14,9 @@ import surepick as sp
 from surepick import environments
 from surepick.certificates.verify import verify_certificate
 from surepick.core.observations import Quantity
+from surepick.errors import MeasurementFailed
 from surepick.studies.database import create_study, open_study
 from surepick.studies.reading.export import export_results
-from surepick.studies.runner.loop import MeasurementFailed
 from surepick.tables.reading import read_table
 
 ARMS = sp.Arms(ids=["a", "b", "c", "d"])

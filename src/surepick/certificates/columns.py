@@ -50,11 +50,14 @@ def totals_of(seen: Observations, *, minimize: bool) -> dict[str, Any]:
     """What was received, in the user's sign."""
     arms = np.flatnonzero(seen.counts)
     sign = -1.0 if minimize else 1.0
+    apart = {} if seen.within is None else {"deviations": seen.within[arms].tolist()}
+    apart |= {} if seen.rests is None else {"rests": (sign * seen.rests[arms]).tolist()}
     return {
         "arms": arms.tolist(),
         "pulls": seen.counts[arms].tolist(),
         "sums": (sign * seen.sums[arms]).tolist(),
         "squares": None if seen.squares is None else seen.squares[arms].tolist(),
+        **apart,
     }
 
 

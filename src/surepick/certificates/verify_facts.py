@@ -13,7 +13,7 @@ import numpy as np
 from surepick.certificates.answers import additions_of, slips_of, with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
-from surepick.certificates.quantities import with_quantities
+from surepick.certificates.quantities import check_deviations, with_quantities
 from surepick.core.arms import Arms, KnownIds
 from surepick.core.arrays import IntArray
 from surepick.core.json import encode
@@ -269,11 +269,19 @@ def _seen(totals: Mapping[str, Any], arms: Arms, policy: Policy[Any], minimize: 
     """What was received, in the policy's sign; totals that no rewards within the declared bounds have are refused."""
     counts = dense(totals, arms.num_arms)
     measured = np.flatnonzero(counts)
-    sums, squares = _scattered(totals["sums"], measured, arms), None
+    sums, squares, within = _scattered(totals["sums"], measured, arms), None, None
     if totals["squares"] is not None:
         squares = _scattered(totals["squares"], measured, arms)
     check_sums(counts, sums, squares, policy.problem.noise, arms.ids)
-    return Observations(counts, -sums if minimize else sums, squares)
+    if "deviations" in totals:
+        within = _scattered(totals["deviations"], measured, arms)
+        check_deviations(counts, sums, squares, within)
+    sign, rests = -1.0 if minimize else 1.0, None
+    if "rests" in totals:
+        rests = sign * _scattered(totals["rests"], measured, arms)
+        if not np.all(np.abs(rests) <= np.spacing(np.abs(sums))):
+            raise ValueError("rests of totals are more than rounding takes")
+    return Observations(counts, sign * sums, squares, within=within, rests=rests)
 
 
 def _scattered(values: Sequence[float], measured: IntArray, arms: Arms) -> np.ndarray:

@@ -31,6 +31,7 @@ def _equal(left: object, right: object) -> bool:
 
 
 LATER = MappingProxyType({"later": True})  # metadata of a field that came later: JSON leaves it out where it is None
+DERIVED = MappingProxyType({"later": True, "derived": True})  # such a field, and what it says follows from the others
 
 HERE = MappingProxyType({"here": True})  # metadata of a field that stays in this process: no JSON has it
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+import math
+from dataclasses import field, replace
 
 import numpy as np
 
-from surepick.core.arrays import LATER, FloatArray, IntArray, freeze, record
+from surepick.core.arrays import DERIVED, LATER, FloatArray, IntArray, freeze, record
+from surepick.errors import ContractError
+
+LEVEL_BITS = 24
+EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 256.0 * EPS  # of a sum of squares that was added up from some hundred batches
 
 
 @record
@@ -58,6 +64,16 @@ class BlockTotals:
         arms = np.flatnonzero(counts)
         return BlockTotals(np.zeros_like(arms), arms, counts[arms], sums[arms])
 
+    @property
+    def typical(self) -> float:
+        """The median of the entries' mean rewards, in reward units: one of them; 0 without any."""
+        means = np.sort(self.sums / self.counts)
+        return float(means[(len(means) - 1) // 2]) if len(means) else 0.0
+
+    def less(self, level: float) -> BlockTotals:
+        """The same with that number taken from every reward."""
+        return BlockTotals(self.blocks, self.arms, self.counts, self.sums - level * self.counts)
+
     def per_block(self, values: FloatArray) -> FloatArray:
         """Sums of the entries' values over each block, shape (number,)."""
         return np.asarray(np.bincount(self.blocks, values, minlength=self.number), np.float64)
@@ -86,14 +102,21 @@ class Quantity:
         counts: measurements that have a value of it, shape (K,).
         sums: of these values, shape (K,), in the quantity's units.
         squares: of their squares, shape (K,).
+        within: of their squared deviations from their mean, shape (K,), as in `Observations`; None: not known.
     """
 
     counts: IntArray
     sums: FloatArray
     squares: FloatArray
+    within: FloatArray | None = field(default=None, metadata=DERIVED)
 
     def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
+        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64)
+
+    @property
+    def observations(self) -> Observations:
+        """The same as if it were the reward."""
+        return Observations(self.counts, self.sums, self.squares, within=self.within)
 
     @property
     def means(self) -> FloatArray:
@@ -102,11 +125,13 @@ class Quantity:
 
     def plus(self, other: Quantity) -> Quantity:
         """Both together."""
-        return Quantity(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
+        totals = self.counts + other.counts, self.sums + other.sums, self.squares + other.squares
+        return Quantity(*totals, _within_of_both(self, other))
 
     def rows(self, kept: IntArray) -> Quantity:
         """The entries at these positions."""
-        return Quantity(self.counts[kept], self.sums[kept], self.squares[kept])
+        within = None if self.within is None else self.within[kept]
+        return Quantity(self.counts[kept], self.sums[kept], self.squares[kept], within)
 
     @staticmethod
     def nothing(num_arms: int) -> Quantity:
@@ -126,6 +151,9 @@ class Observations:
         blocks: the counts and sums of each block, where measurements have blocks; None: nothing is said of blocks.
         quantities: what else was measured, in the order of the question's constraints, in the user's sign; None:
             nothing.
+        within: sum of the squared deviations of each arm's rewards from their mean, shape (K,), formed without large
+            numbers, so that an offset of all rewards costs no digit; None where totals alone were reported.
+        rests: what rounding took from `sums`, shape (K,); None where it is little beside the spread of the rewards.
     """
 
     counts: IntArray
@@ -134,9 +162,11 @@ class Observations:
     answers: Answers | None = field(default=None, metadata=LATER)
     blocks: BlockTotals | None = field(default=None, metadata=LATER)
     quantities: tuple[Quantity, ...] | None = field(default=None, metadata=LATER)
+    within: FloatArray | None = field(default=None, metadata=DERIVED)
+    rests: FloatArray | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
-        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64)
+        freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64, rests=np.float64)
 
     @property
     def total(self) -> int:
@@ -147,6 +177,61 @@ class Observations:
     def means(self) -> FloatArray:
         """Mean reward of each arm, shape (K,); 0 where nothing was measured."""
         return np.divide(self.sums, self.counts, out=np.zeros_like(self.sums), where=self.counts > 0)
+
+    def level(self, least: float) -> float:
+        """A number near the rewards that may be taken from all of them: the median of the arms' means, rounded to so
+        few digits that its multiples are exact; 0 where rewards are below `least` and lose nothing."""
+        means = np.sort(self.means[self.counts > 0])
+        middle = float(means[(len(means) - 1) // 2]) if len(means) else 0.0
+        if abs(middle) <= least:
+            return 0.0
+        digits, exponent = math.frexp(middle)
+        return math.ldexp(round(digits * 2**LEVEL_BITS), exponent - LEVEL_BITS)
+
+    def less(self, level: float) -> Observations:
+        """The same with that number taken from every reward, and what rounding took given back.
+
+        Args:
+            level: from `level`.
+        """
+        if level == 0.0:
+            return self
+        sums = (self.sums - level * self.counts) + (0.0 if self.rests is None else self.rests)
+        squares = self.squares
+        if self.within is not None:
+            squares = self.within + np.divide(sums**2, self.counts, out=np.zeros_like(sums), where=self.counts > 0)
+        elif squares is not None:  # told as totals: digits that are lost stay lost, and the rounding allows for it
+            squares = np.maximum(squares - 2.0 * level * self.sums + level**2 * self.counts, 0.0) + ROUNDING * squares
+        blocks = None if self.blocks is None else self.blocks.less(level)
+        return replace(self, sums=sums, squares=squares, blocks=blocks, rests=None)
+
+    @property
+    def rounding(self) -> FloatArray:
+        """What rounding may have taken from `deviations`, shape (K,), in squared reward units.
+
+        Raises:
+            ContractError: as `deviations`.
+        """
+        if self.within is None:
+            return np.asarray(ROUNDING * self._known_squares())
+        resolution = 2.0 * EPS * np.abs(self.means)  # of a reward: equal ones may have means that differ by so much
+        return np.asarray(ROUNDING * self.within + self.counts * resolution**2)
+
+    @property
+    def deviations(self) -> FloatArray:
+        """sum (r - mean)^2 of each arm, shape (K,), in squared reward units; rounded as `rounding` says.
+
+        Raises:
+            ContractError: neither it nor the sums of squares were told.
+        """
+        if self.within is not None:
+            return self.within
+        return np.asarray(np.maximum(self._known_squares() - self.means * self.sums, 0.0))
+
+    def _known_squares(self) -> FloatArray:
+        if self.squares is None:
+            raise ContractError("without sums of squares nothing is known of a variance.")
+        return self.squares
 
     @staticmethod
     def nothing(num_arms: int) -> Observations:
@@ -164,4 +249,17 @@ class Observations:
             self.sums + other.sums,
             self.squares + other.squares if both else None,  # type: ignore[operator]
             quantities=quantities,
+            within=_within_of_both(self, other),
         )
+
+
+def _within_of_both(one: Observations | Quantity, other: Observations | Quantity) -> FloatArray | None:
+    """`within` of both together (Chan, Golub & LeVeque 1983); None where one of them does not say it."""
+    for some, rest in ((one, other), (other, one)):
+        if not some.counts.any():
+            return rest.within
+    if one.within is None or other.within is None:
+        return None
+    both = np.maximum(one.counts + other.counts, 1)
+    between = one.counts * (other.counts / both) * (one.means - other.means) ** 2
+    return np.asarray(one.within + other.within + between)

@@ -28,6 +28,7 @@ class RoundRecord:
         withdrawn: indices of the arms that were withdrawn so far; None: none was.
         waiting: how many arms may still come; None: none was declared to.
         rows_left: of a long list that is made shorter, how many rows may still be the best; None: there is no list.
+        equal: indices of the arms whose repeats are all equal, where repeats alone show a scale; None: none.
     """
 
     round: int
@@ -47,9 +48,10 @@ class RoundRecord:
     withdrawn: IntArray | None = field(default=None, metadata=LATER)
     waiting: int | None = field(default=None, metadata=LATER)
     rows_left: int | None = field(default=None, metadata=LATER)
+    equal: IntArray | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
-        freeze(self, active=np.int64, withdrawn=np.int64)
+        freeze(self, active=np.int64, withdrawn=np.int64, equal=np.int64)
 
     @property
     def value(self) -> float | None:

@@ -33,7 +33,7 @@ class BlockRewards:
         effect = self.scale * float(rng.standard_normal())
         seen = self.law.draw(counts, rng)
         squares = None if seen.squares is None else seen.squares + effect * (2.0 * seen.sums + counts * effect)
-        return Observations(seen.counts, seen.sums + counts * effect, squares)
+        return Observations(seen.counts, seen.sums + counts * effect, squares, within=seen.within)
 
 
 def with_block_effects(environment: Environment, scale: float) -> Environment:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from surepick.core.observations import Observations
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards
+from surepick.errors import InvalidInput
 from surepick.noise import PilotGaussian, known_scale, scales
+from surepick.text import quoted
 
 ENOUGH_RECORDS = 20  # of a candidate; draws from fewer values are far from normal
 LARGEST = 1e150  # scale whose square is a number
@@ -25,7 +28,7 @@ def doubts_of_noise(recorded: Environment) -> list[str]:
     if isinstance(noise, PilotGaussian):
         return _doubts_of_pilot(recorded, law, noise)
     if not known_scale(noise):
-        return _doubts_of_unknown(recorded, law)
+        return _doubts_of_unknown(law)
     half, declared = law.half_ranges, scales(noise, recorded.num_arms)
     if not half.any():
         return ["every candidate has one measured value, so repeating a measurement gives the same number: no noise."]
@@ -53,15 +56,41 @@ def _doubts_of_pilot(recorded: Environment, law: RecordedRewards, noise: PilotGa
     ]
 
 
-def _doubts_of_unknown(recorded: Environment, law: RecordedRewards) -> list[str]:
-    """That draws from a few records are not normal, and that equal ones show no scale."""
-    equal, few = np.flatnonzero(law.half_ranges == 0.0), int(law.repeats.min())
-    if len(equal) > 0:
-        return [
-            f"{len(equal):,} of {recorded.num_arms:,} candidates have no two measured values that differ (the first is "
-            f"{recorded.arms.ids[equal[0]]}). Repeats that are all equal show no scale, so that this rehearsal may not "
-            "end. Leave these candidates out, or declare subgaussian:SIGMA."
-        ]
+def recorded_totals(recorded: Environment) -> Observations | None:
+    """What the repeats on record say of spreads, as if each was measured once; None of an environment without."""
+    law = recorded.law
+    if not isinstance(law, RecordedRewards):
+        return None
+    return Observations(law.repeats, law.means * law.repeats, within=law.variances * law.repeats)
+
+
+def check_repeats(recorded: Environment, *, features: bool) -> None:
+    """Refuse a rehearsal that could not end: repeats alone show a scale, and those of candidates that decide do not.
+
+    Args:
+        recorded: an environment; of one that is not made of records nothing is said.
+        features: the policy lets others speak for a candidate; then half of them may lack repeats that differ.
+
+    Raises:
+        InvalidInput: it could not.
+    """
+    law = recorded.law
+    if known_scale(recorded.noise) or not isinstance(law, RecordedRewards):
+        return
+    equal = np.flatnonzero(law.half_ranges == 0.0)
+    if len(equal) == 0 or (features and 2 * len(equal) <= recorded.num_arms):
+        return
+    raise InvalidInput(
+        f"{len(equal):,} of {recorded.num_arms:,} candidates have no two measured values that differ (the first is "
+        f"{quoted(recorded.arms.ids[equal[0]])}). With --noise normal repeats alone show how much measurements vary, "
+        "so that this rehearsal would not end. Leave these candidates out; or declare bounded:LOW:HIGH, if rewards "
+        "have a range, or subgaussian:SIGMA."
+    )
+
+
+def _doubts_of_unknown(law: RecordedRewards) -> list[str]:
+    """That draws from a few records are not normal."""
+    few = int(law.repeats.min())
     if few >= ENOUGH_RECORDS:
         return []
     return [

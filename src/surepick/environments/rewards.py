@@ -81,7 +81,7 @@ class NormalRewards:
         n, sigma = counts[pulled].astype(np.float64), self.scales[pulled]
         sums = n * self.means[pulled] + sigma * np.sqrt(n) * rng.standard_normal(len(pulled))
         chi_squared = 2.0 * rng.standard_gamma((n - 1.0) / 2.0)  # 0 for n = 1
-        return _scattered(counts, pulled, sums, sums**2 / n + sigma**2 * chi_squared)
+        return _scattered(counts, pulled, sums, sums**2 / n + sigma**2 * chi_squared, sigma**2 * chi_squared)
 
 
 @record
@@ -109,7 +109,8 @@ class TwoPointRewards:
         chance = np.clip((self.means[pulled] - self.low) / (self.high - self.low), 0.0, 1.0)
         highs = rng.binomial(n, chance)
         sums = self.low * (n - highs) + self.high * highs
-        return _scattered(counts, pulled, sums, self.low**2 * (n - highs) + self.high**2 * highs)
+        within = (self.high - self.low) ** 2 * ((n - highs) * (highs / n))
+        return _scattered(counts, pulled, sums, self.low**2 * (n - highs) + self.high**2 * highs, within)
 
 
 @record
@@ -151,9 +152,12 @@ class RecordedRewards:
         found = []
         for column in self.beside.T:
             there, known = (times * ~np.isnan(column)).astype(np.float64), np.nan_to_num(column)
-            totals = (np.bincount(self.arm_of_row, there * one) for one in (np.ones_like(known), known, known**2))
-            counts, sums, squares = (np.asarray(one, np.float64) for one in totals)
-            found.append(Quantity(counts.astype(np.int64), sums, squares))
+            away = known - np.nan_to_num(column[self._first])[self.arm_of_row]
+            columns = (np.ones_like(known), known, known**2, away, away**2)
+            totals = (np.bincount(self.arm_of_row, there * one) for one in columns)
+            counts, sums, squares, shifted, apart = (np.asarray(one, np.float64) for one in totals)
+            within = np.maximum(apart - shifted**2 / np.maximum(counts, 1.0), 0.0)
+            found.append(Quantity(counts.astype(np.int64), sums, squares, within))
         return tuple(found)
 
     @property
@@ -207,7 +211,10 @@ class RecordedRewards:
             arms = arms[left[arms] > 0]
         sums: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards).astype(np.float64)
         squares: FloatArray = np.bincount(self.arm_of_row, weights=times * self.rewards**2).astype(np.float64)
-        return Observations(counts, sums, squares, quantities=self._beside(times))
+        away = self.rewards - self.rewards[first][self.arm_of_row]  # an offset of all rewards costs no digit
+        shifted, apart = (np.bincount(self.arm_of_row, weights=times * one) for one in (away, away**2))
+        within = np.maximum(apart - shifted**2 / np.maximum(counts, 1), 0.0)
+        return Observations(counts, sums, squares, quantities=self._beside(times), within=within)
 
 
 @record
@@ -236,7 +243,9 @@ class RewardsBeside:
         seen = self.rewards.draw(counts, rng)
         drawn = [one.draw(counts, rng) for one in self.quantities]
         unknown = np.zeros(len(counts))
-        beside = tuple(Quantity(one.counts, one.sums, unknown if one.squares is None else one.squares) for one in drawn)
+        beside = tuple(
+            Quantity(one.counts, one.sums, unknown if one.squares is None else one.squares, one.within) for one in drawn
+        )
         return replace(seen, quantities=beside)
 
 
@@ -265,7 +274,9 @@ def law_of(means: FloatArray, noise: Noise) -> RewardLaw:
     return TwoPointRewards(means, low, high)
 
 
-def _scattered(counts: IntArray, pulled: IntArray, sums: FloatArray, squares: FloatArray) -> Observations:
-    all_sums, all_squares = np.zeros(len(counts)), np.zeros(len(counts))
-    all_sums[pulled], all_squares[pulled] = sums, squares
-    return Observations(counts, all_sums, all_squares)
+def _scattered(
+    counts: IntArray, pulled: IntArray, sums: FloatArray, squares: FloatArray, within: FloatArray
+) -> Observations:
+    columns = np.zeros((3, len(counts)))
+    columns[:, pulled] = sums, squares, within
+    return Observations(counts, columns[0], columns[1], within=columns[2])

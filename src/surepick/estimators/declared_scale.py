@@ -17,7 +17,6 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, freeze, record
 from surepick.core.observations import Observations
-from surepick.estimators.normal_mgf import ROUNDING
 
 SHARES = (0.9, 0.5, 0.2, 0.05)  # a; an equal part of the evidence for each
 PRIOR = 0.1  # r: results that the guess of an unseen mean counts for
@@ -46,7 +45,7 @@ def with_least_squares(seen: Observations) -> Observations:
     """The same, where sums of squares are unknown with the least that they can be: the results of a row are equal."""
     if seen.squares is not None:
         return seen
-    return replace(seen, squares=seen.means * seen.sums)
+    return replace(seen, squares=seen.means * seen.sums, within=np.zeros(len(seen.counts)))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -67,8 +66,8 @@ def spread_of(seen: Observations, scales: FloatArray) -> Spread:
     Source: docs/certified-elimination.md, line 35; ours.
     """
     known = with_least_squares(seen)
-    counts, squares = known.counts.astype(np.float64), np.asarray(known.squares)
-    within = np.maximum(squares - known.means * known.sums - ROUNDING * squares, 0.0)
+    counts = known.counts.astype(np.float64)
+    within = np.maximum(known.deviations - known.rounding, 0.0)
     parts, ratio = [], within / scales**2
     for share in SHARES:
         each = 0.5 * counts * math.log1p(-share) + 0.5 * share * ratio

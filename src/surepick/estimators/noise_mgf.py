@@ -113,8 +113,7 @@ class NoiseMgf:
         if not np.isfinite(self.spread):
             return np.asarray(ROUNDED_UP * seen.counts[arms] * self._by_sigma(bets, arms))
         plain, empirical, usable = self._per_pull(bets, arms)
-        counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
-        scatter = scatter_of(counts, seen.sums[arms], squares, self.centres[arms], self.spread)
+        counts, scatter = seen.counts[arms], scatter_around(seen, self.centres, self.spread)[arms]
         return np.asarray(ROUNDED_UP * np.where(usable, empirical * scatter, counts * plain))
 
     def _by_sigma(self, bets: FloatArray, arms: IntArray) -> FloatArray:
@@ -128,6 +127,14 @@ class NoiseMgf:
         empirical = _psi(np.minimum(share, LARGEST_BET)) / self.spread**2
         usable = self.known[arms] & (share <= LARGEST_BET) & (empirical * self.variances[arms] < plain)
         return plain, empirical, usable
+
+
+def scatter_around(seen: Observations, centres: FloatArray, spread: float) -> FloatArray:
+    """sum of (r - m)^2 of each arm, shape (K,), rounded up; at most n R^2."""
+    if seen.within is None:
+        return scatter_of(seen.counts, seen.sums, np.asarray(seen.squares), centres, spread)
+    away = seen.deviations + 2.0 * seen.rounding + seen.counts * (seen.means - centres) ** 2
+    return np.asarray(np.clip(ROUNDED_UP * away, 0.0, seen.counts * spread**2))
 
 
 def scatter_of(
@@ -156,10 +163,11 @@ def with_squares(noise: Noise, seen: Observations) -> Observations:
     if noise.support is None:
         return seen
     low, high = noise.support
+    if seen.squares is not None and not isinstance(noise, Bernoulli):
+        return seen
     most = abs(low + high) * np.abs(seen.sums) - seen.counts * low * high
-    if seen.squares is None or isinstance(noise, Bernoulli):
-        return Observations(seen.counts, seen.sums, most)
-    return seen
+    means = np.clip(np.abs(seen.means) * (-1.0 if low + high < 0.0 else 1.0), low, high)
+    return Observations(seen.counts, seen.sums, most, within=seen.counts * (means - low) * (high - means))
 
 
 def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
@@ -181,7 +189,6 @@ def noise_mgf_after(noise: Noise, past: Observations) -> NoiseMgf:
     if noise.support is None:
         return NoiseMgf(sigma, np.inf, past.means, known, sigma**2)
     spread = (noise.support[1] - noise.support[0]) * ROUNDED_UP
-    squares = np.asarray(with_squares(noise, past).squares)
-    scatter = scatter_of(past.counts, past.sums, squares, past.means, spread)
+    scatter = scatter_around(with_squares(noise, past), past.means, spread)
     variances = (scatter + HEURISTIC_PSEUDO * sigma**2) / (past.counts + HEURISTIC_PSEUDO)
     return NoiseMgf(sigma, spread, past.means, known, variances)

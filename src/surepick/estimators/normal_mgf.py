@@ -10,13 +10,11 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
-from surepick.errors import ContractError
 
 ROUNDED_UP = 1.0 + 1e-9
 LARGEST = 1e100
 STEEPEST = 50.0  # a larger w^2 V is paid for by the bound alone
 SHAPE, RATE = 0.5, 0.01  # of the Gamma distribution that mixes; fixed before any reward
-ROUNDING = 256.0 * float(np.finfo(np.float64).eps)  # of a sum of squares that was added up from some hundred batches
 BISECTIONS = 70
 MOST_KEPT = 20_000  # degrees of freedom whose bound is kept
 LEAST_LOG = -700.0
@@ -118,7 +116,8 @@ class NormalMgf:
         if np.all(known | (batch.counts == 0)):
             return batch
         squares = None if batch.squares is None else np.where(known, batch.squares, 0.0)
-        return Observations(np.where(known, batch.counts, 0), np.where(known, batch.sums, 0.0), squares)
+        within = None if batch.within is None else np.where(known, batch.within, 0.0)
+        return Observations(np.where(known, batch.counts, 0), np.where(known, batch.sums, 0.0), squares, within=within)
 
     def expected(self, bets: FloatArray, arms: IntArray, counts: IntArray) -> FloatArray:
         """The cost of counts pulls of each of the p arms if its variance is as guessed, shape (..., p)."""
@@ -135,10 +134,10 @@ class NormalMgf:
         Returns:
             shape (..., p), rounded up.
         """
-        counts, squares = seen.counts[arms], np.asarray(seen.squares)[arms]
+        counts, rounding = seen.counts[arms], seen.rounding[arms]
         means, centres = seen.means[arms], self.centres[arms]
-        around = np.maximum(squares - counts * means**2, 0.0) + ROUNDING * squares
-        away = around + counts * (means - centres) ** 2 + ROUNDING * squares
+        around = seen.deviations[arms] + rounding
+        away = around + counts * (means - centres) ** 2 + rounding
         options = self._expected(bets, arms, counts)
         chosen = np.argmin(options, axis=0)
         bounds = np.where(counts > 0, self.joint_bounds[arms], 1.0)
@@ -210,15 +209,7 @@ def squared_deviations(seen: Observations) -> FloatArray:
     Raises:
         ContractError: the sums of squares were not told.
     """
-    if seen.squares is None:
-        raise ContractError("without sums of squares nothing is known of a variance.")
-    within = np.maximum(seen.squares - seen.means * seen.sums, 0.0) + rounding_of(seen)
-    return np.asarray(np.where(seen.counts > 1, within, 0.0))
-
-
-def rounding_of(seen: Observations) -> FloatArray:
-    """What rounding may have taken from sums of squared deviations, shape (K,)."""
-    return np.asarray(ROUNDING * np.asarray(seen.squares))
+    return np.asarray(np.where(seen.counts > 1, seen.deviations + seen.rounding, 0.0))
 
 
 def variance_bounds(seen: Observations, failure: float) -> FloatArray:
@@ -242,7 +233,7 @@ def variance_bounds(seen: Observations, failure: float) -> FloatArray:
     within = squared_deviations(seen)
     freedom, places = np.unique(np.maximum(seen.counts - 1, 0), return_inverse=True)
     least = least_chi_squares(freedom, failure)[places]
-    told = (least > 0.0) & (within > 2.0 * rounding_of(seen))
+    told = (least > 0.0) & (within > 2.0 * seen.rounding)
     return np.asarray(np.divide(within, least, out=np.full(len(within), np.inf), where=told))
 
 

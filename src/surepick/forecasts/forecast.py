@@ -19,23 +19,26 @@ from surepick.forecasts.long_lists import forecast_of_rows
 from surepick.forecasts.result import Forecast, ForecastOfRows, ForecastRound, ForecastRow
 from surepick.forecasts.simulated_studies import (
     MOST_STUDIES,
+    Effort,
     Limit,
     SimulatedStudy,
     simulate_studies,
     unblocked,
     worst_case,
 )
-from surepick.forecasts.uniform import uniform_pulls_for
 from surepick.forecasts.warnings import Doubts, guess_in_embedding, price_of_blocks
 from surepick.noise import Noise, SubGaussian, known_scale, largest_scale, scales
 from surepick.policies.base import Policy, Traits
 from surepick.policies.dimension import bias
 from surepick.policies.prices import Prices, checked_budget
+from surepick.policies.uniform import uniform_pulls_for
 from surepick.questions import constraints_of
 from surepick.text import about
 
 ENDLESS_PULLS = 10_000_000
 MOST_PULLS = 10**13
+MOST_ROUNDS = 20_000
+MOST_SECONDS = 60.0
 ASSUMED_SCALE = (
     "Measurements were made up with the standard deviation that you guessed: the pulls are about proportional to its "
     "square. The study finds its own, and its certificate does not rest on the guess."
@@ -57,6 +60,8 @@ def forecast(
     max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
     assume_scale: ArrayLike | None = None,
+    most_rounds: float = MOST_ROUNDS,
+    most_seconds: float = MOST_SECONDS,
 ) -> Forecast: ...
 
 
@@ -74,6 +79,8 @@ def forecast(
     max_cost: float | None = None,
     rehearsals: int | None = None,
     assume_scale: ArrayLike | None = None,
+    most_rounds: float = MOST_ROUNDS,
+    most_seconds: float = MOST_SECONDS,
     **asked: Any,
 ) -> Forecast | ForecastOfRows:
     """What the study would cost, without a single measurement.
@@ -112,6 +119,9 @@ def forecast(
         max_cost: the same in money, for arms that have costs; None: no limit.
         rehearsals: most studies to simulate under a guess; fewer are quicker and less exact.
         asked: with rows in blocks, what `find_best` is asked: epsilon, delta, noise, norm_bound, ...
+        most_rounds, most_seconds: simulating ends after so many rounds, all studies together, or so many seconds of
+            processor time; then the forecast says "more than". `math.inf`: no limit. Where rounds end it, the forecast
+            is the same on every machine.
         assume_scale: with noise of unknown scale a guess of its standard deviation, one number or one an arm, in reward
             units: made-up rewards are normal with it. The policy does not know it; the study rests on none of it.
 
@@ -146,15 +156,15 @@ def forecast(
     pulls = max_pulls if max_pulls is not None else ENDLESS_PULLS if policy.traits.stops == "never" else MOST_PULLS
     prices, bare = Prices.of(policy), unblocked(policy)
     budget = checked_budget(max_cost, prices)
-    limit = Limit(pulls, math.inf if budget is None else budget, prices)
+    limit = Limit(pulls, math.inf if budget is None else budget, prices, Effort(most_rounds, most_seconds))
     if means is None:
         worst = [worst_case(one, drawn, limit, seed=seed) for one in (policy, bare) if one is not None]
-        return _summary(policy, worst[:1], None, prices, worst[1:], drawn)
+        return _summary(policy, worst[:1], None, prices, worst[1:], drawn, over=bool(limit.effort.over))
     guess = _checked_guess(means, policy.problem.noise, policy.problem.num_arms)
     sign = -1.0 if minimize else 1.0
     runs = simulate_studies(policy, guess, drawn, limit, most=most, seed=seed, sign=sign)
     others = [] if bare is None else simulate_studies(bare, guess, drawn, limit, most=most, seed=seed, sign=sign)
-    return _summary(policy, runs, -guess if minimize else guess, prices, others, drawn)
+    return _summary(policy, runs, -guess if minimize else guess, prices, others, drawn, over=bool(limit.effort.over))
 
 
 def _rows(given: object) -> RowBlocks:
@@ -176,12 +186,15 @@ def compare(
     max_cost: float | None = None,
     rehearsals: int = MOST_STUDIES,
     assume_scale: ArrayLike | None = None,
+    most_rounds: float = MOST_ROUNDS,
+    most_seconds: float = MOST_SECONDS,
 ) -> tuple[ForecastRow, ...]:
     """Forecasts side by side, for several norm bounds, kernels or algorithms.
 
     Args:
         policies: name -> policy, for the same arms.
-        means, minimize, seed, max_pulls, max_cost, rehearsals, assume_scale: as in `forecast`.
+        means, minimize, seed, max_pulls, max_cost, rehearsals, assume_scale, most_rounds, most_seconds: as in
+            `forecast`, for each forecast.
 
     Returns:
         One row a policy, in the order given; a policy that refuses to run has its reason in `refusal`.
@@ -190,6 +203,7 @@ def compare(
     for name, policy in policies.items():
         try:
             limits: dict[str, Any] = {"max_pulls": max_pulls, "max_cost": max_cost, "assume_scale": assume_scale}
+            limits |= {"most_rounds": most_rounds, "most_seconds": most_seconds}
             worst = forecast(policy, seed=seed, **limits)
             guess = None
             if means is not None:
@@ -227,7 +241,8 @@ def advice(rows: tuple[ForecastRow, ...], uniform: int | None) -> str:
     chosen = best.guess or best.worst
     batches = "" if chosen is None else f" in {chosen.batches_said}"
     paid = "" if chosen is None or not chosen.cost_said else f" for {chosen.cost_said} in money"
-    sentence = f"Cheapest credible option: {best.name}. Expect {pulls(best):,} measurements{batches}{paid} {under}"
+    said = f"{pulls(best):,}" if chosen is None else chosen.total_said
+    sentence = f"Cheapest credible option: {best.name}. Expect {said} measurements{batches}{paid} {under}"
     if best.guess and best.worst:
         sentence += f", at most about {best.worst.total:,}"
         sentence += f" for {best.worst.cost_said}" if best.worst.cost_said else ""
@@ -295,6 +310,8 @@ def _summary(
     prices: Prices | None,
     unblocked_runs: list[SimulatedStudy],
     drawn: Noise,
+    *,
+    over: bool,
 ) -> Forecast:
     totals = np.array([run.total for run in runs], dtype=np.float64)
     batches = np.array([len(run.plans) for run in runs])
@@ -328,6 +345,7 @@ def _summary(
         warnings=(*fatal, *mild),
         believable=not fatal,
         without_blocks=without,
+        at_least=True if over else None,
         **({} if prices is None else _money(runs, prices, uniform, policy.problem.num_arms)),
     )
 

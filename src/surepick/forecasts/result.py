@@ -62,6 +62,7 @@ class Forecast:
         lowest_cost, highest_cost: of the simulated studies.
         uniform_cost: money for sampling all arms equally often, in one batch.
         without_blocks: measurements in studies with the same seeds, if no blocks were declared; None without blocks.
+        at_least: simulating ended before a study did: the numbers are less than it takes. None: it did not.
     """
 
     rounds: tuple[ForecastRound, ...]
@@ -84,6 +85,12 @@ class Forecast:
     highest_cost: float | None = field(default=None, metadata=LATER)
     uniform_cost: float | None = field(default=None, metadata=LATER)
     without_blocks: int | None = field(default=None, metadata=LATER)
+    at_least: bool | None = field(default=None, metadata=LATER)
+
+    @property
+    def total_said(self) -> str:
+        """The measurements in words: "1,204", "more than 1,204" where simulating ended before."""
+        return f"more than {self.total:,}" if self.at_least else f"{self.total:,}"
 
     @property
     def cost_said(self) -> str:
@@ -106,9 +113,8 @@ class Forecast:
         """The cost, the warnings and the rounds, for notebooks."""
         case = "under the guess" if self.guess else "in the worst case"
         paid = f" for {self.cost_said}" if self.cost_said else ""
-        caption = (
-            f"{self.total:,} measurements in {self.batches_said}{paid} {case}; uniform sampling takes {self.uniform:,}"
-        )
+        caption = f"{self.total_said} measurements in {self.batches_said}{paid} {case}"
+        caption += f"; uniform sampling takes {self.uniform:,}"
         warned = html_table((), [("warning", sentence) for sentence in self.warnings]) if self.warnings else ""
         rows = [(row.round, row.dim, row.pulls, row.total, row.active) for row in self.rounds]
         return html_table(("round", "dimension", "measurements", "in all", "arms left"), rows, caption) + warned

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,32 @@ FIRST_DOUBT = 16  # the plan before which a simulated study first asks the certi
 NO_HELP = "More of them may not help: "  # in the reason of such a certificate, and why follows
 
 
+@dataclass(slots=True)
+class Effort:
+    """What simulating may take: rounds, all studies of a forecast together, and seconds of processor time.
+
+    Where rounds are what ends it, the forecast is the same on every machine.
+
+    Args:
+        rounds: that are left.
+        seconds: of processor time of this thread.
+    """
+
+    rounds: float = math.inf
+    seconds: float = math.inf
+    over: str = ""
+    _began: float = field(default_factory=time.thread_time)
+
+    def spend(self) -> bool:
+        """Take one round; False, and `over` says why, if nothing is left."""
+        if self.rounds < 1:
+            self.over = self.over or "the rounds that a forecast simulates were over"
+        elif time.thread_time() - self._began > self.seconds:
+            self.over = self.over or f"the {self.seconds:g} s that a forecast takes were over"
+        self.rounds -= 1
+        return not self.over
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """What a simulated study may spend.
@@ -39,11 +66,13 @@ class Limit:
         pulls: measurements.
         cost: money.
         prices: of the measurements; None: nothing has a cost.
+        effort: what simulating itself may take.
     """
 
     pulls: int
     cost: float = math.inf
     prices: Prices | None = None
+    effort: Effort = field(default_factory=Effort)
 
     def cost_of(self, plan: Plan) -> float:
         """Money for a plan, 0 without costs."""
@@ -92,7 +121,7 @@ def simulate_studies(
     while len(runs) < most:
         rng = stream(seed, "forecast", len(runs))
         runs.append(_simulated(policy, limit, opening, _Rewards(means, noise, sign, rng)))
-        if sum(bool(run.hopeless) for run in runs) == 2:
+        if sum(bool(run.hopeless) for run in runs) == 2 or limit.effort.over:
             break
         totals = np.array([run.total for run in runs], dtype=np.float64)
         if len(runs) >= FEWEST_STUDIES and totals.std(ddof=1) <= STANDARD_ERROR * totals.mean() * math.sqrt(len(runs)):
@@ -119,11 +148,11 @@ class _Rewards:
         for one in constraints:
             level = np.full(len(counts), _beyond(one, self.beyond))
             if one.noise is None:
-                found.append(Quantity(counts, counts * level, counts * level**2))
+                found.append(Quantity(counts, counts * level, counts * level**2, np.zeros(len(counts))))
                 continue
             seen = _Rewards(level, one.noise, 1.0, self.rng).draw(counts)
             squares = np.zeros(len(counts)) if seen.squares is None else seen.squares
-            found.append(Quantity(counts, seen.sums, squares))
+            found.append(Quantity(counts, seen.sums, squares, seen.within))
         return tuple(found)
 
     def draw(self, counts: IntArray) -> Observations:
@@ -132,12 +161,13 @@ class _Rewards:
             highs = self.rng.binomial(counts, np.clip((self.means - low) / (high - low), 0.0, 1.0))
             lows = counts - highs
             sums = self.sign * (lows * low + highs * high)
-            return Observations(counts, sums, lows * low**2 + highs * high**2)
+            within = (high - low) ** 2 * (lows * (highs / np.maximum(counts, 1)))
+            return Observations(counts, sums, lows * low**2 + highs * high**2, within=within)
         sigma, n = scales(self.noise, len(counts)), counts.astype(np.float64)
         sums = self.sign * (n * self.means + sigma * np.sqrt(n) * self.rng.standard_normal(len(n)))
         spread = 2.0 * self.rng.standard_gamma(np.maximum(n - 1.0, 0.0) / 2.0)
         squares = np.divide(sums**2, n, out=np.zeros_like(sums), where=n > 0) + sigma**2 * spread
-        return Observations(counts, sums, squares)
+        return Observations(counts, sums, squares, within=sigma**2 * spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +180,13 @@ class _Equal:
     def beside(self, constraints: tuple[Constraint, ...], counts: IntArray) -> tuple[Quantity, ...]:
         """Totals of what constraints are on: halfway into the tolerances, without noise."""
         levels = [np.full(len(counts), _beyond(one, HALFWAY)) for one in constraints]
-        return tuple(Quantity(counts, counts * level, counts * level**2) for level in levels)
+        nothing = np.zeros(len(counts))
+        return tuple(Quantity(counts, counts * level, counts * level**2, nothing) for level in levels)
 
     def draw(self, counts: IntArray) -> Observations:
         uneven = np.ptp(self.scales) > 0.0
         means = self.level + (1e-9 * self.scales if uneven else np.zeros(len(counts)))
-        return Observations(counts, counts * means, counts * means**2)
+        return Observations(counts, counts * means, counts * means**2, within=np.zeros(len(counts)))
 
 
 def _beyond(constraint: Constraint, share: float) -> float:
@@ -242,10 +273,13 @@ def _studies_of_equals(
     """Studies of equal arms with noise, all with the same first plan; one where there is none."""
     middle = 0.0 if noise.support is None else 0.5 * sum(noise.support)
     means = np.full(policy.problem.num_arms, _level(policy.problem) or middle)
-    return [
-        _simulated(policy, limit, opening, _Rewards(means, noise, 1.0, rng, HALFWAY))
-        for rng in (stream(seed, "forecast", "equal", number) for number in range(EQUAL_STUDIES if opening else 1))
-    ]
+    runs: list[SimulatedStudy] = []
+    for number in range(EQUAL_STUDIES if opening else 1):
+        rng = stream(seed, "forecast", "equal", number)
+        runs.append(_simulated(policy, limit, opening, _Rewards(means, noise, 1.0, rng, HALFWAY)))
+        if limit.effort.over:
+            break
+    return runs
 
 
 def _dearest(runs: list[SimulatedStudy]) -> SimulatedStudy:
@@ -291,6 +325,9 @@ class _Simulation:
         due = self.cost + self._limit.cost_of(plan)
         if self.total + plan.total > self._limit.pulls or due > self._limit.cost or number == MOST_PLANS:
             self.cut = f"after {self.total:,} pulls, before it stopped by itself"
+            return None
+        if not self._limit.effort.spend():
+            self.cut = f"after {self.total:,} pulls, when {self._limit.effort.over}"
             return None
         self.plans.append(plan)
         self.total += plan.total

@@ -344,7 +344,13 @@ class Standing(Protocol):
 
 
 def trace_row(
-    plan: Plan, after: Standing, *, pulls: int, gap: float | None, alarms: tuple[str, ...] = ()
+    plan: Plan,
+    after: Standing,
+    *,
+    pulls: int,
+    gap: float | None,
+    alarms: tuple[str, ...] = (),
+    equal: IntArray | None = None,
 ) -> RoundRecord:
     """The row of the trace for a plan that was told: what the plan said, and what came of it.
 
@@ -353,6 +359,7 @@ def trace_row(
         pulls: those of its round so far.
         gap: what is certified of the leader, None if nothing is.
         alarms: what the checks found at this look.
+        equal: the arms whose repeats are all equal.
     """
     return RoundRecord(
         round=plan.round,
@@ -369,6 +376,7 @@ def trace_row(
         leader=after.leader,
         certified_gap=gap,
         alarms=alarms,
+        equal=None if equal is None or len(equal) == 0 else equal,
     )
 
 

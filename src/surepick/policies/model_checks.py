@@ -25,7 +25,7 @@ from surepick.estimators import (
     norm_contradicted,
     norm_contradicted_in_blocks,
 )
-from surepick.estimators.normal_mgf import rounding_of, squared_deviations
+from surepick.estimators.normal_mgf import squared_deviations
 from surepick.linalg.farthest_first import ROWS, farthest_first
 from surepick.linalg.farthest_pairs import farthest_pairs
 from surepick.linalg.unique_rows import equal_rows
@@ -177,7 +177,7 @@ def spread_of_repeats(problem: Problem, noise_mgf: NoiseMgf | NormalMgf, past: O
     if len(arms) == 0:
         return ""
     after = past.plus(seen)
-    grown = (squared_deviations(after) - squared_deviations(past))[arms] - rounding_of(after)[arms]
+    grown = (squared_deviations(after) - squared_deviations(past))[arms] - after.rounding[arms]
     number = after.counts[arms].astype(np.float64)
     limits = 2.0 * gammainccinv(0.5 * seen.counts[arms], FALSE_ALARM / (problem.num_arms * number**3))
     far = grown > noise_mgf.joint_bounds[arms] * limits

@@ -51,6 +51,8 @@ def _verdict(problem: Problem, claim: Claim) -> tuple[str, str]:
         return "heuristic", claim.reason
     if not claim.finished:
         return "not-yet", f"The measurements so far do not {_wanted(problem)}; more are needed."
+    if claim.finished == "equal":
+        return "budget-exhausted", f"The measurements do not {_wanted(problem)}, and more would not."
     if claim.finished == "budget":
         over = "The batches that the study was allowed are over, and the measurements do not"
         return "budget-exhausted", f"{over} {_wanted(problem)}."

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import IntArray, record
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.certificate import Certificate
 from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
-from surepick.errors import InvalidInput, UnusualResult, UnusualWarning
+from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
+from surepick.noise import known_scale
 from surepick.policies.prices import Prices, added, checked_budget
+from surepick.policies.uniform import usual_limit
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
+from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 from surepick.studies.measuring import Measure, check_measure, measured, takes_two
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept
@@ -30,7 +33,13 @@ from surepick.text import money, printable, quoted
 
 Told = TypeVar("Told")
 OnUnusual = Literal["warn", "accept", "refuse"]
-EndedBy = Literal["policy", "batches", "pulls", "cost", "seconds"]
+EndedBy = Literal["policy", "batches", "repeats", "pulls", "cost", "seconds"]
+PASSED = (
+    "The next plan would have passed {:,} measurements, the usual limit: 20 times what measuring every candidate "
+    "equally often takes. More than that points at a mistake (in a reward, the noise, the unit). max_pulls=N sets "
+    "another limit, max_pulls=math.inf none."
+)
+TRIES = 3  # of a measurement that gives NaN
 
 
 class Askable(Protocol):
@@ -52,7 +61,9 @@ class Askable(Protocol):
     def item_originals(self) -> Originals: ...
     def ask(self) -> Batch | None: ...
     def progress(self) -> Progress: ...
-    def tell(self, ids: Batch, rewards: ArrayLike, *, accept_unusual: Accept = False) -> object: ...
+    def tell(self, ids: Any, rewards: ArrayLike, *, accept_unusual: Accept = False) -> object: ...
+    def fail(self, ids: Sequence[object]) -> object: ...
+    def withdraw(self, ids: Sequence[object], reason: str) -> None: ...
     def certificate(self) -> Certificate: ...
 
 
@@ -64,12 +75,12 @@ class Result:
         best_arm: the recommended arm as it was given: its id, or the object whose text that is. None where the answer
             is lists and nobody is on the first one. Of several on it the one that looks best.
         verdict: of the certificate; "budget-exhausted" where the next batch would have passed max_pulls, max_cost or
-            max_batches.
+            max_batches, or where repeats that are all equal prove nothing.
         pulls: measurements in the closed plans of the study.
         certificate: the answer, and what it rests on.
         study: the `Study`; `study.run(measure)` goes on after a budget was exhausted.
-        ended_by: "policy", by itself; "batches", "pulls", "cost" or "seconds", the budget that was exhausted. After
-            "batches" the study is over.
+        ended_by: "policy", by itself; "repeats", which are all equal; "batches", "pulls", "cost" or "seconds", the
+            budget that was exhausted. After "batches" and "repeats" the study is over.
         features: the features that `find_best` used, in a line; "" where it used none.
     """
 
@@ -97,7 +108,7 @@ def run_study(
     study: Askable,
     measure: Measure,
     *,
-    max_pulls: int | None = None,
+    max_pulls: float | None = None,
     max_cost: float | None = None,
     at_once: int | None = None,
     progress: bool | None = None,
@@ -106,32 +117,116 @@ def run_study(
     """As `Study.run`, which has the arguments."""
     if unusual not in get_args(OnUnusual):
         raise InvalidInput(f"unusual is {quoted(unusual)}; it must be 'warn', 'accept' or 'refuse'.")
-    for name, limit in (("max_pulls", max_pulls), ("at_once", at_once)):
-        if limit is not None:
-            whole_number(name, limit, least=0 if name == "max_pulls" else 1, meaning="a number of pulls.")
-
+    if max_pulls is not None and max_pulls != math.inf:
+        whole_number("max_pulls", max_pulls, least=0, meaning="a number of pulls, or math.inf for no limit.")
+    if at_once is not None:
+        whole_number("at_once", at_once, least=1, meaning="a number of pulls.")
     check_measure(measure)
-    knows_blocks = takes_two(measure)
+    measuring = Measuring(study, measure, takes_two(measure), unusual)
 
     def carry_out(batch: Batch) -> None:
-        if batch.blocks and knows_blocks:
+        if batch.blocks and measuring.knows_blocks:
             parts: Iterator[Batch] = _all_blocks(batch, study.missing)
         else:
             parts = _blocks_of(batch, study.missing) if batch.blocks else _parts(batch, study.missing, at_once)
         for part in parts:
-            ids = part.pulls()
-            beside = [] if part.items is None else [study.item_originals.all_of(part.item_ids)]
-            if part.blocks and knows_blocks:
-                beside = [list(part.blocks)]
-            rewards = measured(measure, study.originals.all_of(ids), ids, *beside, constraints=study.constraints)
-            tell_measured(partial(_told, study, part, rewards), unusual)
+            measuring.tell(part)
 
-    with round_bars(progress) as show:
-        return until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+    try:
+        with round_bars(progress) as show:
+            found = until_stopped(study, carry_out, max_pulls=max_pulls, max_cost=max_cost, on_batch=show)
+    except SurepickError as error:
+        error.study = study
+        raise
+    if not measuring.gone:
+        return found
+    names = ", ".join(map(quoted, measuring.gone))
+    words = (
+        f"Could not be measured in {TRIES} tries, and left out: {names}. The promise is about the others, if whether a "
+        "measurement fails has nothing to do with its value."
+    )
+    return replace(found, certificate=replace(found.certificate, reason=f"{found.certificate.reason} {words}"))
 
 
-def _told(study: Askable, part: Batch, rewards: ArrayLike, accept: Accept) -> object:
-    return study.tell(part, rewards, accept_unusual=accept)
+@dataclass(slots=True)
+class Measuring:
+    """A study measured by a function; what gives NaN is asked again, and then left out.
+
+    Args:
+        study: is told.
+        measure: gives the rewards.
+        knows_blocks: it wants the names of blocks beside the ids.
+        unusual: what becomes of results that stand out, as in `Study.run`.
+        gone: ids of the candidates that were left out.
+    """
+
+    study: Askable
+    measure: Measure
+    knows_blocks: bool
+    unusual: OnUnusual
+    gone: list[str] = field(default_factory=list)
+
+    def tell(self, part: Batch) -> None:
+        """Measure a part of a batch, and tell what came of it.
+
+        Raises:
+            MeasurementFailed: a candidate failed too often, and the study cannot go on without it.
+        """
+        ids = part.pulls()
+        asked = [place for place, name in enumerate(ids) if name not in self.gone]
+        if not asked:
+            return
+        rewards = self._measured(part, ids, asked)
+        failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
+        for _ in range(TRIES - 1):
+            again = [place for place, bad in zip(asked, failed, strict=True) if bad]
+            if not again:
+                break
+            if part.items is None:
+                self.study.fail([ids[place] for place in again])
+            rewards[failed] = self._measured(part, ids, again)
+            failed = np.isnan(rewards) if rewards.ndim == 1 else np.isnan(rewards[:, 0])
+        if len(asked) == len(ids) and not failed.any():
+            self._tell(part, rewards)
+            return
+        came = [place for place, bad in zip(asked, failed, strict=True) if not bad]
+        if came:
+            beside: dict[str, Any] = {"plan": part.number}
+            if part.items is not None:
+                beside["items"] = [part.item_ids[place] for place in came]
+            if part.blocks:
+                beside["blocks"] = [part.blocks[place] for place in came]
+            self._tell([ids[place] for place in came], rewards[~failed], **beside)
+        self._leave_out([ids[place] for place, bad in zip(asked, failed, strict=True) if bad])
+
+    def _tell(self, ids: Any, rewards: FloatArray, **beside: Any) -> None:
+        tell_measured(lambda accept: self.study.tell(ids, rewards, accept_unusual=accept, **beside), self.unusual)
+
+    def _measured(self, part: Batch, ids: Sequence[str], places: Sequence[int]) -> FloatArray:
+        """What `measure` returns of some pulls of a part, one row each."""
+        names = [ids[place] for place in places]
+        beside: list[Sequence[object]] = []
+        if part.items is not None:
+            beside = [self.study.item_originals.all_of([part.item_ids[place] for place in places])]
+        if part.blocks and self.knows_blocks:
+            beside = [[part.blocks[place] for place in places]]
+        whole = self.study.originals.all_of(names)
+        return np.array(measured(self.measure, whole, names, *beside, constraints=self.study.constraints), np.float64)
+
+    def _leave_out(self, failed: Sequence[str]) -> None:
+        """Go on without candidates that could not be measured."""
+        names = [name for name in dict.fromkeys(failed) if name not in self.gone]
+        if not names:
+            return
+        try:
+            self.study.withdraw(names, INDEPENDENT_OF_VALUE)
+        except InvalidInput as error:
+            raise MeasurementFailed(
+                f"{quoted(names[0])} gave no result in {TRIES} tries (NaN), and this study cannot go on without it. "
+                "The results so far are kept: error.study.run(measure) goes on when it can be measured; "
+                "error.study.abandon(reason, ids) gives its pulls up."
+            ) from error
+        self.gone += names
 
 
 def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:
@@ -157,7 +252,7 @@ def until_stopped(
     study: Askable,
     carry_out: Callable[[Batch], None],
     *,
-    max_pulls: int | None = None,
+    max_pulls: float | None = None,
     max_cost: float | None = None,
     max_seconds: float | None = None,
     on_batch: Callable[[Batch, Askable], None] | None = None,
@@ -167,7 +262,8 @@ def until_stopped(
     Args:
         study: is asked.
         carry_out: measures a batch and tells the study.
-        max_pulls: the budget, of this call; None: no limit.
+        max_pulls: the budget, of this call; None: the usual limit, 20 times what measuring all equally often takes
+            (`usual_limit`); math.inf: no limit.
         max_cost: the budget in money, of this call; None: no limit. A batch of which some results are in does not cost
             its `batch_cost` again.
         max_seconds: no batch is carried out later than that after the call; None: no limit. What is computed meanwhile
@@ -181,11 +277,13 @@ def until_stopped(
     prices = None if max_cost is None else study.prices
     limit = checked_budget(max_cost, prices)
     ended_by: EndedBy = "policy"
+    most = max_pulls
     while (batch := study.ask()) is not None:
         missing = study.missing
         wanted = int(missing.sum())
         due = paid if prices is None else added(paid, prices.total(missing, batches=int(wanted == batch.total)))
-        if max_pulls is not None and spent + wanted > max_pulls:
+        most = limit_of(study) if max_pulls is None else max_pulls
+        if most is not None and spent + wanted > most:
             ended_by = "pulls"
             break
         if limit is not None and due > limit:
@@ -200,17 +298,29 @@ def until_stopped(
         spent, paid = spent + wanted, due
     answer = study.certificate()
     if ended_by != "policy":
-        over = f"The next plan would have passed the budget of {max_pulls or 0:,} pulls."
+        over = f"The next plan would have passed the budget of {most or 0:,} pulls."
+        if max_pulls is None:
+            over = PASSED.format(most or 0)
         if ended_by == "cost":
             over = f"The next plan would have passed the budget of {money(limit or 0.0)}: {money(due)} in all."
         if ended_by == "seconds":
             over = f"The time allowed, {max_seconds:g} s, is over."
         answer = replace(answer, verdict="budget-exhausted", reason=f"{over} {answer.reason}")
     elif answer.verdict == "budget-exhausted":
-        ended_by = "batches"
+        ended_by = "repeats" if study.trace and study.trace[-1].equal is not None else "batches"
     nobody = answer.lists is not None and not answer.lists.inside
     best = None if nobody else study.originals.of_text(answer.best_arm)
     return Result(best, answer.verdict, answer.pulls, answer, study, ended_by)
+
+
+def limit_of(study: Askable) -> int | None:
+    """The limit of a loop that was given none; None where the policy ends by itself."""
+    policy = getattr(study, "policy", None)
+    if policy is None:
+        return None
+    if known_scale(policy.problem.noise):
+        return usual_limit(policy, None)
+    return usual_limit(policy, getattr(getattr(study, "state", None), "seen", None))
 
 
 def _left(batch: Batch, missing: IntArray) -> tuple[IntArray, list[str]]:

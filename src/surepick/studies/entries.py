@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import IntArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.observations import Quantity
 from surepick.core.plan import Blocking
 from surepick.core.values import check_order, number_look
@@ -127,18 +127,24 @@ class Entries:
         worker: str | None,
         blocks: Sequence[object] | None = None,
         quantities: Sequence[Quantity] | None = None,
+        within: FloatArray | None = None,
     ) -> Results:
         """Results that add up several pulls; rows without pulls are left out.
+
+        Args:
+            within: squared deviations of each row's rewards from their mean, where they were simulated.
 
         Raises:
             InvalidInput: as in `Study.tell_totals`.
         """
         arms, names = self.arms_of(ids)
         seen = border.check_sums(pulls, sums, squares, self.noise, names)
+        alone = seen.counts == 1  # its square is known, whatever was told
+        energies = None if seen.squares is None else np.where(alone, seen.sums**2, seen.squares)
         labels = canonical_keys(keys, names)
         named = canonical_blocks(self.blocking, blocks, len(arms))
         who, beside = border.source(worker), total_values(quantities, self._constraints(), len(arms))
-        rows = Results(arms, seen.counts, seen.sums, seen.squares, labels, None, who, named, beside)
+        rows = Results(arms, seen.counts, seen.sums, energies, labels, None, who, named, beside, within)
         return rows.rows(np.flatnonzero(seen.counts))
 
     def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:

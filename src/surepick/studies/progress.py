@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import record
 from surepick.noise import Noise, informative
+from surepick.policies.equal_repeats import all_equal
 from surepick.policies.prices import added
 from surepick.policies.terms import Terms
 from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge
@@ -109,6 +110,7 @@ class Progress:
         shortens: rows of the list that is made shorter by measuring a few of them, the candidates; 0: there is none.
         rows_left: of these, how many may still be the best after the closed rounds; None: nobody knows yet.
         leader_withdrawn: the leader is one of those; another is named once the open plan is judged.
+        equal: ids of candidates whose repeats are all equal, where repeats alone show a scale: it may not end.
     """
 
     judged: int
@@ -145,6 +147,7 @@ class Progress:
     waiting: int = 0
     shortens: int = 0
     rows_left: int | None = None
+    equal: tuple[str, ...] = ()
 
     @property
     def done_by(self) -> float | None:
@@ -177,7 +180,7 @@ class Progress:
         if self.listed:
             answered = f"every candidate that is asked about is on a list, {self.verdict}"
             waiting = f"{self.left:,} of {times(self.candidates, 'candidate')} are on no list yet"
-            return answered if self.stopped else waiting
+            return answered if self.stopped and not self._batches_over else waiting
         if self.leader_withdrawn:
             return f"{self.leader} was the best of the closed rounds, and is withdrawn; the next round names another"
         if self.stopped and not self._batches_over:
@@ -200,6 +203,11 @@ class Progress:
         return f"{sure}; {self._out}" if said else sure
 
     def __str__(self) -> str:
+        return f"{self._standing} {all_equal(self.equal)}" if self.equal else self._standing
+
+    @property
+    def _standing(self) -> str:
+        """Where it stands, as a sentence."""
         if self.stopped:
             spent = f"{times(self.rounds, 'round')} and {times(self.pulls, 'measurement')}{self._paid(' that cost ')}"
             return f"{self._over} after {spent}: {self.best}."
@@ -216,6 +224,8 @@ class Progress:
 
     @property
     def _over(self) -> str:
+        if self.equal and self._batches_over:
+            return "not certified, since repeats that are all equal prove nothing,"
         return "not certified within the batches that were allowed," if self._batches_over else "done"
 
     @property
@@ -307,6 +317,7 @@ def progress_of(
         now=now,
         judge=judge,
         listed=terms.listed,
+        equal=() if row is None or row.equal is None else tuple(ids[arm] for arm in row.equal.tolist()),
         cost=None if prices is None else prices.spent(log.measured(judged), len(ids), batches=judged),
     )
     over = closed.stopped or closed.ended is not None

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
-from surepick.core.observations import Observations
+from surepick.core.observations import ROUNDING, Observations
 from surepick.errors import UnusualResult
 from surepick.estimators.declared_scale import PRIOR, SURPRISE
-from surepick.estimators.normal_mgf import ROUNDING
 from surepick.noise import Noise, known_scale, scales
 from surepick.studies.logs.base import Reported, Results
 from surepick.text import quoted
@@ -153,8 +152,7 @@ def _joined(first: _Rows, second: _Rows) -> _Rows:
 def _base_of(closed: Observations | None, num_arms: int) -> _Base:
     if closed is None:
         return _Base(np.zeros(num_arms), np.zeros(num_arms), np.zeros(num_arms))
-    squares = np.asarray(closed.squares)
-    within = np.maximum(squares - closed.sums * closed.means, 0.0) + ROUNDING * squares
+    within = closed.deviations + closed.rounding
     return _Base(closed.counts.astype(np.float64), np.array(closed.means), np.where(closed.counts > 1, within, 0.0))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.certificate import Certificate
-from surepick.core.observations import Quantity
+from surepick.core.observations import Observations, Quantity
 from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
 from surepick.noise import Noise
@@ -176,7 +176,7 @@ class Study(Stated, Kept):
         self,
         measure: Measure,
         *,
-        max_pulls: int | None = None,
+        max_pulls: float | None = None,
         max_cost: float | None = None,
         at_once: int | None = None,
         progress: bool | None = None,
@@ -186,8 +186,10 @@ class Study(Stated, Kept):
 
         Args:
             measure: gets a list of ids as they were given to `Arms`, one for each pull (and, as a second list, those of
-                test items); returns as many rewards. What it cannot be is refused before anything is asked.
-            max_pulls: no batch is begun that would bring the measurements of this call above it; None: no limit.
+                test items); returns as many rewards. What it cannot be is refused before anything is asked. NaN: it
+                failed. It is asked again, three times in all; then we go on without the candidate.
+            max_pulls: no batch is begun that would bring the measurements of this call above it; None: 20 times what
+                measuring all equally often takes (docs/forecasts.md), which no sound study needs; math.inf: no limit.
             max_cost: the same in money, for arms that have costs, batches included; None: no limit.
             at_once: most ids in one call of `measure`; what came of a call is stored before the next. None: a batch.
             progress: show a bar on standard error; None: if that is a terminal.
@@ -196,7 +198,9 @@ class Study(Stated, Kept):
 
         Returns: the answer. A study that was interrupted goes on where it was: call `run` again.
 
-        Raises InvalidInput if `measure` returned another number of rewards, or some that are refused.
+        Raises InvalidInput if `measure` returned another number of rewards, or some that are refused;
+        MeasurementFailed if a candidate gave NaN in three tries and the policy cannot go on without it. `error.study`
+        is this study then, with all results of the calls before.
         """
         return run_study(
             self, measure, max_pulls=max_pulls, max_cost=max_cost, at_once=at_once, progress=progress, unusual=unusual
@@ -300,6 +304,21 @@ class Study(Stated, Kept):
             ids = self.ids
         rows = self._ledger.totals(ids, pulls, sums, squares, keys, worker, blocks, quantities)
         return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
+
+    def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
+        """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for.
+
+        Args:
+            batch: of this study.
+            seen: totals of all arms, shape (K,), in the user's sign and unit.
+
+        Raises OutOfTurn, InvalidInput as `tell`.
+        """
+        worker, plan = self._ledger.owner_of(batch, None, None)
+        columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
+        beside = seen.quantities if self.constraints else None
+        rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
+        return recording.tell(self._ledger, rows, worker, plan)
 
     def tell_prior(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.observations import Observations
+from surepick.core.observations import EPS, Observations
 from surepick.core.validation import storable_text, texts_of
 from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
@@ -20,11 +20,13 @@ from surepick.policies.base import Policy, name_of
 from surepick.questions import Above
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Results
 from surepick.studies.logs.block_names import block_totals
+from surepick.studies.logs.centred import deviations_of, known_deviations
 from surepick.studies.logs.quantities import quantity_totals
 from surepick.text import quoted
 
 JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
 ROUNDING = 1e-9
+FINE = 1e-6  # of a standard deviation: what rounding of a sum may be
 LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
 MOST_PULLS = 2**53
 
@@ -142,19 +144,38 @@ def received(results: Sequence[Results], num_arms: int, *, minimize: bool) -> Ob
     for arm, parts in sums.items():
         totals[arm] = sign * math.fsum(parts)
         energies_of[arm] = math.fsum(squares[arm])
-    known = all(part.squares is not None for part in results)
-    return Observations(counts, totals, energies_of if known else None, blocks=blocks, quantities=quantities)
+    energies = energies_of if all(part.squares is not None for part in results) else None
+    within = deviations_of([(part.arms, part.pulls, part.sums, part.within) for part in results], num_arms)
+    rests = None if within is None else _rests(sums, counts, totals, within, sign)
+    return Observations(counts, totals, energies, blocks=blocks, quantities=quantities, within=within, rests=rests)
+
+
+def _rests(
+    parts: Mapping[int, list[float]], counts: IntArray, totals: FloatArray, within: FloatArray, sign: float
+) -> FloatArray | None:
+    """What rounding took from the totals, shape (K,); None where it is far below what the rewards of any arm vary."""
+    coarse = np.abs(totals) * EPS > FINE * np.sqrt(within / np.maximum(counts, 1))
+    rests = np.zeros(len(totals))
+    for arm in np.flatnonzero(coarse & (counts > 1)).tolist():
+        rests[arm] = sign * math.fsum([*parts[arm], -sign * float(totals[arm])])
+    return rests if rests.any() else None
 
 
 def _single(results: Results, sign: float, num_arms: int) -> Observations:
     counts, sums = np.zeros(num_arms, np.int64), np.zeros(num_arms)
     counts[results.arms] = results.pulls
     sums[results.arms] = sign * results.sums
-    if results.squares is None:
-        return Observations(counts, sums, None)
-    squares = np.zeros(num_arms)
-    squares[results.arms] = results.squares
-    return Observations(counts, sums, squares)
+
+    def placed(column: FloatArray | None) -> FloatArray | None:
+        if column is None:
+            return None
+        found = np.zeros(num_arms)
+        found[results.arms] = column
+        return found
+
+    return Observations(
+        counts, sums, placed(results.squares), within=placed(known_deviations(results.pulls, results.within))
+    )
 
 
 def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> None:

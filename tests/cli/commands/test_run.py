@@ -305,14 +305,29 @@ def test_scales_that_nobody_knows_are_rehearsed_too(tmp_path):
     assert "with a standard deviation of the candidate's own" in " ".join(output.split())
 
 
-@pytest.mark.parametrize(
-    ("number", "alike", "words"),
-    [(6, False, "there are only 6"), (40, True, "no two measured values that differ (the first is d)")],
-)
-def test_records_that_say_little_about_unknown_scales_are_noted(tmp_path, number, alike, words):
-    records = repeats_of(tmp_path / "t.csv", number, alike=alike)
+def test_records_that_say_little_about_unknown_scales_are_noted(tmp_path):
+    records = repeats_of(tmp_path / "t.csv", 6)
     _, _, errors = surepick("run", records, *UNKNOWN, "--max-pulls", 200)
-    assert words in " ".join(errors.split())
+    assert "there are only 6" in " ".join(errors.split())
+
+
+def test_a_rehearsal_that_could_not_end_is_refused(tmp_path, shared_data):
+    records = repeats_of(tmp_path / "t.csv", 40, alike=True)
+    words = {records: "1 of 4 candidates", shared_data / "olympus" / "suzuki": "247 of 247 candidates"}
+    for source, said in words.items():
+        with pytest.raises(sp.InvalidInput, match=said) as refused:
+            surepick("run", source, "--noise", "normal", "--epsilon", "0.3")
+        for word in ("no two measured values that differ", "would not end", "bounded:LOW:HIGH", "subgaussian:SIGMA"):
+            assert word in str(refused.value)
+
+
+def test_a_rehearsal_ends_at_the_usual_limit_and_says_how_to_go_on(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,y\n" + "".join(f"{name},{value}\n" for name in "ab" for value in (-1e3, 1e3)))
+    _, output, errors = surepick("run", table, "--noise", "subgaussian:1", "--epsilon", "10", "--policy", "lucb")
+    if "budget-exhausted" in output:
+        assert "usual limit of 200 measurements" in " ".join(errors.split())
+        assert "--max-pulls N" in errors
 
 
 def test_a_question_that_a_budget_ends_is_not_called_wrong(table):

@@ -227,10 +227,10 @@ def _cells(row: ForecastRow, guessed: bool, priced: bool, notes: dict[str, int])
     noted = Text(" ".join(marks), style="" if row.believable else "bold red")
     if row.worst is None:
         return [row.name, "", *(["refused"] if guessed else []), "refused", "", *[""] * priced, noted]
-    shown = f"{row.guess.total:,}" if row.guess is not None else ""
+    shown = row.guess.total_said if row.guess is not None else ""
     found, counts = row.guess or row.worst, ([shown] if guessed else [])
     paid = [about(found.cost or 0.0)] if priced else []
-    return [row.name, _dims(row.worst), *counts, f"{row.worst.total:,}", _batches(found), *paid, noted]
+    return [row.name, _dims(row.worst), *counts, row.worst.total_said, _batches(found), *paid, noted]
 
 
 def _batches(found: Forecast) -> str:

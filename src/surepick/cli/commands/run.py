@@ -18,18 +18,24 @@ from surepick.cli.table_options import TableOptions
 from surepick.cli.tolerances import advice_from
 from surepick.core.validation import whole_number
 from surepick.environments import Environment
-from surepick.environments.noise_checks import doubts_of_noise
+from surepick.environments.noise_checks import check_repeats, doubts_of_noise, recorded_totals
 from surepick.errors import InvalidInput
 from surepick.linalg.blas_threads import one_thread
 from surepick.noise import SubGaussian
 from surepick.policies.base import caveats_of, spec_of
 from surepick.policies.prices import added
+from surepick.policies.uniform import usual_limit
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
 from surepick.studies.registration import registration_code
 from surepick.text import money
 from surepick.tuning.noise_pilot import NoisePilot, take_pilot
 
+MOST_PULLS = 10_000_000
+USUAL = (
+    "ended by the usual limit of {:,} measurements, 20 times what measuring every candidate equally often takes. More "
+    "than that points at a mistake (in a result, the noise, the unit); --max-pulls N sets another limit."
+)
 USUAL_PULLS = 40  # of a pilot
 UNKNOWN = SubGaussian(1.0)  # stands in the environment until the pilot is over; recorded rewards do not use it
 
@@ -46,7 +52,10 @@ def run(
     noise: options.PilotOrNoiseOption = "",
     policy: PolicyOptions,
     seed: options.SeedOption = 0,
-    max_pulls: Annotated[int, Option(min=0, help="Give up before passing this many.")] = 10_000_000,
+    max_pulls: Annotated[
+        int | None,
+        Option(min=0, help="Give up before passing this many; none: 20 uniform plans."),
+    ] = None,
     max_cost: options.MaxCostOption = None,
     certificate: Annotated[Path | None, Option(help="Write the certificate to this JSON file.")] = None,
     report: Annotated[Path | None, Option(help="Write the report to this .html file.")] = None,
@@ -74,20 +83,25 @@ def run(
     goal = asked.settled(advice_from(environment, declared=wanted is None))
     pilot = None
     if wanted is not None:
-        pilot = _affordable_pilot(environment, wanted, goal.delta, seed, max_pulls, max_cost)
+        allowed = MOST_PULLS if max_pulls is None else max_pulls
+        pilot = _affordable_pilot(environment, wanted, goal.delta, seed, allowed, max_cost)
         environment = replace(environment, noise=pilot.noise)
-        max_pulls -= pilot.pulls
+        max_pulls = None if max_pulls is None else max_pulls - pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
     chosen = policy.chosen(environment.arms, environment.noise, goal, sample_seed=seed)
+    check_repeats(environment, features=chosen.traits.uses_features)
     note(*reader.not_used, *caveats_of(chosen), *doubts_of_noise(environment))
+    most = max_pulls if max_pulls is not None else usual_limit(chosen, recorded_totals(environment)) or MOST_PULLS
     with one_thread(), round_bars() as show:
-        finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, max_cost=max_cost, on_plan=show)
+        finished = simulate(chosen, environment, seed=seed, max_pulls=most, max_cost=max_cost, on_plan=show)
         if certificate is not None:
             write_certificate(finished.study, certificate)
         if report is not None:
             from surepick.reports.study.page import write_report  # noqa: PLC0415 (jinja2: an extra)
 
             write_report(finished.study, report)
+    if max_pulls is None and finished.ended_by == "pulls":
+        note(USUAL.format(most))
     if pilot is not None:
         finished = _with_pilot(finished, pilot)
     code = registration_code(environment.arms, chosen, minimize=environment.minimize)

@@ -19,7 +19,7 @@ from surepick.estimators import NormalMgf, least_squares
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options
+from surepick.policies import equal_repeats, model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.blocking import blocking_of, filled, price_of_blocks, shared_effect
 from surepick.policies.carried.batch_sizes import BatchSizes, moved_off
@@ -192,6 +192,9 @@ class CarriedElimination:
         return replace(plan, counts=filled(plan.counts, blocking, centre, exact=self.batch_size is not None))
 
     def tell(self, state: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
+        level = state.level
+        if not self._uses_features and self.problem.noise.support is None:
+            seen, level = state.levelled(seen, self.problem.epsilon)
         pooled = state.seen.plus(self._situation.without_effects(seen, state.seen, plan.dim))
         if pooled.total == 0:
             return self._step(state, plan, seen)
@@ -217,8 +220,13 @@ class CarriedElimination:
             compressed=state.compressed or not isinstance(processes, MeanProcesses),
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(state, plan, seen, pooled)),
             roster=state.roster,
+            level=level,
         )
-        return self._step(concluded(after, self.problem.epsilon), plan, seen)
+        after = concluded(after, self.problem.epsilon)
+        undecided = ~(after.beaten | after.away)
+        if not after.finished and equal_repeats.endless(self.problem, pooled, undecided, features=self._uses_features):
+            after = replace(after, finished="equal")
+        return self._step(after, plan, seen)
 
     def withdraw(self, step: Step[CarriedState], arms: IntArray, independent: BoolArray) -> Step[CarriedState]:
         """The step, when some arms are neither measured nor recommended any more.
@@ -272,8 +280,16 @@ class CarriedElimination:
                 *([] if self.blocks is None else [shared_effect(self.blocks)]),
             ),
             why_heuristic=model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
-            remark=lambda: self._obstacle(state),
+            remark=lambda: self._remark(state),
         )
+
+    def _remark(self, state: CarriedState) -> str:
+        """Why more pulls would not help, if there is a reason."""
+        if state.finished in ("", "equal"):
+            equal = equal_repeats.equal_repeats(self.problem, state.seen)
+            if len(equal):
+                return equal_repeats.said(self.problem, equal)
+        return self._obstacle(state)
 
     def embedded(self, dim: int) -> Embedding | IndependentArms:
         """psi_d; arms without structure where d is so large that nothing is assumed of the arms, for speed."""
@@ -288,7 +304,8 @@ class CarriedElimination:
         return None if found >= UNKNOWN else found
 
     def _step(self, after: CarriedState, plan: Plan, seen: Observations) -> Step[CarriedState]:
-        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms)
+        equal = equal_repeats.equal_repeats(self.problem, after.seen)
+        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms, equal=equal)
         return Step(after, _listing(row, after), self._deciding(after))
 
     def _deciding(self, after: CarriedState) -> Deciding:

@@ -175,9 +175,8 @@ def measured_share(seen: Observations, declared: FloatArray) -> float:
     repeated = seen.counts > 1
     if seen.squares is None or not repeated.any():
         return 1.0
-    counts, sums, scales = seen.counts[repeated], seen.sums[repeated], declared[repeated]
-    strays = np.maximum(seen.squares[repeated] - sums**2 / counts, 0.0)
-    within = float(np.sum(strays / scales**2))
+    counts, scales = seen.counts[repeated], declared[repeated]
+    within = float(np.sum(seen.deviations[repeated] / scales**2))
     return min(1.0, float(np.sqrt((HEURISTIC_DECLARED + within) / (HEURISTIC_DECLARED + float(np.sum(counts - 1))))))
 
 

@@ -11,6 +11,7 @@ from surepick.core.observations import Observations
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, VectorProcesses
 
+FAR = 2.0**20  # times epsilon: rewards as large lose digits that matter
 Processes = MeanProcesses | VectorProcesses
 
 
@@ -82,6 +83,7 @@ class CarriedState:
         compressed: some batch used the features, so that the evidence rests on what the embedding assumes.
         alarms: what the checks of the embedding found so far, in words.
         roster: the arms that went, or come later; None: there are none.
+        level: what was taken from every reward, since differences alone count; None: nothing.
     """
 
     round: int
@@ -97,9 +99,15 @@ class CarriedState:
     compressed: bool = False
     alarms: tuple[str, ...] = ()
     roster: Roster | None = field(default=None, metadata=LATER)
+    level: float | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         freeze(self, beaten=np.bool_)
+
+    def levelled(self, seen: Observations, epsilon: float) -> tuple[Observations, float | None]:
+        """(a batch less a level near the rewards, the level): that of the first batch, where digits would be lost."""
+        level = seen.level(FAR * epsilon) if self.seen.total == 0 else self.level or 0.0
+        return seen.less(level), level or None
 
     @property
     def processes(self) -> Processes | None:

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, record
+from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.comparisons import Intervals
 from surepick.core.observations import BlockTotals, Observations
 from surepick.core.plan import Blocking, Plan
@@ -19,7 +19,7 @@ from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.normal_mgf import likely_variances
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options
+from surepick.policies import equal_repeats, model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.carried.batch_sizes import BatchSizes, Grid
 from surepick.policies.carried.guesses import (
@@ -159,15 +159,16 @@ class PairedElimination:
             return self._step(state, plan, seen)
         if np.any(seen.blocks.counts > 1):
             raise InvalidInput(f"a candidate has two results in one {self.blocking.name}; one each can be compared.")
-        plain = rule.pooled(seen.blocks, np.zeros(seen.blocks.number), self.problem.num_arms)
-        pooled = before.seen.plus(plain if self.blocks is None else rule.without_effects(seen.blocks, before.seen))
+        blocks = state.levelled(seen.blocks)
+        plain = rule.pooled(blocks, np.zeros(blocks.number), self.problem.num_arms)
+        pooled = before.seen.plus(plain if self.blocks is None else rule.without_effects(blocks, before.seen))
         if before.means is None:
             first = MeanProcesses.started(self.problem.num_arms, math.log(HEURISTIC_FIRST_START))
             return self._judged(PairedState(replace(before, means=first, seen=pooled), seen.blocks), plan, seen, ())
         if plan.candidate is None:
             raise InvalidInput("a plan after the first one names the candidate that it is for.")
-        known, news = state.pairs_of(plan.candidate), pairs_with(seen.blocks, plan.candidate, self.problem.num_arms)
-        processes = self._processes_after(state, plan.candidate, seen.blocks, news)
+        known, news = state.pairs_of(plan.candidate), pairs_with(blocks, plan.candidate, self.problem.num_arms)
+        processes = self._processes_after(state, plan.candidate, blocks, news)
         after = PairedState(
             replace(before, means=processes, seen=pooled), state.opening, with_more(state.pairs, known.plus(news))
         )
@@ -183,7 +184,21 @@ class PairedElimination:
             assumptions=self._assumptions(),
             why_heuristic=model_checks.why_not_certified(self.embedding, state.carried.alarms, False),
             of_draws=False,
+            remark=lambda: self._remark(state),
         )
+
+    def _remark(self, state: PairedState) -> str:
+        """Why more pulls would not help, if there is a reason."""
+        if state.carried.finished not in ("", "equal"):
+            return ""
+        return equal_repeats.said(self.problem, self._equal(state))
+
+    def _equal(self, state: PairedState, least: int = equal_repeats.FEWEST) -> IntArray:
+        """The arms whose differences to the candidate are all equal."""
+        carried = state.carried
+        if carried.means is None or carried.candidate < 0:
+            return np.empty(0, np.int64)
+        return equal_repeats.equal_repeats(self.problem, state.pairs_of(carried.candidate).differences, least)
 
     def _assumptions(self) -> tuple[str, ...]:
         name = self.blocking.name
@@ -221,10 +236,14 @@ class PairedElimination:
             finished="certified" if certified is not None else "",
             alarms=model_checks.with_failed_checks(before.alarms, failed),
         )
+        if not after.finished:
+            stuck = self._equal(replace(state, carried=after), equal_repeats.ENDLESS)
+            after = replace(after, finished="equal" if (~after.beaten[stuck]).any() else "")
         return self._step(replace(state, carried=after), plan, seen)
 
     def _step(self, after: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
-        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.carried.alarms)
+        alarms, equal = after.carried.alarms, self._equal(after)
+        row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
         return Step(after, row, lambda _: self._intervals(after))
 
     def _intervals(self, state: PairedState) -> Intervals:

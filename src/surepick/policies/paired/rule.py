@@ -16,11 +16,10 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.observations import BlockTotals, Observations
+from surepick.core.observations import ROUNDING, BlockTotals, Observations
 from surepick.errors import ContractError
 from surepick.estimators import NormalMgf
 from surepick.estimators.mean_processes import MeanProcesses
-from surepick.estimators.normal_mgf import ROUNDING
 from surepick.estimators.vector_processes import UNKNOWN
 from surepick.policies.carried.rest import Goal, Rest, start_weights
 from surepick.policies.paired.pairs import Pairs

@@ -52,6 +52,10 @@ class PairedState:
         """Everything told so far, without the effects of blocks."""
         return self.carried.seen
 
+    def levelled(self, blocks: BlockTotals) -> BlockTotals:
+        """Blocks less the typical reward of the first batch: only differences are used, and so they lose no digit."""
+        return blocks.less((blocks if self.opening is None else self.opening).typical)
+
     @property
     def processes(self) -> MeanProcesses:
         """The evidence.
@@ -74,7 +78,7 @@ class PairedState:
             return known
         if self.opening is None:
             raise ContractError("nothing was told yet.")
-        return pairs_with(self.opening, centre, len(self.carried.beaten))
+        return pairs_with(self.levelled(self.opening), centre, len(self.carried.beaten))
 
 
 def with_more(pairs: tuple[Pairs, ...], now: Pairs) -> tuple[Pairs, ...]:

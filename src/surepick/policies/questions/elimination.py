@@ -16,7 +16,7 @@ from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import NormalMgf, estimate
 from surepick.noise import failure_probability, known_scale
-from surepick.policies import model_checks, options
+from surepick.policies import equal_repeats, model_checks, options
 from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, trace_row
 from surepick.policies.block_equations import without_effects
 from surepick.policies.blocking import blocking_of, filled, price_of_blocks, shared_effect
@@ -199,7 +199,11 @@ class CertifiedLists:
             compressed=state.compressed or not isinstance(ground.embedded, IndependentArms),
             alarms=model_checks.with_failed_checks(state.alarms, self._failed_checks(ground, plan, state.seen, seen)),
         )
-        return Step(after, trace_row(plan, after, pulls=seen.total, gap=None, alarms=after.alarms))
+        asked = np.isin(np.arange(self.problem.num_arms), left)
+        if not after.finished and equal_repeats.endless(self.problem, pooled, asked, features=self._repeats_few):
+            after = replace(after, finished="equal")
+        equal = equal_repeats.equal_repeats(self.problem, pooled)
+        return Step(after, trace_row(plan, after, pulls=seen.total, gap=None, alarms=after.alarms, equal=equal))
 
     def claim(self, state: QuestionState) -> Claim:
         return Claim(
@@ -214,8 +218,15 @@ class CertifiedLists:
             ),
             why_heuristic=" ".join(self._uneven(state.alarms))
             or model_checks.why_not_certified(self.embedding, state.alarms, state.compressed),
+            remark=lambda: self._remark(state),
             lists=(np.flatnonzero(state.lists.inside), np.flatnonzero(state.lists.outside)),
         )
+
+    def _remark(self, state: QuestionState) -> str:
+        """Why more pulls would not help, if there is a reason."""
+        if state.finished not in ("", "equal"):
+            return ""
+        return equal_repeats.said(self.problem, equal_repeats.equal_repeats(self.problem, state.seen))
 
     def _opening(self, round_number: int) -> Plan:
         """The first batch: all arms alike. It shows where to look, and is evidence for nothing."""

@@ -66,7 +66,7 @@ class Limit:
             room = np.where(known, self._within(seen.means), 0.0)
             nothing = np.zeros(len(known))
             return Standing(room, nothing, nothing, known, one.tolerance, True, None)
-        told = _observations(seen)
+        told = seen.observations
         scales = noise_mgf_after(one.noise, told).noise_scales(one.tolerance)
         if not known.any():
             unknown = np.full(len(known), np.inf)
@@ -81,7 +81,7 @@ class Limit:
         if self.constraint.noise is None or standing.outlook is None or not standing.known.any():
             return np.zeros(len(bet.arms))
         ground = self._ground(self.constraint.noise)
-        return ground.gains(bet, _observations(past), _observations(seen), standing.outlook)
+        return ground.gains(bet, past.observations, seen.observations, standing.outlook)
 
     def contradicted(self, seen: Quantity) -> BoolArray:
         """The arms whose measurements differ although there is no noise, shape (K,)."""
@@ -98,10 +98,6 @@ class Limit:
         num_arms = self.problem.num_arms
         asked = replace(self.problem, noise=noise, epsilon=self.constraint.tolerance, question=None)
         return Ground(asked, IndependentEmbedding(num_arms), num_arms, self.constraint.bound, 0.05)
-
-
-def _observations(seen: Quantity) -> Observations:
-    return Observations(seen.counts, seen.sums, seen.squares)
 
 
 def told_beside(seen: Observations, number: int) -> tuple[Quantity, ...]:

@@ -155,8 +155,8 @@ class OneOfShare:
 
     def _seen(self, seen: Observations) -> Observations:
         """What was told of the sample; results of others, which nobody asked for, are not looked at."""
-        squares = None if seen.squares is None else seen.squares[self.members]
-        return Observations(seen.counts[self.members], seen.sums[self.members], squares)
+        squares, within = (None if one is None else one[self.members] for one in (seen.squares, seen.within))
+        return Observations(seen.counts[self.members], seen.sums[self.members], squares, within=within)
 
     def _outwards(self, found: Intervals) -> Intervals:
         """The intervals with the indices of the whole list."""

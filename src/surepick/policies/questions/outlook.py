@@ -272,7 +272,7 @@ def negated(seen: Observations) -> Observations:
     """The same with the sign of every reward turned."""
     held = seen.blocks
     blocks = None if held is None else BlockTotals(held.blocks, held.arms, held.counts, -held.sums)
-    return Observations(seen.counts, -seen.sums, seen.squares, blocks=blocks)
+    return Observations(seen.counts, -seen.sums, seen.squares, blocks=blocks, within=seen.within)
 
 
 def with_more(seen: Observations, more: int) -> Observations:
@@ -280,5 +280,6 @@ def with_more(seen: Observations, more: int) -> Observations:
     if more == 0:
         return seen
     zeros = np.zeros(more)
-    squares = None if seen.squares is None else np.append(seen.squares, zeros)
-    return Observations(np.append(seen.counts, zeros.astype(np.int64)), np.append(seen.sums, zeros), squares)
+    squares, within = (None if one is None else np.append(one, zeros) for one in (seen.squares, seen.within))
+    counts = np.append(seen.counts, zeros.astype(np.int64))
+    return Observations(counts, np.append(seen.sums, zeros), squares, within=within)

@@ -11,6 +11,7 @@ from surepick.policies.base import Policy
 from surepick.reports.study.facts import Facts
 from surepick.reports.study.scales import Frame, Scale, staircase
 
+ROUNDS, SECONDS = 1_000, 4.0  # that the forecast of a report may simulate, and take
 FRAME = Frame(92.0, 620.0, 62.0, 310.0)
 
 
@@ -46,7 +47,7 @@ def foreseen(policy: Policy[Any], *, most_arms: int) -> Foreseen:
     if policy.traits.network_depth:
         return Foreseen(None, "network")
     try:
-        return Foreseen(forecast(policy))
+        return Foreseen(forecast(policy, most_rounds=ROUNDS, most_seconds=SECONDS))
     except (SurepickError, ArithmeticError, LookupError, ValueError) as error:
         return Foreseen(None, "failed", error=str(error))
 

@@ -63,6 +63,8 @@ class Results:
         source: who reported them.
         blocks: n names of the rows' blocks; None in a study without blocks.
         quantities: what else was measured in each row, n entries each; None in a study without.
+        within: squared deviations of each row's rewards from their mean, shape (n,), where a simulation adds them up;
+            it is kept in memory alone. None: only rows of one pull say it.
     """
 
     arms: IntArray
@@ -74,9 +76,11 @@ class Results:
     source: str = ""
     blocks: tuple[str, ...] | None = None
     quantities: tuple[Quantity, ...] | None = None
+    within: FloatArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
+        freeze(self, within=np.float64)
 
     def recorded(self, status: str = COUNTED) -> list[Recorded]:
         """Each row as it is known by its key."""
@@ -107,6 +111,7 @@ class Results:
             source=self.source,
             blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
             quantities=None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities),
+            within=None if self.within is None else self.within[kept],
         )
 
 

@@ -17,6 +17,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli
 from surepick.questions import Constraint
 from surepick.studies.logs.base import Results, Values
+from surepick.studies.logs.centred import deviations_of
 
 LARGEST = 1e100  # as of rewards
 
@@ -72,7 +73,8 @@ def single_values(values: FloatArray | None) -> tuple[Quantity, ...] | None:
         return None
     there, known = ~np.isnan(values), np.nan_to_num(values)
     return tuple(
-        Quantity(there[:, at].astype(np.int64), known[:, at], known[:, at] ** 2) for at in range(values.shape[1])
+        Quantity(there[:, at].astype(np.int64), known[:, at], known[:, at] ** 2, np.zeros(len(known)))
+        for at in range(values.shape[1])
     )
 
 
@@ -154,8 +156,10 @@ def quantity_totals(results: Sequence[Results], num_arms: int) -> tuple[Quantity
         counts = np.zeros(num_arms, np.int64)
         sums: dict[int, list[float]] = defaultdict(list)
         squares: dict[int, list[float]] = defaultdict(list)
+        columns = []
         for part in parts:
             one = (part.quantities or ())[place]
+            columns.append((part.arms, one.counts, one.sums, one.within))
             np.add.at(counts, part.arms, one.counts)
             for arm, total, energy in zip(part.arms.tolist(), one.sums.tolist(), one.squares.tolist(), strict=True):
                 sums[arm].append(total)
@@ -163,5 +167,5 @@ def quantity_totals(results: Sequence[Results], num_arms: int) -> tuple[Quantity
         totals, energies = np.zeros(num_arms), np.zeros(num_arms)
         for arm, own in sums.items():
             totals[arm], energies[arm] = math.fsum(own), math.fsum(squares[arm])
-        found.append(Quantity(counts, totals, energies))
+        found.append(Quantity(counts, totals, energies, deviations_of(columns, num_arms)))
     return tuple(found)

@@ -13,8 +13,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from surepick.errors import InvalidInput, OutOfTurn, UnusualResult
-from surepick.studies.closed_loop import OnUnusual, tell_measured
+from surepick.errors import InvalidInput, MeasurementFailed, OutOfTurn, UnusualResult
+from surepick.studies.closed_loop import OnUnusual, limit_of, tell_measured
 from surepick.studies.logs.quantities import split_values
 from surepick.studies.recording import Receipt
 from surepick.studies.runner.program import Outcome, Program, Reading, Running
@@ -22,10 +22,6 @@ from surepick.studies.study import Study
 from surepick.studies.validation import check_rewards
 
 POLL_SECONDS = 1.0
-
-
-class MeasurementFailed(OutOfTurn):
-    """A candidate could not be measured, however often we tried; the reported results are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class Loop:
         retries: calls for a candidate that may fail one after the other before the loop gives up.
         batch: most pulls in a lease.
         lease: how long a lease lasts, as in `Study.ask`.
-        most: no plan is begun that would bring the measurements above this; None: no limit.
+        most: no plan is begun that would bring the measurements above this; None: the usual limit (`usual_limit`).
         most_money: the same in money, of all that the study has spent; None: no limit.
         unusual: what becomes of results that stand out, as in `Study.run`.
         heard: called with the study after every result.
@@ -132,12 +128,18 @@ class Loop:
         """Whether a plan is open that is within the budget."""
         if self.study.ask() is None:
             return False
-        if self.most is None and self.most_money is None:
+        most = self.limit
+        if most is None and self.most_money is None:
             return True
         progress = self.study.progress()
-        within = self.most is None or progress.pulls + progress.asked <= self.most
+        within = most is None or progress.pulls + progress.asked <= most
         paid = progress.cost_after
         return progress.told > 0 or (within and (self.most_money is None or paid is None or paid <= self.most_money))
+
+    @property
+    def limit(self) -> int | None:
+        """Most measurements of the study; None where its policy ends by itself."""
+        return limit_of(self.study) if self.most is None else self.most
 
     def _next(self, worker: str) -> Call | None:
         """What the worker measures next; None while nothing is free. A fair share, so that no slot idles."""

@@ -25,6 +25,11 @@ from surepick.studies.runner.program import Command, Program
 from surepick.studies.study import Study
 from surepick.text import money
 
+USUAL = (
+    "The next round would have passed {:,} measurements, the usual limit: 20 times what measuring every candidate "
+    "equally often takes. More than that points at a mistake (in a result, the noise, the unit). The same command with "
+    "--max-pulls N goes on."
+)
 SINGLE_BATCH, WHOLE_BATCH = 64, 1_000
 
 
@@ -63,7 +68,13 @@ def run_study(
     batch: Annotated[int | None, Option(min=1, help="Most pulls in a lease; none: 64, or 1,000 in batches.")] = None,
     lease: Annotated[str, Option(help="How long a lease lasts if this process dies.")] = "1h",
     worker: Annotated[str | None, Option(help="Name of this loop, if several measure one study.")] = None,
-    max_pulls: Annotated[int | None, Option(min=0, help="Begin no round that would pass this many.")] = None,
+    max_pulls: Annotated[
+        int | None,
+        Option(
+            min=0,
+            help="Begin no round that would pass this many; none: 20 uniform plans.",
+        ),
+    ] = None,
     max_cost: options.MaxCostOption = None,
     unusual: Annotated[
         Unusual, Option(help="Results that stand out: they count with a warning, without one, or the loop ends.")
@@ -106,7 +117,10 @@ def run_study(
             progress = study.progress()
             over = max_cost is not None and (progress.cost_after or 0.0) > max_cost
             passed = f"--max-cost {money(max_cost or 0.0)}" if over else f"--max-pulls {max_pulls or 0:,}"
-            say(f"The next round would have passed {passed}; the same command with more goes on.")
+            if not over and max_pulls is None:
+                say(USUAL.format(loop.limit or 0))
+            else:
+                say(f"The next round would have passed {passed}; the same command with more goes on.")
     end_by(answer.verdict)
 
 

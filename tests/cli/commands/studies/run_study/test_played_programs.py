@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import pytest
 from run_study_lab import rewards
 
+from surepick.errors import MeasurementFailed
 from surepick.studies.database import open_study
-from surepick.studies.runner.loop import Loop, MeasurementFailed
+from surepick.studies.runner.loop import Loop
 from surepick.studies.runner.program import Outcome
 
 

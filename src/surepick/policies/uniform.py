@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
-from surepick.noise import scales
-from surepick.policies.base import Problem
+from surepick.core.observations import Observations
+from surepick.noise import known_scale, largest_scale, scales
+from surepick.policies.base import Policy, Problem
 from surepick.policies.dimension import uniform_pulls
 from surepick.questions import Above, AllGood, BestFeasible, OneOf, TopM
 
@@ -62,6 +64,49 @@ def uniform_pulls_for(problem: Problem, sigma: float) -> int:
             each.append(_each(scale**2, num_arms, one.tolerance / 2.0, share))
         return num_arms * max(*each, 1)
     return uniform_pulls(num_arms, sigma=sigma, epsilon=epsilon, delta=delta)
+
+
+LIMIT = 20  # times what measuring all equally often takes; the worst-case forecast is about twice that
+UNKNOWN = 3  # times as many where the scale is to be found out too
+LEAST_EACH = 100  # measurements of each arm that no limit forbids
+SURE = 5  # repeats after which an arm's own spread counts
+
+
+def usual_limit(policy: Policy[Any], seen: Observations | None) -> int | None:
+    """Measurements after which a loop without a limit of its own ends: far beyond what any study should take.
+
+        20 uniform_pulls_for(problem, sigma), at least 100 for each arm; 60 where repeats are to show sigma
+
+    Args:
+        policy: the algorithm.
+        seen: everything told so far, where sigma is the largest standard deviation that it shows, of all repeats
+            together or of an arm with five or more; not needed where a scale is declared.
+
+    Returns:
+        None for a policy that ends after a number of measurements that is planned, or while nothing shows a scale.
+
+    Cost: O(K).
+    """
+    traits, problem = policy.traits, policy.problem
+    if traits.stops == "budget" or traits.rounds is not None or traits.items is not None or traits.rows is not None:
+        return None
+    sigma, times = None, LIMIT
+    if known_scale(problem.noise):
+        sigma = largest_scale(problem.noise)
+    elif seen is not None and (seen.within is not None or seen.squares is not None):
+        sigma, times = _shown(seen), UNKNOWN * LIMIT
+    if sigma is None:
+        return None
+    return max(times * uniform_pulls_for(problem, sigma), LEAST_EACH * problem.num_arms)
+
+
+def _shown(seen: Observations) -> float | None:
+    """The largest standard deviation that repeats show; None without repeats."""
+    freedom, within = np.maximum(seen.counts - 1, 0), seen.deviations
+    if not freedom.any():
+        return None
+    own = within[freedom >= SURE - 1] / freedom[freedom >= SURE - 1]
+    return math.sqrt(max(float(within.sum() / freedom.sum()), float(own.max(initial=0.0))))
 
 
 def _sizes(problem: Problem) -> list[int]:

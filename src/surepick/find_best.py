@@ -56,7 +56,7 @@ def find_best(
             the id), one for each pull, and returns as many rewards in the same order. With `items=` (a finite set
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
             each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine. A
-            reward of NaN failed: it is asked again, three times in all; then we go on without the candidate, and say it.
+            reward of NaN failed: it is asked again, three times in all; then we go on without the candidate and say so.
         id, features: the columns of a data frame, as in `read_arms`.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).

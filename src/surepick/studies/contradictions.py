@@ -89,4 +89,4 @@ class Repeats:
 
 
 def _observations(quantity: tuple[Quantity, ...]) -> Observations | None:
-    return Observations(quantity[0].counts, quantity[0].sums, quantity[0].squares) if quantity else None
+    return quantity[0].observations if quantity else None

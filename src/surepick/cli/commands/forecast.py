@@ -80,9 +80,9 @@ def forecast(
                 "a forecast of candidates in files makes rewards up: leave out --reward, --figure, --assume-scale and "
                 "--minimize."
             )
-        many, assumed = table.with_features.rows(source), declared_noise(noise, WHY_NOISE)
-        goal = asked.settled(advice_for(many.num_rows, assumed))
-        _of_rows(many, assumed, goal, policy, seed, rehearsals, output)
+        listed, assumed = table.with_features.rows(source), declared_noise(noise, WHY_NOISE)
+        goal = asked.settled(advice_for(listed.num_rows, assumed))
+        _of_rows(listed, assumed, goal, policy, seed, rehearsals, output)
         return
     if noise:
         noise_to_draw(parse_noise(noise), assume_scale, 1)
@@ -199,8 +199,10 @@ def _print(subject: Subject, rows: Sequence[ForecastRow], uniform: int | None, a
     scale = noise.spec if isinstance(noise.sigma, float) else f"subgaussian, scale at most {largest_scale(noise):g}"
     if subject.assume_scale is not None:
         scale = f"{subject.noise.spec}, made up with the guessed standard deviation {subject.assume_scale:g}"
-    features = f", {said}" if (said := subject.arms.features_said) else ""
-    say(f"{subject.arms.num_arms:,} candidates{features}; noise {scale}. Asked: {asked}")
+    features = subject.arms.features.shape[1]
+    say(f"{subject.arms.num_arms:,} candidates, {features} features, noise {scale}. Asked: {asked}")
+    if features and subject.arms.columns is not None:
+        say(subject.arms.features_said)
     guessed = any(row.guess is not None for row in rows)
     notes: dict[str, int] = {}  # sentence -> its number
     evenly = next((row.worst.uniform_cost for row in rows if row.worst is not None), None)

@@ -121,7 +121,11 @@ def read_arms(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
                 "intercept, sheet, percent and drop_missing, and prepare the files."
             )
-        return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), features)
+        return read_blocks(
+            as_path(path, meaning="rows in blocks are in files."),
+            id if id is None or isinstance(id, str) else ",".join(id),
+            features,
+        )
     apart = Apart(cost, segments)
     if is_frame(path):
         drop = bool(reading.pop("drop_missing", False))

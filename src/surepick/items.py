@@ -14,8 +14,9 @@ from surepick.core.arrays import HERE, IntArray, record
 from surepick.core.originals import Originals
 from surepick.core.random_streams import stream
 from surepick.core.validation import storable_text, texts_of, whole_number
-from surepick.core.values import listed
+from surepick.core.values import MOST, listed
 from surepick.errors import InvalidInput
+from surepick.text import quoted
 
 
 @record
@@ -35,8 +36,10 @@ class Items:
     def __init__(self, ids: int | Sequence[object]) -> None:
         objects: Originals | None = None
         if isinstance(ids, int | np.integer):
-            whole_number("items", ids, least=1, meaning="the test items that every candidate answers.")
-            names = tuple(str(number) for number in range(1, ids + 1))
+            number = whole_number("items", ids, least=1, meaning="the test items that every candidate answers.")
+            if number > MOST:
+                raise InvalidInput(f"items is {quoted(ids)}; no memory holds so many. At most {MOST:,} are taken.")
+            names = tuple(map(str, range(1, number + 1)))
         else:
             ids = listed("items", ids)
             names = texts_of("items", ids)

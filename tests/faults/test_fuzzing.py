@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz_commands import Ended, command_lines, run, spelled
-from fuzz_inputs import CONTROLS, FRAME, real_files, texts, values
+from fuzz_inputs import CONTROLS, FRAME, PYTHON, real_files, texts, values
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -330,7 +330,7 @@ CALLS = {
     "open": lambda odd: sp.open_study(odd, "s"),
     "list": sp.list_studies,
     "simulate": lambda odd: sp.simulate(odd, odd),
-    "forecast": lambda odd: sp.forecast(make(), odd),
+    "forecast": lambda odd: sp.forecast(make(), odd, max_pulls=200, rehearsals=2),
     "recorded": lambda odd: study().recorded(["a"], odd),
     "withdraw": lambda odd: study().withdraw(odd, "independent-of-value"),
     "withdraw reason": lambda odd: study().withdraw(["a"], odd),
@@ -388,6 +388,37 @@ def test_only_sentences_come_out(fuzz, kind):
     print(f"\n{fuzz.counts[kind]:,} {kind}, {fuzz.refused[kind]:,} refused")
 
 
+def offered(fuzz, odd):
+    """Every function of Python is given a value, alone and in a list."""
+    for name in sorted(CALLS):
+        for value in (odd, [odd, "b"]):
+            with quiet(fuzz.files.folder / "changed"):
+                fuzz.attempt("values", lambda call=CALLS[name], value=value: call(value))
+
+
+@pytest.mark.parametrize("name", ["Raises", "Quarrels"])
+def test_a_class_that_fails_when_it_is_looked_at_is_refused_by_every_function(fuzz, name):
+    offered(fuzz, next(one for one in PYTHON if type(one).__name__ == name))
+
+
+@pytest.mark.slow
+def test_every_odd_value_is_offered_to_every_function_of_python(tmp_path):
+    fuzz = Fuzz(tmp_path)
+    for odd in PYTHON:
+        if not hasattr(odd, "__next__"):  # of which the first caller would take all
+            offered(fuzz, odd)
+    print(f"\n{fuzz.counts.total():,} inputs, {fuzz.refused.total():,} refused, the slowest took {fuzz.slowest:.1f} s")
+    assert fuzz.counts.total() >= MANY
+
+
+@pytest.mark.slow
+def test_only_sentences_come_out_of_20_000_inputs_of_python(tmp_path):
+    fuzz = Fuzz(tmp_path)
+    fuzz.go("values", MANY)
+    print(f"\n{fuzz.counts.total():,} inputs, {fuzz.refused.total():,} refused, the slowest took {fuzz.slowest:.1f} s")
+    assert fuzz.counts.total() >= 0.98 * MANY
+
+
 @pytest.mark.slow
 def test_only_sentences_come_out_of_20_000_inputs(tmp_path):
     fuzz = Fuzz(tmp_path)
@@ -437,6 +468,14 @@ def test_a_message_of_several_lines_or_of_many_characters_is_noticed(fuzz, monke
         planted(monkeypatch, refuse)
         with pytest.raises(AssertionError):
             fuzz.go("tables", 20)
+
+
+def test_a_function_of_python_that_raises_something_else_is_noticed(fuzz, monkeypatch):
+    monkeypatch.setitem(globals(), "CALLS", {"len": len})
+    with pytest.raises(TypeError):
+        fuzz.go("values", 20)
+    with pytest.raises(RuntimeError):
+        offered(fuzz, next(one for one in PYTHON if type(one).__name__ == "Raises"))
 
 
 def test_a_reader_that_never_ends_is_noticed(fuzz, monkeypatch):

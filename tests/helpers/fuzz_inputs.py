@@ -202,10 +202,13 @@ ODD = [
 ]
 
 
+PYTHON = [*ODD, *TABLES, *ARRAYS, *OBJECTS]
+
+
 def values():
     """Anything that a caller may give by mistake."""
     plain = st.one_of(
-        st.sampled_from([*ODD, *TABLES, *ARRAYS, *OBJECTS]),
+        st.sampled_from(PYTHON),
         st.integers(),
         st.floats(),
         st.text(st.characters(), max_size=30),

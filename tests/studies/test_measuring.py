@@ -144,7 +144,6 @@ MATRIX = np.array([[0.1, 1.0], [0.2, 0.0]])
         (MATRIX, "sp.Arms(X, ids="),
         (MATRIX.tolist(), "sp.Arms(X, ids="),
         (list(MATRIX), "sp.Arms(X, ids="),
-        (np.matrix(MATRIX), "sp.Arms(X, ids="),
         (np.zeros((2, 2, 2)), "sp.Arms(X, ids="),
         ("abc", "['abc']"),
         (b"abc", "give a list"),
@@ -202,7 +201,10 @@ def test_a_coroutine_function_is_recognised_before_anything_is_asked(measure):
 
 
 def test_a_coroutine_that_comes_back_is_refused():
-    refused(lambda: sp.find_best(["a", "b"], lambda ids: Waits()(ids), **ASKED), "coroutine")
+    def hides(ids):
+        return waits(ids)
+
+    refused(lambda: sp.find_best(["a", "b"], hides, **ASKED), "coroutine")
     found = sp.find_best(["a", "b"], lambda ids: asyncio.run(waits(ids)), **ASKED)
     assert found.verdict == "certified"
 

@@ -66,10 +66,15 @@ SHOWN_COLUMNS = 8
 MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
 
 
+def _is_kept(features: np.ndarray) -> bool:
+    """Whether an array may be kept as it is: of floats, none hidden, and nobody can write to it."""
+    hidden = isinstance(features, np.ma.MaskedArray)
+    return not hidden and features.dtype in (np.float32, np.float64) and settled(features)
+
+
 def _matrix(features: ArrayLike) -> FloatArray:
     """The features as a read-only (K, D) array: a float64 copy, unless nobody can write to the float array given."""
-    plain = isinstance(features, np.ndarray) and not isinstance(features, np.ma.MaskedArray)
-    if plain and features.dtype in (np.float32, np.float64) and settled(features):
+    if isinstance(features, np.ndarray) and _is_kept(features):
         matrix: FloatArray = np.asarray(features)
     else:
         matrix = np.array(real_numbers("features", features, wrong="features are not a numeric (K, D) array"))
@@ -160,6 +165,7 @@ def _of_frame(
         InvalidInput: a column holds no numbers, or has no name.
     """
     found = frame_of(frame)
+    named: Sequence[object]
     if isinstance(ids, str):
         if ids not in found.columns:
             raise InvalidInput(f"{SOURCE} has no column {ids!r}; it has {', '.join(map(repr, found.columns))}.")

@@ -130,7 +130,7 @@ def name_text(what: str, value: object) -> str:
             f"{what} is {quoted(value)}, a row of numbers. Rows of features go to sp.Arms(X, ids=...); where the row "
             "itself is the candidate, give a tuple."
         )
-    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(value) < 2.0**53:
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2.0**53:
         return str(int(value))
     if callable(value) and isinstance(getattr(type(value), "__qualname__", None), str) and _own_name(value):
         return _own_name(value)

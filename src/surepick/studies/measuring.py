@@ -34,7 +34,7 @@ def check_measure(measure: object) -> None:
     """
     if not callable(measure):
         raise InvalidInput(f"measure is {quoted(measure)}, which is no function: {EACH}.")
-    inner = measure
+    inner: Any = measure
     while isinstance(inner, partial):
         inner = inner.func
     own = getattr(type(inner), "__call__", None)  # noqa: B004 (we look at what it is)

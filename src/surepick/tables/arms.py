@@ -147,7 +147,8 @@ def read_arms(
                 "intercept, and what says how to read a table, and prepare the files."
             )
         named = None if isinstance(features, Unnamed) else features
-        return read_blocks(path, id if id is None or isinstance(id, str) else ",".join(id), named)
+        where = as_path(path, meaning="rows in blocks are in files.")
+        return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
     apart = Apart(cost, segments, reward)
     if features is None:
         features = Unnamed.needed if standardize or intercept else Unnamed.spare

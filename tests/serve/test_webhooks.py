@@ -4,70 +4,18 @@ import hashlib
 import hmac
 import ipaddress
 import json
-import threading
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from webhook_receivers import API, listening, looked, measure, set_up
 
 from surepick.errors import InvalidInput
 from surepick.serve.access import addresses, webhooks
 from surepick.serve.access.addresses import is_public, target_of
+from surepick.serve.access.webhooks import Message
 from surepick.serve.web import delivering
-from surepick.serve.web.delivering import Deliverer
-
-API = "/api/v1/studies/paint"
-
-
-@contextmanager
-def listening(statuses=()):
-    """(address, messages) of a server that answers with these statuses, then with 200."""
-    came, answers = [], list(statuses)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            came.append((dict(self.headers), body.decode()))
-            status = answers.pop(0) if answers else 200
-            self.send_response(status)
-            if status == 302:
-                self.send_header("location", "http://127.0.0.1:1/")
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/hook", came
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def set_up(client, people, url, *, private=True, allow=True, **more):
-    made = client.post(f"{API}/webhooks", json={"url": url, **more}, headers=people["owner"]).json()
-    if allow:
-        path = f"{API}/webhooks/{made['id']}/allow"
-        assert client.post(path, json={"private": private}, headers=people["admin"]).json()["allowed"]
-    return made
-
-
-def measure(client, people, reward=1.0):
-    lease = client.post(f"{API}/leases", json={}, headers=people["measurer"]).json()
-    rows = [{"id": one["id"], "key": one["key"], "reward": reward} for one in lease["measurements"]]
-    return client.post(f"{API}/results", json={"results": rows}, headers=people["measurer"]).json()
-
-
-def looked(client, times=1):
-    deliverer = Deliverer(client.app.state.server)
-    for _ in range(times):
-        deliverer.look()
-    deliverer.close()
 
 
 def test_rounds_and_the_end_are_told_once_and_signed(client, people):
@@ -167,7 +115,7 @@ def test_another_study_cannot_take_it_away(client, people):
         looked(client)
         measure(client, people)
         hook, *_ = client.app.state.server.webhooks.list("paint")
-        assert client.app.state.server.webhooks.note(hook, "study-stopped", "noted", {})
+        assert client.app.state.server.webhooks.note(hook, [Message("study-stopped", "noted", {})]) == 1
         other = f"/api/v1/studies/other/webhooks/{made['id']}"
         assert client.delete(other, headers=people["owner"]).status_code == 422
         assert client.post(f"{other}/allow", json={}, headers=people["admin"]).status_code == 422
@@ -211,7 +159,18 @@ def test_an_address_that_is_none(client, people, url):
 
 INSIDE = [
     *("127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "172.16.0.1", "0.0.0.0", "100.64.0.1", "224.0.0.1"),
+    *("192.88.99.1", "192.0.0.8", "192.0.2.1", "198.51.100.7", "203.0.113.7", "198.18.0.1", "240.0.0.1"),
+    "255.255.255.255",
     *("::1", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::", "::"),
+    *("64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1", "64:ff9b:1::1", "64:ff9b:1:808:8:800::", "::127.0.0.1", "::8.8.8.8"),
+    *("::ffff:0:7f00:1", "::ffff:0:808:808", "fec0::1", "3fff::1", "3fff:fff::1", "5f00::1", "100::1", "100:0:0:1::1"),
+    *("2001:db8::1", "2001::1", "2001:2::1", "2001:10::1", "2001:20::1", "2620:4f:8000::1", "ff02::1", "4000::1"),
+    *("2606:2800::5efe:10.0.0.1", "2606:2800::200:5efe:127.0.0.1", "2002:c058:6301::1"),
+]
+OUTSIDE = [
+    *("93.184.216.34", "8.8.8.8", "100.128.0.1", "172.32.0.1", "192.0.1.1", "198.20.0.1", "223.255.255.255"),
+    *("2606:2800:220:1:248:1893:25c8:1946", "2a00:1450::1", "2001:4860::8888", "64:ff9b::808:808"),
+    *("::ffff:8.8.8.8", "2606:2800::5efe:8.8.8.8", "3ffe:ffff::1"),
 ]
 
 
@@ -220,9 +179,31 @@ def test_addresses_of_this_machine_and_of_its_network(number):
     assert not is_public(ipaddress.ip_address(number))
 
 
-@pytest.mark.parametrize("number", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
+@pytest.mark.parametrize("number", OUTSIDE)
 def test_addresses_of_the_internet(number):
     assert is_public(ipaddress.ip_address(number))
+
+
+FORMS = {  # of an address of IPv4 inside one of IPv6
+    "mapped": lambda inner: (0xFFFF << 32) | inner,
+    "NAT64": lambda inner: (0x0064_FF9B << 96) | inner,
+    "6to4": lambda inner: (0x2002 << 112) | (inner << 80),
+    "ISATAP": lambda inner: (0x2606_2800 << 96) | (0x5EFE << 32) | inner,
+}
+NOWHERE = {  # forms in which nothing is public, whatever is inside
+    "compatible": lambda inner: inner,
+    "translated": lambda inner: (0xFFFF << 48) | inner,
+    "local NAT64": lambda inner: (0x0064_FF9B_0001 << 80) | inner,
+}
+
+
+@given(inner=st.integers(0, 2**32 - 1))
+def test_an_address_inside_another_is_judged_as_itself(inner):
+    public = is_public(ipaddress.IPv4Address(inner))
+    assert public <= ipaddress.IPv4Address(inner).is_global
+    for form in FORMS.values():
+        assert is_public(ipaddress.IPv6Address(form(inner))) == public
+    assert not any(is_public(ipaddress.IPv6Address(form(inner))) for form in NOWHERE.values())
 
 
 def test_a_name_that_leads_inside_is_refused_whatever_it_led_to_before(monkeypatch):

@@ -6,7 +6,6 @@ import secrets
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Response
-from itsdangerous import URLSafeTimedSerializer
 
 from surepick import __version__
 from surepick.serve.access.audit import Trail
@@ -20,7 +19,7 @@ from surepick.serve.api.routing import API, Routes, Shows, Viewer, check_classif
 from surepick.serve.pages import errors
 from surepick.serve.pages.routes import PAGES
 from surepick.serve.settings import Settings
-from surepick.serve.web.callers import Server
+from surepick.serve.web.callers import Server, signer
 from surepick.serve.web.limits import Guard
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import handle_errors
@@ -55,7 +54,7 @@ def make_app(settings: Settings) -> FastAPI:
         Tokens(database.engine),
         Trail(database.engine),
         Webhooks(database.engine),
-        URLSafeTimedSerializer(secret, salt="session"),
+        signer(secret),
         Ended(database.engine, max(settings.session_seconds, 3600.0) + 60.0),
         _provider(settings),
     )
@@ -87,7 +86,7 @@ def make_app(settings: Settings) -> FastAPI:
         app.include_router(pages)
     check_classified(app)
     handle_errors(app, errors.answer)
-    app.add_middleware(Guard, settings=settings, is_local=held.is_local, answer=errors.answer)
+    app.add_middleware(Guard, server=held, answer=errors.answer)
     app.add_middleware(Watch, metrics=held.metrics)
     app.add_middleware(Proxies, settings=settings)
     return app

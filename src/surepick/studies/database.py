@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,8 @@ from surepick.studies import stored_studies as stored
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, released, shown
+from surepick.studies.logs.sql.one_file import file_of
+from surepick.studies.logs.sql.one_file import stored as stored_in_file
 from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.reading.audit import audit
@@ -51,6 +54,25 @@ class Database:
         """Make the tables if they are not there."""
         assert self._prepared
 
+    @property
+    def moved(self) -> bool:
+        """Whether its file was deleted, or another one put in its place, since it was opened."""
+        file = file_of(self.engine)
+        return file is not None and file.moved
+
+    def reopen(self) -> None:
+        """Open the file that is there now in place of the one that was opened, and make its tables if need be.
+
+        Studies that were opened before refuse everything from now on: they know the file before.
+
+        Raises:
+            StorageError: there is no file, or it is not ours.
+        """
+        file = file_of(self.engine)
+        if file is not None:
+            file.renew(self.engine)
+            _prepare(self.engine, self.url)
+
     def create(
         self,
         name: str,
@@ -78,6 +100,7 @@ class Database:
                     ).scalar_one()
                     seal = study_seal({**row, "id": number})
                     connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))
+                stored_in_file(connection)
             except IntegrityError as error:
                 raise InvalidInput(
                     f"{shown(engine.url)} has a study {name!r} already. Open that one, or choose another name "
@@ -154,7 +177,7 @@ def create_study(
     database = Database(url, create=True)
     with released(database.engine):
         named = {"id_column": id_column, "reward_column": reward_column}
-        return database.create(name, arms, policy, minimize=minimize, judge=judge, **named)
+        return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, **named))
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:
@@ -186,7 +209,13 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None) -> Stud
     """
     database = Database(url)
     with released(database.engine):
-        return database.resume(name, policy)
+        return _alone(database, database.resume(name, policy))
+
+
+def _alone(database: Database, study: Study) -> Study:
+    """A study for which the database was opened: its connections end with it."""
+    weakref.finalize(study.log, database.engine.dispose)
+    return study
 
 
 def list_studies(url: str) -> list[Listed]:

@@ -91,12 +91,12 @@ class Trail:
                 raise
 
     def close(self) -> None:
-        """Store all that waits, and wait until nothing is being stored."""
+        """Store all that waits, if that can be, and wait until nothing is being stored."""
         with self._lock:
             thread = self._thread
         if thread is not None:
             thread.join()
-        self.store()
+        self._store_if_possible()
 
     def _keep(self, who: str, address: str, action: str, study: str | None, words: str) -> None:
         row = {"at": system_clock(), "who": who, "address": address, "action": action, "study": study, "words": words}
@@ -107,15 +107,20 @@ class Trail:
         waiting = True
         while waiting:
             time.sleep(SECONDS)
-            try:
-                self.store()
-            except SurepickError as error:
-                log.error("the trail was not stored", extra={"said": {"kind": type(error).__name__}})
-                waiting = False  # the next entry tries again
+            waiting = self._store_if_possible()  # if not, the next entry tries again
             with self._lock:
                 waiting = waiting and bool(self._kept)
                 if not waiting:
                     self._thread = None
+
+    def _store_if_possible(self) -> bool:
+        """Whether what waited is stored."""
+        try:
+            self.store()
+        except SurepickError as error:
+            log.error("the trail was not stored", extra={"said": {"kind": type(error).__name__}})
+            return False
+        return True
 
     def latest(self, study: str | None = None, most: int = 200) -> list[Entry]:
         """The latest entries, the newest first; of one study, or of all."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import Boolean, Column, Float, Index, Integer, MetaData, Table, Text, UniqueConstraint
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from surepick.errors import StorageError
 from surepick.studies.logs.sql.engine import in_words, shown
+from surepick.studies.logs.sql.one_file import stored
 
-VERSION = 2
-UPGRADED = (1,)  # older ones, which lack whole tables and nothing else
+VERSION = 3
+UPGRADED = (1, 2)  # older ones, which lack whole tables and nothing else
 metadata = MetaData()
 
 about = Table(
@@ -85,8 +86,16 @@ delivery = Table(
     Column("outcome", Text),
     Column("done_at", Float(53)),  # delivered, or given up
     UniqueConstraint("webhook", "occasion", name="noted_once"),
+    Index("waiting_deliveries", "done_at", "webhook", "due_at"),
 )
-TABLES = (about, token, identity, ended, audit, webhook, delivery)
+reached = Table(
+    "serve_reached",
+    metadata,
+    Column("webhook", Integer, primary_key=True),
+    Column("opened", Integer, nullable=False),  # the last round of which it is noted that it was opened
+    Column("judged", Integer, nullable=False),  # and that it was judged
+)
+TABLES = (about, token, identity, ended, audit, webhook, delivery, reached)
 
 
 @contextmanager
@@ -97,6 +106,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
         try:
             with connection.begin():
                 yield connection
+            stored(connection)
         except IntegrityError:
             raise
         except DBAPIError as error:

@@ -190,6 +190,10 @@ class Tokens:
         self._known[hashed] = (now, found[0], found[1])
         return found[0]
 
+    def forget(self) -> None:
+        """Read all anew: the database is another one."""
+        self._known.clear()
+
     def holder(self, number: int, session: str) -> Principal | None:
         """Whose token opened a session, if it is still worth something and the session was not logged out.
 

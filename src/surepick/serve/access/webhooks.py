@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,6 +44,7 @@ class Webhook:
         allowed: an admin allowed it; before that nothing is sent.
         private: the admin allowed an address of this machine or of its network.
         made_at: seconds since 1970 (UTC); what happened before is not told.
+        opened, judged: the last rounds of which it is noted that they were opened, and judged.
     """
 
     id: int
@@ -55,6 +56,23 @@ class Webhook:
     allowed: bool
     private: bool
     made_at: float
+    opened: int = 0
+    judged: int = 0
+
+
+@record
+class Message:
+    """Something that a webhook is to be told.
+
+    Args:
+        event: its kind.
+        occasion: what happened, e.g. "round-opened 3": it is noted once, by whichever process sees it first.
+        body: what is said of it.
+    """
+
+    event: str
+    occasion: str
+    body: Mapping[str, Any]
 
 
 @record
@@ -92,8 +110,15 @@ class Webhooks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, study: str, url: str, events: tuple[str, ...], set_by: str) -> Webhook:
-        """A new one, which sends nothing before an admin has allowed it.
+    def add(
+        self, study: str, url: str, events: tuple[str, ...], set_by: str, *, opened: int = 0, judged: int = 0
+    ) -> Webhook:
+        """A new one. Before an admin has allowed it nothing is noted for it; then it is told what happened since now.
+
+        Args:
+            study, url, events: what is told where.
+            set_by: the owner.
+            opened, judged: the last rounds that were opened, and judged.
 
         Raises:
             InvalidInput: the address or an event has no meaning, or the study has that address.
@@ -115,7 +140,11 @@ class Webhooks:
         try:
             with writing(self._engine) as connection:
                 inserted = sa.insert(schema.webhook).returning(schema.webhook)
-                return _webhook(connection.execute(inserted, [row]).one())
+                made = connection.execute(inserted, [row]).one()
+                reached = {"webhook": made.id, "opened": opened, "judged": judged}
+                connection.execute(sa.delete(schema.reached).where(schema.reached.c.webhook == made.id))
+                connection.execute(sa.insert(schema.reached), [reached])
+                return _webhook(made)
         except IntegrityError as error:
             raise InvalidInput(f"study {quoted(study)} has that address already; remove it first.") from error
 
@@ -144,62 +173,86 @@ class Webhooks:
             row = connection.execute(gone.returning(schema.webhook)).first()
             if row is not None:
                 connection.execute(sa.delete(schema.delivery).where(schema.delivery.c.webhook == number))
+                connection.execute(sa.delete(schema.reached).where(schema.reached.c.webhook == number))
         return _webhook(_known(row, number))
 
     def list(self, study: str | None = None) -> list[Webhook]:
         """Those of a study, or all."""
-        wanted = sa.select(schema.webhook).order_by(schema.webhook.c.id)
+        columns = schema.reached.c
+        wanted = sa.select(schema.webhook, columns.opened, columns.judged).order_by(schema.webhook.c.id)
+        wanted = wanted.outerjoin(schema.reached, columns.webhook == schema.webhook.c.id)
         wanted = wanted if study is None else wanted.where(schema.webhook.c.study == study)
         with in_words(self._engine.url), self._engine.connect() as connection:
             return [_webhook(row) for row in connection.execute(wanted)]
 
-    def note(self, webhook: Webhook, event: str, occasion: str, body: Mapping[str, Any]) -> bool:
-        """Note a message for delivery.
+    def note(
+        self, webhook: Webhook, messages: Sequence[Message], *, opened: int | None = None, judged: int | None = None
+    ) -> int:
+        """Note messages for delivery, all of them or none.
 
         Args:
             webhook: to whom.
-            event: its kind.
-            occasion: what happened, e.g. "round-opened 3": it is noted once, by whichever process sees it first.
-            body: what it says.
+            messages: what it is told, in this order. What is noted already is not noted again.
+            opened, judged: rounds up to which all is noted then; None: as before.
 
         Returns:
-            Whether it is new.
+            How many are new.
         """
-        now = system_clock()
-        row = {
-            "webhook": webhook.id,
-            "event": event,
-            "occasion": occasion,
-            "body": json.dumps({"event": event, **body}, ensure_ascii=False, sort_keys=True),
-            "made_at": now,
-            "due_at": now,
-            "tries": 0,
-        }
-        try:
-            with writing(self._engine) as connection:
-                connection.execute(sa.insert(schema.delivery), [row])
-        except IntegrityError:
-            return False
-        return True
+        now, columns = system_clock(), schema.delivery.c
+        with writing(self._engine) as connection:
+            known = sa.select(columns.occasion).where(columns.webhook == webhook.id)
+            known = known.where(columns.occasion.in_([one.occasion for one in messages]))
+            there = set(connection.execute(known).scalars())
+            rows = [
+                {
+                    "webhook": webhook.id,
+                    "event": one.event,
+                    "occasion": one.occasion,
+                    "body": json.dumps({"event": one.event, **one.body}, ensure_ascii=False, sort_keys=True),
+                    "made_at": now,
+                    "due_at": now,
+                    "tries": 0,
+                }
+                for one in messages
+                if one.occasion not in there
+            ]
+            if rows:
+                connection.execute(sa.insert(schema.delivery), rows)
+            moved = {name: value for name, value in (("opened", opened), ("judged", judged)) if value is not None}
+            if moved:
+                mine = sa.update(schema.reached).where(schema.reached.c.webhook == webhook.id).values(**moved)
+                if connection.execute(mine).rowcount == 0:
+                    row = {"webhook": webhook.id, "opened": webhook.opened, "judged": webhook.judged, **moved}
+                    connection.execute(sa.insert(schema.reached), [row])
+        return len(rows)
 
-    def due(self) -> Delivery | None:
-        """A message whose time has come. For a minute no other process is given it."""
+    def due(self, most: int = 1, busy: Collection[int] = ()) -> list[Delivery]:
+        """Messages whose time has come, one a webhook. For a minute no other process is given them.
+
+        Args:
+            most: how many.
+            busy: webhooks that are being sent to; theirs wait.
+        """
         columns, now = schema.delivery.c, system_clock()
-        waiting = sa.select(columns.id, columns.due_at, columns.webhook)
-        waiting = waiting.where(columns.done_at.is_(None), columns.due_at <= now).order_by(columns.due_at).limit(20)
+        allowed = {one.id: one for one in self.list() if one.allowed and one.id not in busy}
+        if not allowed:
+            return []
+        waiting = columns.done_at.is_(None) & (columns.due_at <= now)
+        first = sa.func.min(columns.due_at)
+        longest = sa.select(columns.webhook).where(waiting, columns.webhook.in_(list(allowed)))
+        longest = longest.group_by(columns.webhook).order_by(first).limit(most)
         with in_words(self._engine.url), self._engine.connect() as connection:
-            rows = connection.execute(waiting).all()
-        allowed = {one.id: one for one in self.list() if one.allowed} if rows else {}
-        for row in rows:
-            if row.webhook not in allowed:
-                continue
+            hooks = connection.execute(longest).scalars().all()
+        found = []
+        for hook in hooks:
+            oldest = sa.select(columns.id).where(waiting, columns.webhook == hook)
+            oldest = oldest.order_by(columns.due_at, columns.id).limit(1).scalar_subquery()
+            mine = sa.update(schema.delivery).where(columns.id == oldest, waiting)
             with writing(self._engine) as connection:
-                mine = sa.update(schema.delivery).where(columns.id == row.id, columns.due_at == row.due_at)
-                mine = mine.where(columns.done_at.is_(None)).values(due_at=now + CLAIMED).returning(schema.delivery)
-                taken = connection.execute(mine).first()
+                taken = connection.execute(mine.values(due_at=now + CLAIMED).returning(schema.delivery)).first()
             if taken is not None:
-                return Delivery(taken.id, allowed[row.webhook], taken.event, taken.body, taken.tries)
-        return None
+                found.append(Delivery(taken.id, allowed[hook], taken.event, taken.body, taken.tries))
+        return found
 
     def tried(self, delivery: Delivery, outcome: str, *, delivered: bool) -> None:
         """Say what became of a try; after the last one the message is given up."""
@@ -228,4 +281,6 @@ def _webhook(row: Row[Any]) -> Webhook:
         allowed=row.allowed_by is not None,
         private=bool(row.private),
         made_at=float(row.made_at),
+        opened=int(getattr(row, "opened", None) or 0),
+        judged=int(getattr(row, "judged", None) or 0),
     )

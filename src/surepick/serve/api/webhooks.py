@@ -40,10 +40,18 @@ def webhooks(name: str, server: Shared, caller: Owner) -> dict[str, Any]:  # noq
 def add(name: str, new: NewWebhook, request: Request, server: Shared, caller: Owner) -> dict[str, Any]:
     """A new webhook, with the secret that its messages are signed with, shown this once.
 
-    Nothing is sent before an admin has allowed it.
+    Nothing is sent before an admin has allowed it; then it is told what happened since it was set.
     """
-    with server.studies.open(name):
-        made = server.webhooks.add(name, new.url, tuple(new.events), caller.name)
+    with server.studies.open(name) as study:
+        judged, planned = study.progress().judged, study.log.last_plan()
+        made = server.webhooks.add(
+            name,
+            new.url,
+            tuple(new.events),
+            caller.name,
+            opened=0 if planned is None else planned.number,
+            judged=judged,
+        )
     server.trail.add(caller.name, address_of(request), "add webhook", name, made.url)
     return {**_said(made), "secret": made.secret}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,7 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from surepick.serve.access.audit import Trail
 from surepick.serve.access.ended import Ended
 from surepick.serve.access.roles import LOCAL, Principal, Role
+from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import PREFIX, Tokens
 from surepick.serve.access.webhooks import Webhooks
 from surepick.serve.settings import Settings
@@ -72,7 +74,10 @@ class Server:
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
     streams: int = field(init=False, default=0)
+    reopened: int = field(init=False, default=0)  # how often the database became another file
     _guarded: bool = field(init=False, default=False)
+    _stale: bool = field(init=False, default=False)
+    _reopening: threading.Lock = field(init=False, default_factory=threading.Lock)
     _seen: dict[int, float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,6 +89,30 @@ class Server:
         if not self._guarded and self.settings.alone:
             self._guarded = self.tokens.any()
         return self.settings.alone and not self._guarded
+
+    @property
+    def moved(self) -> bool:
+        """Whether the database is another file than the one that was opened, or none."""
+        return self._stale or self.studies.database.moved
+
+    def reopen(self) -> None:
+        """Open the file that is there now. Sessions are those of that file, and so are tokens.
+
+        Raises:
+            StorageError: there is none, or it is not ours.
+        """
+        with self._reopening:
+            if not self.moved:  # another call did it
+                return
+            self._stale = True
+            self.studies.forget()
+            self.studies.database.reopen()
+            secret = make_tables(self.studies.database.engine, secrets.token_urlsafe(32))
+            self.sessions = signer(secret)
+            self.tokens.forget()
+            self._seen.clear()
+            self.reopened += 1
+            self._stale = False
 
     def session_of(self, principal: Principal) -> str:
         """A signed cookie that stands for a token, without it, until it is logged out."""
@@ -197,6 +226,11 @@ class Server:
             return int(number), str(session)
         except (BadSignature, TypeError, ValueError):  # of another server; or of an older version
             return None
+
+
+def signer(secret: str) -> URLSafeTimedSerializer:
+    """What signs the cookies of pages."""
+    return URLSafeTimedSerializer(secret, salt="session")
 
 
 def address_of(request: Request) -> str:

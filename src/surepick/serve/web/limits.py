@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from http import HTTPStatus
+from typing import Protocol
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from surepick.errors import SurepickError
 from surepick.serve.settings import Settings
-from surepick.serve.web.problems import Answer, as_document
+from surepick.serve.web.problems import Answer, as_document, kind_of, status_of
 from surepick.serve.web.proxies import named_in
 
 POLICY = (
@@ -29,9 +31,28 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
+HEALTH = "/healthz"
 CLOSE = {"connection": "close"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
+
+
+class Guarded(Protocol):
+    """What is asked of a server before anything is read."""
+
+    @property
+    def settings(self) -> Settings:
+        """Of the operator."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether the database is another file than the one that was opened, or none."""
+
+    def reopen(self) -> None:
+        """Open the file that is there now."""
+
+    def is_local(self) -> bool:
+        """Whether whoever reaches it is its admin."""
 
 
 class Guard:
@@ -40,18 +61,15 @@ class Guard:
 
     Args:
         app: what is guarded.
-        settings: the limits.
-        is_local: whether there is no token yet, so that only names of this machine are answered (a page elsewhere whose
+        server: with the limits. While there is no token only names of this machine are answered (a page elsewhere whose
             name was made to point here would be answered as the admin else).
         answer: makes the answers that refuse.
     """
 
-    def __init__(
-        self, app: ASGIApp, settings: Settings, is_local: Callable[[], bool], answer: Answer = as_document
-    ) -> None:
+    def __init__(self, app: ASGIApp, server: Guarded, answer: Answer = as_document) -> None:
         self.app = app
-        self.settings = settings
-        self.is_local = is_local
+        self.server = server
+        self.settings = server.settings
         self.answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,11 +86,22 @@ class Guard:
                 message["headers"] = [*message.get("headers", []), *more]
             await send(message)
 
-        refusal = self._refusal(scope)
+        refusal = await self._refusal_now(scope)
         if refusal is not None:
             await refusal(scope, receive, with_headers)
             return
         await self.app(scope, self._limited(receive), with_headers)
+
+    async def _refusal_now(self, scope: Scope) -> ASGIApp | None:
+        """As `_refusal`, of the database that is there now."""
+        try:
+            if self.server.moved:
+                await run_in_threadpool(self.server.reopen)
+            return self._refusal(scope)
+        except SurepickError as error:
+            if scope["path"].endswith(HEALTH):  # whether the server answers: it does
+                return None
+            return self.answer(Request(scope), status_of(error), str(error), None, kind_of(error))
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         request, headers = Request(scope), dict(scope["headers"])
@@ -87,7 +116,7 @@ class Guard:
         host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
         passed_on = any(one in headers for one in FORWARDED)
-        if self.is_local() and (passed_on or name.lower() not in LOOPBACK):
+        if self.server.is_local() and (passed_on or name.lower() not in LOOPBACK):
             return self.answer(
                 request,
                 HTTPStatus.MISDIRECTED_REQUEST,

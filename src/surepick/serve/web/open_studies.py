@@ -60,6 +60,11 @@ class Studies:
         except Refused:
             return False
 
+    def forget(self) -> None:
+        """Use no object again that is there now: it knows another file of the database."""
+        with self._lock:
+            self._idle.clear()
+
     def _taken(self, name: str) -> Study | None:
         """An object that waits, for which we wait a little where others work; None: one has to be made."""
         with self._lock:

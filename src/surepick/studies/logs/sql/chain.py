@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
@@ -26,7 +25,8 @@ from surepick.studies.logs.hash_chain import chained
 from surepick.studies.logs.leases import Clock, system_clock
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
-from surepick.studies.logs.sql.engine import in_words
+from surepick.studies.logs.sql.engine import in_words, shown
+from surepick.studies.logs.sql.one_file import file_of, opened_by
 from surepick.studies.logs.sql.statements import (
     INSERT,
     LAST_PLAN,
@@ -57,6 +57,8 @@ class ChainedRows:
         quantities: bool = False,
     ) -> None:
         self._engine = engine
+        file = file_of(engine)
+        self._opened = None if file is None else file.opened
         snapshot = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
         self._readers = engine.execution_options(**snapshot)  # what is read together belongs together
         self._study = study
@@ -65,7 +67,6 @@ class ChainedRows:
         self._start = start
         self._blocks = blocks
         self._quantities = quantities
-        weakref.finalize(self, engine.dispose)  # connections end with the last who uses them
         self._open: Connection | None = None
         self._owner = 0
         self._turns = Turns(engine, study)
@@ -88,6 +89,7 @@ class ChainedRows:
             yield
             return
         with self._turns.turn() as writing:
+            self._same(writing)
             self._open, self._owner = writing, get_ident()
             try:
                 yield
@@ -111,7 +113,20 @@ class ChainedRows:
             yield self._open
             return
         with in_words(self._engine.url), self._readers.connect() as connection:
+            self._same(connection)
             yield connection
+
+    def _same(self, connection: Connection) -> None:
+        """Refuse to go on in another file with what is known of the one before.
+
+        Raises:
+            StorageError: it is another one.
+        """
+        if opened_by(connection) is not self._opened:
+            raise StorageError(
+                f"{shown(self._engine.url)} was replaced by another file after study {self._name!r} was opened. "
+                "Nothing of this call was stored. Open the study again."
+            )
 
     def _insert(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
         with self.turn(), self._reading() as connection:  # inside a turn, reading is through its connection

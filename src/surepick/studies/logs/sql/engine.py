@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from surepick.core.files import is_file, is_folder
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
+from surepick.studies.logs.sql.one_file import OneFile
 from surepick.studies.logs.sql.schema import OLDER, SCHEMA, VERSION_TABLE, metadata
 from surepick.studies.logs.sql.timeouts import UNANSWERED, patience_of, without_patience
 from surepick.text import quoted
@@ -140,6 +141,7 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
     waits = {"timeout": patience_of(address).lock}
     engine = sa.create_engine(without_patience(address), connect_args=waits, poolclass=sa.pool.QueuePool)
     engine.url = address  # for messages that say how long we waited
+    file = None if path is None else OneFile(path)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -152,7 +154,11 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+        if file is not None:
+            file.begun(connection)
 
+    if file is not None:
+        file.watch(engine)
     return engine
 
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import commit_in_words, in_words, sqlite_file
+from surepick.studies.logs.sql.one_file import stored
 from surepick.studies.logs.sql.timeouts import UNANSWERED, patience_of
 from surepick.studies.logs.sql.write_queue import in_line
 
@@ -47,6 +48,7 @@ class Turns:
                 raise
             with commit_in_words(url):
                 writing.commit()
+            stored(writing)
 
     def _begun(self) -> Connection:
         """A transaction that holds the study.

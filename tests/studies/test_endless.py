@@ -98,7 +98,8 @@ def test_two_equal_repeats_are_no_reason():
 
 def test_a_value_mistyped_by_a_factor_of_ten_does_not_run_on():
     honest, count = noisy(), iter(range(10**9))
-    found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids])
+    with pytest.warns(sp.UnusualWarning, match="7200 of 'b' stands out"):
+        found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids])
     assert found.verdict == "certified" or found.ended_by == "pulls"
     assert found.pulls <= max(20 * found.study.policy.problem.num_arms * 7, LEAST_EACH * 6)
 
@@ -111,11 +112,13 @@ def test_the_usual_limit_ends_a_study_and_says_how_to_raise_it():
     assert usual_limit(huge, None) == pytest.approx(20 * 6 * 2 * 2 * 9 * math.log(120) / 1e-6, rel=0.1)
     contradicting = np.random.default_rng(0)
     study = sp.Study(policy)
-    found = study.run(lambda ids: [float(contradicting.choice([-1e4, 1e4])) for _ in ids], progress=False)
-    if found.ended_by == "pulls":
-        assert found.verdict == "budget-exhausted"
-        assert f"{limit:,} measurements, the usual limit: 20 times" in found.certificate.reason
-        assert "max_pulls=" in found.certificate.reason
+    found = study.run(
+        lambda ids: [float(contradicting.choice([-1e4, 1e4])) for _ in ids], progress=False, unusual="accept"
+    )
+    assert found.ended_by == "pulls"
+    assert found.verdict == "budget-exhausted"
+    assert f"{limit:,} measurements, the usual limit: 20 times" in found.certificate.reason
+    assert "max_pulls=" in found.certificate.reason
 
 
 def test_noise_of_unknown_scale_has_a_limit_from_its_repeats():

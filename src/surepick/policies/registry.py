@@ -270,9 +270,10 @@ def make_policy(
     Warns:
         UserWarning: delta looks like a confidence.
     """
+    policy = built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     for sentence in doubts_of_delta(delta):
         warnings.warn(sentence, UserWarning, stacklevel=2)
-    return built_policy(name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
+    return policy
 
 
 def built_policy(

@@ -244,7 +244,8 @@ def tell_measured(tell: Callable[[Accept], Told], unusual: OnUnusual) -> Told:
     except UnusualResult as question:
         if unusual == "refuse":
             raise
-        warnings.warn(f"it counts, since a program measured it: {question}", UnusualWarning, stacklevel=3)
+        stands_out = str(question).partition(" Is it a typing error?")[0]
+        warnings.warn(f"{stands_out} It counts, since a program measured it.", UnusualWarning, stacklevel=3)
         return tell("unasked")
 
 

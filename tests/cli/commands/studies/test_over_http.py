@@ -151,7 +151,17 @@ def test_a_study_that_is_not_there(served, refused):
     assert "There is no study 'paint'." in refused("status", over.url, "paint")
     over.create()
     assert "There is a study 'paint' already" in refused(
-        "create", over.url, "paint", "--arms", over.folder / "arms.csv", "--id", "sku", "--noise", NOISE, "--epsilon", 0.1
+        "create",
+        over.url,
+        "paint",
+        "--arms",
+        over.folder / "arms.csv",
+        "--id",
+        "sku",
+        "--noise",
+        NOISE,
+        "--epsilon",
+        0.1,
     )
     wrong = write_rows(over.folder / "x.csv", [{"id": IDS[0], "reward": 0.5, "key": f"p1.9@{IDS[0]}"}])
     assert "p1.9@a b" in refused("tell", over.url, "paint", wrong)

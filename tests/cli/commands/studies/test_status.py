@@ -66,7 +66,15 @@ def test_what_is_proved_of_the_leader_and_of_the_others(lab):
 
 
 def test_the_list(lab):
-    lab.done("create", "--arms", write_rows(lab.folder / "arms.csv", [{"x": 1}, {"x": 2}]), "--noise", "bernoulli", "--epsilon", 0.1)
+    lab.done(
+        "create",
+        "--arms",
+        write_rows(lab.folder / "arms.csv", [{"x": 1}, {"x": 2}]),
+        "--noise",
+        "bernoulli",
+        "--epsilon",
+        0.1,
+    )
     long = "a name that is much longer than a narrow terminal would like it to be, " * 2
     arms = write_rows(lab.folder / "arms.csv", [{"x": 1}, {"x": 2}, {"x": 3}])
     surepick("create", lab.url, long, "--arms", arms, "--noise", "subgaussian:0.5", "--epsilon", 0.7)

@@ -36,12 +36,14 @@ def test_a_number_of_the_row_is_no_feature(world, name, column):
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Unnamed: 0", "Unnamed: 0.1", "__index_level_0__", "index", "Index", "#", "nr", "row_names", "...1"]
+    "header",
+    [
+        *("", "Unnamed: 0", "Unnamed: 0.1", "unnamed: 0_level_1", "__index_level_0__", "...1", "__EMPTY", "level_0"),
+        *("index", "Index", "#", "nr", "No.", "row_names", "row.names", "Row Number", "S. No.", "Column1"),
+    ],
 )
 @pytest.mark.parametrize("start", [0, 1])
 def test_names_of_numbering_columns(write, header, start):
-    if header == "Unnamed: 0.1":
-        header = "unnamed: 0_level_1"
     path = write(f"{header},id,x\n" + "".join(f"{start + row},{name},{row / 2}\n" for row, name in enumerate("pqr")))
     assert quietly(lambda: read_arms(path, "id")).columns == ("x",)
 

@@ -25,11 +25,15 @@ class Unnamed(Enum):
 
 
 NONE = "none"  # in place of names: no column is a feature
-NAMELESS = re.compile(r"unnamed: ?\d+(_level_\d+)?|__index_level_\d+__|\.\.\.\d+|level_\d+|_c0", re.IGNORECASE)
-COUNTING = frozenset({
-    "#", "index", "idx", "no", "no.", "nr", "nr.", "row", "rows", "rowid", "row_id", "rownum", "row_num", "rownumber",
-    "row_number", "rowname", "rownames", "row.names", "row_names", "rn", "line", "lineno", "obs",
+NAMELESS = re.compile(  # what pandas, readr, Spark and SheetJS write in place of a name
+    r"unnamed: ?\d+(\.\d+)*(_level_\d+)?|__index_level_\d+__|\.\.\.\d+|level_\d+|_c0|__empty(_\d+)?", re.IGNORECASE
+)
+COUNTING = frozenset({  # names of columns that number the rows, without what stands between their words
+    "#", "index", "idx", "no", "nr", "row", "rows", "rowid", "rowindex", "rownum", "rownumber", "rowno", "rownr", "rowname",
+    "rownames", "rn", "line", "lineno", "linenumber", "obs", "observation", "record", "recordno", "serial", "serialno",
+    "sno", "srno", "slno", "lfdnr", "column1", "field1",
 })  # fmt: skip
+BETWEEN_WORDS = re.compile(r"[\s._-]+")
 SHOWN = 3
 LISTED = 10  # candidates that go, by name
 NO_ID = "the id"
@@ -176,7 +180,7 @@ def is_nameless(names: Sequence[str], name: str) -> bool:
 
 def may_count(name: str) -> bool:
     """Whether a column of this name numbers the rows if its cells count."""
-    return name.strip().lower() in COUNTING
+    return BETWEEN_WORDS.sub("", name.lower()) in COUNTING
 
 
 def counts(cells: Column) -> bool:

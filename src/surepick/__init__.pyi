@@ -11,7 +11,7 @@ from .core.plan import Plan
 from .core.step import Step
 from .designs import allocate, round_design, solve_design
 from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
-from .errors import InvalidInput, MeasurementFailed, OutOfTurn, StorageError, SurepickError
+from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
 from .find_best import find_best
 from .forecasts import forecast
 from .items import Items
@@ -45,7 +45,6 @@ __all__ = [
     "Items",
     "KernelEmbedding",
     "LinearEmbedding",
-    "MeasurementFailed",
     "MercerEmbedding",
     "Normal",
     "Observations",

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.errors import UnusualWarning
 from surepick.policies.equal_repeats import ENDLESS
-from surepick.policies.uniform import LEAST_EACH, usual_limit
+from surepick.policies.uniform import usual_limit
 from surepick.questions import Above, TopM
 
 MEANS = {"a": 57.0, "b": 62.0, "c": 66.0, "d": 70.0, "e": 75.0, "f": 79.0}
@@ -96,27 +97,17 @@ def test_two_equal_repeats_are_no_reason():
 # the limit
 
 
-def test_a_value_mistyped_by_a_factor_of_ten_does_not_run_on():
-    honest, count = noisy(), iter(range(10**9))
-    with pytest.warns(sp.UnusualWarning, match="7200 of 'b' stands out"):
-        found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids])
-    assert found.verdict == "certified" or found.ended_by == "pulls"
-    assert found.pulls <= max(20 * found.study.policy.problem.num_arms * 7, LEAST_EACH * 6)
-
-
 def test_the_usual_limit_ends_a_study_and_says_how_to_raise_it():
     policy = sp.make_policy("lucb", sp.Arms(ids=list(MEANS)), epsilon=5.0, delta=0.05, noise="subgaussian:3")
     limit = usual_limit(policy, None)
     assert limit == 20 * 6 * 7
     huge = sp.make_policy("lucb", sp.Arms(ids=list(MEANS)), epsilon=0.001, delta=0.05, noise="subgaussian:3")
     assert usual_limit(huge, None) == pytest.approx(20 * 6 * 2 * 2 * 9 * math.log(120) / 1e-6, rel=0.1)
-    contradicting = np.random.default_rng(0)
-    study = sp.Study(policy)
-    found = study.run(
-        lambda ids: [float(contradicting.choice([-1e4, 1e4])) for _ in ids], progress=False, unusual="accept"
-    )
-    assert found.ended_by == "pulls"
-    assert found.verdict == "budget-exhausted"
+    honest, count = noisy(), iter(range(10**9))
+    with pytest.warns(UnusualWarning, match="7200 of 'b' stands out"):
+        found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids])
+    assert (found.verdict, found.ended_by) == ("budget-exhausted", "pulls")
+    assert found.pulls <= limit
     assert f"{limit:,} measurements, the usual limit: 20 times" in found.certificate.reason
     assert "max_pulls=" in found.certificate.reason
 
@@ -189,7 +180,7 @@ def test_results_are_kept_where_a_study_cannot_go_on_without_a_candidate(options
         return [math.nan if broken and name == "c" else honest(name) for name in ids]
 
     given = measure if "policy" in options else lambda ids, blocks: measure(ids)
-    with pytest.raises(sp.MeasurementFailed, match="'c' gave no result in 3 tries") as caught:
+    with pytest.raises(sp.errors.MeasurementFailed, match="'c' gave no result in 3 tries") as caught:
         find(given, **options)
     study = caught.value.study
     assert study.progress().told == 5
@@ -198,7 +189,7 @@ def test_results_are_kept_where_a_study_cannot_go_on_without_a_candidate(options
 
 
 def test_nothing_that_can_be_measured_is_an_error_with_the_study():
-    with pytest.raises(sp.MeasurementFailed) as caught:
+    with pytest.raises(sp.errors.MeasurementFailed) as caught:
         find(lambda ids: [math.nan] * len(ids))
     assert caught.value.study.progress().pulls == 0
 
@@ -223,7 +214,7 @@ def test_a_failed_measurement_with_constraints_is_a_row_whose_reward_is_nan():
     def measure(ids):
         return [(math.nan if name == "c" else honest(name), 1.0) for name in ids]
 
-    with pytest.raises(sp.MeasurementFailed, match="'c'"):
+    with pytest.raises(sp.errors.MeasurementFailed, match="'c'"):
         find(measure, constraints=["size<=2,tolerance=0.5,noise=subgaussian:1"])
 
 

@@ -189,3 +189,28 @@ def test_equal_rewards_have_no_deviation_and_totals_say_none():
     arms, ones = np.zeros(3, np.int64), np.ones(3, np.int64)
     assert deviations_of([(arms, ones, np.full(3, 0.1), None)], 1).tolist() == [0.0]
     assert deviations_of([(arms, 2 * ones, np.full(3, 0.2), None)], 1) is None
+
+
+@pytest.mark.parametrize("noise", [subgaussian, normal, bounded])
+def test_with_features_an_offset_costs_nothing_and_contradicts_the_norm_that_was_declared(noise):
+    """The level is part of <x, theta>: measurements are the same, and the reason names the norm bound."""
+    places = np.arange(6)
+    arms = sp.Arms(np.column_stack([places / 6, np.ones(6)]), ids=IDS)
+
+    def found(offset):
+        rng = np.random.default_rng(3)
+        return sp.find_best(
+            arms,
+            lambda ids: [
+                offset + MEANS[name] + eighths(float(np.clip(rng.normal(0.0, 0.5), -1.0, 1.0))) for name in ids
+            ],
+            epsilon=0.75,
+            noise=noise(offset),
+            norm_bound=20.0,
+            max_pulls=3_000,
+        )
+
+    plain, shifted = found(0.0), found(131072.0)
+    assert (shifted.best_arm, shifted.pulls) == (plain.best_arm, plain.pulls)
+    assert (plain.verdict, shifted.verdict) == ("certified", "heuristic")
+    assert "norm_bound is too small" in shifted.certificate.reason

@@ -22,7 +22,6 @@ from surepick.core.validation import whole_number
 from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
 from surepick.noise import known_scale
 from surepick.policies.prices import Prices, added, checked_budget
-from surepick.policies.uniform import usual_limit
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
@@ -316,6 +315,8 @@ def until_stopped(
 
 def limit_of(study: Askable) -> int | None:
     """The limit of a loop that was given none; None where the policy ends by itself."""
+    from surepick.policies.uniform import usual_limit  # noqa: PLC0415 - the daily work on a study needs none of it
+
     policy = getattr(study, "policy", None)
     if policy is None:
         return None

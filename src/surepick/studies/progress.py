@@ -10,7 +10,6 @@ import numpy as np
 
 from surepick.core.arrays import record
 from surepick.noise import Noise, informative
-from surepick.policies.equal_repeats import all_equal
 from surepick.policies.prices import added
 from surepick.policies.terms import Terms
 from surepick.studies.logs.base import CLOSED_ROUNDS, Decision, Judge
@@ -203,7 +202,11 @@ class Progress:
         return f"{sure}; {self._out}" if said else sure
 
     def __str__(self) -> str:
-        return f"{self._standing} {all_equal(self.equal)}" if self.equal else self._standing
+        if not self.equal:
+            return self._standing
+        from surepick.policies.equal_repeats import all_equal  # noqa: PLC0415 - seldom needed
+
+        return f"{self._standing} {all_equal(self.equal)}"
 
     @property
     def _standing(self) -> str:

@@ -313,21 +313,21 @@ def test_records_that_say_little_about_unknown_scales_are_noted(tmp_path):
 
 def test_a_rehearsal_that_could_not_end_is_refused(tmp_path, shared_data):
     records = repeats_of(tmp_path / "t.csv", 40, alike=True)
-    words = {records: "1 of 4 candidates", shared_data / "olympus" / "suzuki": "247 of 247 candidates"}
-    for source, said in words.items():
-        with pytest.raises(sp.InvalidInput, match=said) as refused:
-            surepick("run", source, "--noise", "normal", "--epsilon", "0.3")
+    suzuki = (shared_data / "olympus" / "suzuki", "--noise", "normal", "--epsilon", "5")
+    for words in ((records, *UNKNOWN), suzuki):
+        with pytest.raises(sp.InvalidInput) as refused:
+            surepick("run", *words)
         for word in ("no two measured values that differ", "would not end", "bounded:LOW:HIGH", "subgaussian:SIGMA"):
             assert word in str(refused.value)
 
 
-def test_a_rehearsal_ends_at_the_usual_limit_and_says_how_to_go_on(tmp_path):
-    table = tmp_path / "t.csv"
-    table.write_text("id,y\n" + "".join(f"{name},{value}\n" for name in "ab" for value in (-1e3, 1e3)))
-    _, output, errors = surepick("run", table, "--noise", "subgaussian:1", "--epsilon", "10", "--policy", "lucb")
-    if "budget-exhausted" in output:
-        assert "usual limit of 200 measurements" in " ".join(errors.split())
-        assert "--max-pulls N" in errors
+def test_a_rehearsal_ends_at_the_usual_limit_and_says_how_to_go_on(table, monkeypatch):
+    monkeypatch.setattr("surepick.policies.uniform.LIMIT", 0)
+    monkeypatch.setattr("surepick.policies.uniform.LEAST_EACH", 2)
+    _, output, errors = rehearse(table, "--noise", "subgaussian:5")
+    assert "budget-exhausted" in output
+    assert re.search(r"usual limit of \d+ measurements", " ".join(errors.split()))
+    assert "--max-pulls N" in " ".join(errors.split())
 
 
 def test_a_question_that_a_budget_ends_is_not_called_wrong(table):

@@ -14,14 +14,14 @@ import uvicorn
 from surepick.serve.access.roles import Role
 from surepick.serve.app import make_app
 from surepick.serve.settings import Settings
+from surepick.serve.web.connections import configuration
 
 
 @contextlib.contextmanager
 def serving(url: str, **settings) -> Iterator[httpx.Client]:
     """A client of a server on these studies; `client.app` is the application."""
     app = make_app(Settings(url, **settings))
-    config = uvicorn.Config(app, log_level="error", lifespan="off", proxy_headers=False)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configuration(app, app.state.server.settings))
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -1,12 +1,16 @@
 """What people try, by mistake or not: each is refused with a sentence, and changes nothing."""
 
+import contextlib
 import json
 import socket
+import subprocess
+import sys
 import time
 from http import HTTPStatus
 
+import httpx
 import pytest
-from servers import serving, token_for
+from servers import connected, serving, token_for
 
 from surepick.errors import StorageError
 
@@ -262,19 +266,93 @@ def test_a_body_that_is_too_large_is_refused_before_it_came(sqlite_url):
             assert "1,000 bytes" in refusal(answer)
 
 
-def test_a_client_that_is_slow_is_let_go_and_keeps_nobody_waiting(sqlite_url):
-    with serving(sqlite_url, slowest_body=0.5) as client:
-        host, port = client.base_url.host, client.base_url.port
-        slow = [socket.create_connection((host, port), 10.0) for _ in range(20)]
-        for one in slow:
-            one.sendall(b"POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx")
-        begun = time.monotonic()
+def half_sent(client, number, sent=b"POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx"):
+    """Connections on which that much of a request was sent."""
+    slow = [socket.create_connection((client.base_url.host, client.base_url.port), 60.0) for _ in range(number)]
+    for one in slow:
+        one.sendall(sent)
+    return slow
+
+
+def is_over(connection):
+    """Whether the other side ends it without a word."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_client_that_is_slow_keeps_nobody_waiting(sqlite_url):
+    with serving(sqlite_url, slowest_body=3_600.0) as client:
+        slow = half_sent(client, 20)
         assert client.get("/healthz").status_code == HTTPStatus.OK
-        assert time.monotonic() - begun < 0.5
-        answers = [one.recv(1_000) for one in slow]
-        assert all(b" 408 " in answer.split(b"\r\n")[0] for answer in answers)
+        for one in slow:  # answered before any of them
+            one.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                one.recv(1)
+            one.close()
+
+
+def test_a_client_that_is_slow_is_let_go(sqlite_url):
+    with serving(sqlite_url, slowest_body=0.5) as client:
+        for one in half_sent(client, 20):
+            assert b" 408 " in one.recv(1_000).split(b"\r\n")[0]
+            one.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "], ids=["none", "one", "half"])
+def test_headers_that_do_not_come_are_not_waited_for(sqlite_url, sent):
+    with serving(sqlite_url, slowest_headers=0.5) as client:
+        for one in half_sent(client, 5, sent):
+            assert one.recv(1_000) == b""
+            one.close()
+
+
+def test_a_second_request_that_does_not_come_is_not_waited_for_either(sqlite_url):
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with serving(sqlite_url, slowest_headers=0.5) as client:
+        (one,) = half_sent(client, 1, whole + b"GET /heal")
+        found = b"".join(iter(lambda: one.recv(1_000), b""))
+        assert found.count(b" 200 OK") == 1
+        one.close()
+
+
+def test_who_takes_all_connections_is_let_go_first(sqlite_url):
+    """Of one peer a quarter of all is open at once, and the one that waits longest goes."""
+    with serving(sqlite_url, most_connections=40, slowest_headers=3_600.0) as client:
+        slow = half_sent(client, 60, b"GET / HTTP/1.1\r\nX: ")
+        for _ in range(5):
+            assert client.get("/healthz").status_code == HTTPStatus.OK
+        gone = [is_over(one) for one in slow[:50]]
         for one in slow:
             one.close()
+    assert all(gone)
+
+
+def test_more_connections_than_files(sqlite_url, tmp_path):
+    """400 connections that send half a request, and 256 files: the server answers, and lets all of them go."""
+    program = (
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (256, 256)); from surepick.cli.app import main; main()"
+    )
+    command = [sys.executable, "-c", program, "serve", sqlite_url, "--port", "0"]
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as served:
+        try:
+            port = int(served.stdout.readline().split(b"127.0.0.1:")[1].split(b"/")[0])
+            connected(f"http://127.0.0.1:{port}")
+            slow = [socket.create_connection(("127.0.0.1", port), 120.0) for _ in range(400)]
+            for one in slow:
+                with contextlib.suppress(OSError):  # closed already
+                    one.sendall(b"POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\n")
+            for _ in range(5):
+                answer = httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=60.0)
+                assert answer.status_code == HTTPStatus.OK
+            for one in slow:
+                assert is_over(one)
+                one.close()
+        finally:
+            served.terminate()
+            served.wait(60.0)
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 def test_too_many_requests_of_one_token_slow_down_that_token_alone(sqlite_url):
@@ -292,6 +370,30 @@ def test_guessing_tokens_is_slowed_down(sqlite_url):
         guesses = [client.get(f"{API}/studies", headers={"authorization": f"Bearer spk_{n}"}) for n in range(8)]
         assert [one.status_code for one in guesses] == [401] * 5 + [429] * 3
         assert client.get(f"{API}/studies", headers=known).status_code == HTTPStatus.OK
+
+
+@pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip"])
+def test_guesses_are_counted_by_where_they_come_from_whatever_they_say(sqlite_url, name):
+    with serving(sqlite_url, logins_a_minute=5) as client:
+        token_for(client, "known", "viewer")
+        guesses = [
+            client.get(f"{API}/studies", headers={"authorization": f"Bearer spk_{n}", name: f"203.0.113.{n}"})
+            for n in range(8)
+        ]
+        assert [one.status_code for one in guesses] == [401] * 5 + [429] * 3
+
+
+def test_a_named_proxy_says_where_guesses_come_from(sqlite_url):
+    with serving(sqlite_url, logins_a_minute=2, trusted_proxies=("127.0.0.1",)) as client:
+        token_for(client, "known", "viewer")
+
+        def guess(address):
+            header = {"authorization": "Bearer spk_x", "x-forwarded-for": f"198.51.100.1, {address}"}
+            return client.get(f"{API}/studies", headers=header).status_code
+
+        assert [guess("203.0.113.1") for _ in range(3)] == [401, 401, 429]
+        assert guess("203.0.113.2") == 401
+        assert [guess(f"2606:2800::{n}") for n in range(3)] == [401, 401, 429]  # one network, one machine
 
 
 def test_without_tokens_only_this_machine_is_answered(sqlite_url):

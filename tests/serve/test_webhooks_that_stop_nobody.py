@@ -77,7 +77,7 @@ def measure_other(client, people, path=OTHER):
 @pytest.fixture
 def long(client, people):
     """The path of a study with many rounds."""
-    asked = {"name": "long", "candidates": {"ids": ["x", "y"]}, "epsilon": 0.3, "noise": "subgaussian:1"}
+    asked = {"name": "long", "candidates": {"ids": ["x", "y"]}, "epsilon": 0.04, "noise": "subgaussian:1"}
     assert client.post("/api/v1/studies", json=asked, headers=people["owner"]).status_code == 201
     return "/api/v1/studies/long"
 

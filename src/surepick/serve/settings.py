@@ -42,7 +42,9 @@ class Settings:
         url: of the database of the studies.
         root_path: where a proxy serves it, e.g. "/surepick"; "" at the root.
         largest_body: bytes of a request.
-        slowest_body: seconds within which a request has to be here.
+        slowest_headers: seconds within which the headers of a request have to be here, also of the first.
+        slowest_body: seconds within which the rest of it has to be here.
+        most_connections: that are open at once; 0: as many as this process may open files, with room for others.
         requests_a_minute: of one token, or of one address without a token.
         logins_a_minute: attempts of one address.
         session_seconds: after which one has to log in anew.
@@ -56,7 +58,9 @@ class Settings:
     url: str
     root_path: str = ""
     largest_body: int = 32 * MIB
+    slowest_headers: float = 15.0
     slowest_body: float = 30.0
+    most_connections: int = 0
     requests_a_minute: int = 1_200
     logins_a_minute: int = 10
     session_seconds: float = 12 * 3600.0

@@ -55,6 +55,7 @@ def serve(
 
     from surepick.serve.app import make_app  # noqa: PLC0415
     from surepick.serve.settings import MIB, Settings, networks, read_header, read_provider  # noqa: PLC0415
+    from surepick.serve.web.connections import configuration  # noqa: PLC0415
     from surepick.serve.web.delivering import delivering  # noqa: PLC0415
     from surepick.serve.web.watching import log_lines  # noqa: PLC0415
 
@@ -94,18 +95,8 @@ def serve(
     say(f"Serving on http://{shown}:{listening.getsockname()[1]}{root_path}/ (Ctrl-C ends it; what was stored stays).")
     if app.state.server.is_local():
         note("there is no token yet: whoever uses this machine may do everything. surepick token create makes one.")
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,  # the application knows which proxies to believe
-        timeout_keep_alive=15,
-        timeout_graceful_shutdown=10,
-        h11_max_incomplete_event_size=65536,
-        lifespan="off",
-    )
     with delivering(app.state.server):
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(configuration(app, settings)).run(sockets=[listening])
     app.state.server.trail.close()
 
 

@@ -13,7 +13,7 @@ from surepick.serve.pages.forms import Posted
 from surepick.serve.pages.shell import FOLDER, page, root_of, set_cookie, to
 from surepick.serve.web.callers import COOKIE, Server, address_of, server_of
 from surepick.serve.web.problems import Refused
-from surepick.serve.web.proxies import identity_of
+from surepick.serve.web.proxies import identity_of, peer_of
 
 router = APIRouter(include_in_schema=False)
 routes = Routes(router)
@@ -49,7 +49,7 @@ def login_page(request: Request, server: Shared, next: str = "/") -> Response:  
 @routes.add("POST", "/login", Shows.nothing, who=None)
 def login(request: Request, server: Shared, form: Posted) -> Response:
     """Open a session by a token."""
-    server.slowed(server.logins, address_of(request))
+    server.slowed(server.logins, peer_of(address_of(request)))
     found, path = server.tokens.principal(form.text("token")), own_path(form.text("next", "/"))
     if found is None:
         error = "This token is not known here, or it was revoked, or it has expired. Check that all of it was pasted."

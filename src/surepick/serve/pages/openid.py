@@ -17,6 +17,7 @@ from surepick.serve.pages.login import open_session, own_path
 from surepick.serve.pages.shell import page, root_of, to
 from surepick.serve.web.callers import Server, address_of
 from surepick.serve.web.problems import Refused
+from surepick.serve.web.proxies import peer_of
 
 if TYPE_CHECKING:
     from surepick.serve.openid.provider import Provider
@@ -39,7 +40,7 @@ def start(request: Request, server: Shared, next: str = "/") -> Response:  # noq
     provider, path = _provider(server), own_path(next)
     if request.headers.get("sec-fetch-site") not in OURS:  # another site's page does not begin it: people do
         return to(request, f"/login?next={quote(path, safe='')}")
-    server.slowed(server.logins, f"to the provider, {address_of(request)}")
+    server.slowed(server.logins, f"to the provider, {peer_of(address_of(request))}")
     flow = begun(path)
     try:
         answer = RedirectResponse(provider.address(flow, _back(request)), HTTPStatus.SEE_OTHER)
@@ -61,7 +62,7 @@ def start(request: Request, server: Shared, next: str = "/") -> Response:  # noq
 def back(request: Request, server: Shared, code: str = "", state: str = "", error: str = "", iss: str = "") -> Response:
     """From the provider: a session, if an admin has entered who comes."""
     provider, address = _provider(server), address_of(request)
-    server.slowed(server.logins, address)
+    server.slowed(server.logins, peer_of(address))
     name, issuer = provider.about.name, provider.about.issuer
     try:
         flow = opened(request.cookies.get(COOKIE, ""), state, server.sessions)

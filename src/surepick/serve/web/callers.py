@@ -24,7 +24,7 @@ from surepick.serve.settings import Settings
 from surepick.serve.web.limits import Pace
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import Refused
-from surepick.serve.web.proxies import identity_of
+from surepick.serve.web.proxies import identity_of, peer_of
 from surepick.serve.web.watching import Metrics
 from surepick.studies.logs.leases import system_clock
 
@@ -131,7 +131,7 @@ class Server:
         Raises:
             Refused: nobody that is known, or too often.
         """
-        key, (way, found) = address_of(request), self.asker(request)
+        key, (way, found) = peer_of(address_of(request)), self.asker(request)
         if found is None and way is Way.token:
             self.slowed(self.logins, key)
         if found is None and way is Way.proxy:
@@ -247,7 +247,9 @@ def _check_origin(request: Request) -> None:
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     ours = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if site not in (None, "same-origin", "none") or (origin is not None and origin != ours):
-        raise Refused(HTTPStatus.FORBIDDEN, "This request comes from another site; nothing was done.")
+        encrypted = origin == f"https://{request.headers.get('host', '')}"
+        more = " Behind a proxy that encrypts, name it: surepick serve --trusted-proxy ADDRESS." if encrypted else ""
+        raise Refused(HTTPStatus.FORBIDDEN, f"This request comes from another site; nothing was done.{more}")
 
 
 def server_of(request: Request) -> Server:

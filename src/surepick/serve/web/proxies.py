@@ -7,6 +7,7 @@ who sends it tries to be somebody, or a proxy was left out when the server was s
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -20,7 +21,6 @@ from surepick.serve.access.identities import SUBJECT, read_identity
 from surepick.serve.settings import Settings, networks
 from surepick.text import quoted
 
-USUAL = ("127.0.0.1",)  # whose X-Forwarded-For and X-Forwarded-Proto are always believed
 PLACE = "surepick.named"  # in the scope of a request
 Number = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -42,6 +42,8 @@ class Named:
 class Proxies:
     """Notes what a named proxy says of a request, and puts the address of who is behind it in the place of its own.
 
+    Nobody is believed who was not named, also not this machine: whoever connects from it could be anybody else.
+
     Args:
         app: what is behind it.
         settings: with the proxies and the header.
@@ -52,7 +54,7 @@ class Proxies:
         self._header = settings.trusted_header.lower().encode()
         self._trusted = networks(settings.trusted_proxies)
         inner: Any = app
-        self._behind: Any = ProxyHeadersMiddleware(inner, [*USUAL, *(str(one) for one in self._trusted)])
+        self._behind: Any = ProxyHeadersMiddleware(inner, [str(one) for one in self._trusted])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,7 +91,18 @@ def _read(text: str) -> str | None:
     return identity
 
 
-def number_of(scope: Scope) -> Number | None:
+def peer_of(address: str) -> str:
+    """Whom an address belongs to, as one who is counted: of IPv6 the network, in which a machine has many addresses."""
+    try:
+        number = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(number, ipaddress.IPv4Address):
+        return address
+    return str(number.ipv4_mapped or ipaddress.ip_network((int(number) >> 64 << 64, 64)))
+
+
+def number_of(scope: Mapping[str, Any]) -> Number | None:
     """From where a connection comes, an IPv4 address also where it is written as one of IPv6."""
     client = scope.get("client")
     try:

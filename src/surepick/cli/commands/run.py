@@ -72,7 +72,7 @@ def run(
         environment = replace(environment, noise=pilot.noise)
         max_pulls -= pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
-    chosen = policy.chosen(environment.arms, environment.noise, goal, sample_seed=seed)
+    chosen = policy.chosen(environment.arms, environment.noise, goal, rehearsal_seed=seed)
     note(*caveats_of(chosen), *doubts_of_noise(environment))
     with one_thread(), round_bars() as show:
         finished = simulate(chosen, environment, seed=seed, max_pulls=max_pulls, max_cost=max_cost, on_plan=show)

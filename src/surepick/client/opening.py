@@ -27,6 +27,7 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    study_id: str | None = None,
     token: str | None = None,
 ) -> Study:
     """A new study in a database, which is made if it is absent, or on a server.
@@ -37,7 +38,7 @@ def create_study(
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
-        judge: when results are judged, as in `Study`.
+        judge, study_id: as in `Study`.
         token: of a server; None: that of SUREPICK_TOKEN.
 
     Raises:
@@ -46,9 +47,10 @@ def create_study(
         StorageError: the database or the server cannot be reached or written, or is not ours.
     """
     if is_http(url):
-        return _server("create_study", url, token).create(name, arms, policy, minimize=minimize, judge=judge)
+        server = _server("create_study", url, token)
+        return server.create(name, arms, policy, minimize=minimize, judge=judge, study_id=study_id)
     made: Study = _databases("create_study", token).create_study(
-        url, name, arms, policy, minimize=minimize, judge=judge
+        url, name, arms, policy, minimize=minimize, judge=judge, study_id=study_id
     )
     return made
 

@@ -75,10 +75,12 @@ class Server:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        study_id: str | None = None,
     ) -> RemoteStudy:
         """A new study on the server; as `create_study`. It takes the role owner."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         asked = {"name": name.strip(), **_asked(arms, policy), "minimize": minimize, "judge": judge}
+        asked |= {} if study_id is None else {"study_id": study_id}
         self._transport.post("studies", body=asked)
         return RemoteStudy(self._transport, name.strip())
 

@@ -20,7 +20,7 @@ from surepick.studies.logs.sql.engine import check_version, connect, in_words, r
 from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.reading.audit import audit
-from surepick.studies.registration import checked_subject, subject_of
+from surepick.studies.registration import checked_subject, settled_id, subject_of
 from surepick.studies.study import Study
 
 
@@ -58,13 +58,14 @@ class Database:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        study_id: str | None = None,
     ) -> Study:
         """A new study; as `create_study`."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
-        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge)
+        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, study_id=settled_id(study_id))
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
             try:
@@ -126,6 +127,7 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    study_id: str | None = None,
 ) -> Study:
     """A new study in a database, which is made if it is absent.
 
@@ -135,7 +137,7 @@ def create_study(
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
-        judge: when results are judged, as in `Study`.
+        judge, study_id: as in `Study`.
 
     Raises:
         InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
@@ -145,7 +147,7 @@ def create_study(
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
     database = Database(url, create=True)
     with released(database.engine):
-        return database.create(name, arms, policy, minimize=minimize, judge=judge)
+        return database.create(name, arms, policy, minimize=minimize, judge=judge, study_id=study_id)
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:

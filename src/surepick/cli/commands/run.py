@@ -11,7 +11,7 @@ from typer import Option
 from surepick.certificates.document import write_certificate
 from surepick.cli import options
 from surepick.cli.commands.report import check_page
-from surepick.cli.format_certificate import print_answer, print_registration, print_truth, run_json
+from surepick.cli.format_certificate import print_answer, print_truth, run_json
 from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
@@ -25,7 +25,6 @@ from surepick.policies.base import caveats_of, spec_of
 from surepick.policies.prices import added
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
-from surepick.studies.registration import registration_code
 from surepick.text import money
 from surepick.tuning.noise_pilot import NoisePilot, take_pilot
 
@@ -84,15 +83,13 @@ def run(
             write_report(finished.study, report)
     if pilot is not None:
         finished = _with_pilot(finished, pilot)
-    code = registration_code(environment.arms, chosen, minimize=environment.minimize)
     if output is options.Format.json:
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
-        print_json({**run_json(finished), **spent, "policy": spec_of(chosen), "registration": code})
+        print_json({**run_json(finished), **spent, "policy": spec_of(chosen)})
     else:
         if pilot is not None:
             say(str(pilot))
         print_answer(finished.certificate, chosen)
-        print_registration(code)
         print_truth(finished, environment, goal.epsilon)
     end_by(finished.verdict)
 

@@ -52,7 +52,8 @@ def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner)
     name = new.name.strip()
     if server.studies.has(name):
         raise Refused(HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name.")
-    study = server.studies.database.create(name, arms, policy, minimize=new.minimize, judge=new.judge)
+    more: dict[str, Any] = {"judge": new.judge, "study_id": new.study_id}
+    study = server.studies.database.create(name, arms, policy, minimize=new.minimize, **more)
     server.trail.add(caller.name, address_of(request), "create", name)
     return {**status_of(study, name), "policy": spec_of(policy), "notes": notes}
 

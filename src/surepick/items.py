@@ -12,7 +12,7 @@ import numpy as np
 
 from surepick.core.arrays import HERE, IntArray, record
 from surepick.core.originals import Originals
-from surepick.core.random_streams import stream
+from surepick.core.random_streams import Chooser, stream
 from surepick.core.validation import storable_text, texts_of, whole_number
 from surepick.core.values import MOST, listed
 from surepick.errors import InvalidInput
@@ -77,6 +77,7 @@ class ItemOrder:
     Args:
         items: the set.
         seed: of the order, a non-negative integer.
+        by: who chose it.
 
     Raises:
         InvalidInput: the seed is no whole number, or negative.
@@ -84,6 +85,7 @@ class ItemOrder:
 
     items: Items
     seed: int
+    by: Chooser = "user"
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed, least=0, meaning="it decides the order of the items.")

@@ -22,6 +22,7 @@ from surepick.policies.questions.truth import wrongly_listed
 from surepick.studies import Study
 from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import Askable, EndedBy, until_stopped
+from surepick.studies.registration import REHEARSAL
 
 
 @record
@@ -101,7 +102,7 @@ def simulate(
             f"simulate(policy, environment) was given a {type(policy).__name__} and a {type(environment).__name__}."
         )
     started = time.perf_counter()
-    study = Study(environment.arms, policy, minimize=environment.minimize)
+    study = Study(environment.arms, policy, minimize=environment.minimize, study_id=REHEARSAL)
 
     def pull(batch: Batch) -> None:
         if batch.items is not None:

@@ -68,7 +68,7 @@ STUDIES = {  # name -> (policy, measure, more)
 def created(url, kind):
     (name, candidates, options), _, more = STUDIES[kind]
     policy = sp.make_policy(name, candidates, **(USUAL | options))
-    return sp.create_study(url, "paint", candidates, policy, **more)
+    return sp.create_study(url, "paint", candidates, policy, study_id="the same", **more)
 
 
 def played(study, measure):

@@ -1,7 +1,5 @@
 """Small studies and their certificates, for the tests of files of certificates."""
 
-from pathlib import Path
-
 import numpy as np
 from typer.testing import CliRunner
 
@@ -10,7 +8,6 @@ from surepick.certificates.seal import digest
 from surepick.cli.app import app
 from surepick.core.random_streams import stream
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "certificates"
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3], [0.2, -0.5]])
 MEANS = FEATURES @ np.array([0.9, 0.2])
 POLICIES = {

@@ -93,7 +93,7 @@ def check(url: str, name: str, acknowledged: set[str]) -> None:
     assert len(keys) == len(set(keys))
     assert acknowledged <= set(keys)
     assert all(one.status == "counted" for one in stored)
-    again = sp.Study(study.policy)
+    again = sp.Study(study.policy, study_id=study.study_id)
     for plan in range(1, study.progress().judged + 1):
         rows = [one.results for one in stored if one.plan == plan]
         ids = [study.ids[arm] for one in rows for arm in one.arms.tolist()]

@@ -120,7 +120,9 @@ def test_status_counts_those_who_are_there():
 
 
 def test_the_code_says_who_may_come():
-    codes = {registration_code(ARMS, policy_of(**some)) for some in ({}, {"later": LATER}, {"later": ("a",)})}
+    codes = {
+        registration_code(ARMS, policy_of(**some), study_id="x") for some in ({}, {"later": LATER}, {"later": ("a",)})
+    }
     assert len(codes) == 3
 
 
@@ -171,7 +173,6 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
     study = sp.open_study(database_url, "paint")
     assert finish(study).best_arm == "e"
     document = certificate_document(sp.open_study(database_url, "paint"), "paint", check=True)
-    assert document["version"] == 8
     looks = [look for row in document["rounds"] for look in row["looks"]]
     assert [one["arm"] for look in looks for one in look.get("added", ())] == [4]
     assert document["candidates"]["fates"][0] == "waiting"

@@ -17,7 +17,7 @@ def score(arm: str, item: str) -> float:
 @pytest.fixture
 def study(database_url):
     """A study of 6 items; all answers are in but two of the best arm."""
-    asked = {"epsilon": 0.05, "delta": 0.05, "noise": "bernoulli", "items": list("uvwxyz"), "first_batch": 6}
+    asked = {"epsilon": 0.05, "delta": 0.05, "noise": "bernoulli", "items": list("uvwxyz"), "first_batch": 6, "seed": 0}
     made = sp.create_study(database_url, "short", sp.make_policy("certified-items", sp.Arms(ids=["a", "b"]), **asked))
     batch = made.ask()
     rows = zip(batch.pulls(), batch.item_ids, strict=True)

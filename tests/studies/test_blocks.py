@@ -196,8 +196,6 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
     assert again.certificate() == study.certificate()
     assert again.certificate().verdict == "certified"
     target = sp.write_certificate(again, tmp_path / "lab.json")
-    document = certificate_document(again, "lab")
-    assert document["version"] == 6
     assert verify_certificate(target).holds
 
 
@@ -224,7 +222,6 @@ def test_a_study_on_features_is_replayed_and_its_certificate_verified(database_u
     assert (again.certificate().verdict, again.recommend()) == ("certified", "b")
     assert any("same day" in sentence for sentence in again.certificate().assumptions)
     target = sp.write_certificate(again, tmp_path / "lab.json")
-    assert certificate_document(again, "lab")["version"] == 6
     assert verify_certificate(target).holds
     assert sp.write_report(again, tmp_path / "lab.html").stat().st_size > 0
 

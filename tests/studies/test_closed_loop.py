@@ -104,10 +104,10 @@ def test_a_bar_is_drawn_where_it_is_wanted(capsys):
 def test_a_policy_knows_its_arms():
     arms = sp.Arms([[0.0], [1.0]], ["x", "y"])
     policy = sp.make_policy("certified-linear", arms, epsilon=0.1, delta=0.1, noise="bernoulli", norm_bound=1.0)
-    study = sp.Study(policy)
+    study = sp.Study(policy, study_id="x")
     assert study.arms is arms
     assert study.ask() == sp.Study(arms, policy).ask()
-    assert study.registration == sp.Study(arms, policy).registration
+    assert study.registration == sp.Study(arms, policy, study_id="x").registration
 
 
 def test_a_policy_built_by_hand_does_not():

@@ -55,8 +55,7 @@ def test_two_workers_answer_whole_candidates_and_the_certificate_verifies(databa
     checked = sp.verify_certificate(file, registered=study.registration)
     assert checked.holds
     document = json.loads(file.read_text())
-    assert document["version"] == 5
-    assert document["items"] == {"number": 60, "sha256": sp.Items(ITEMS).digest, "seed": 3}
+    assert document["items"] == {"number": 60, "sha256": sp.Items(ITEMS).digest, "seed": 3, "seed_by": "user"}
     pytest.importorskip("jsonschema").validate(document, json.loads(SCHEMA.read_text()))
     assert sp.write_report(study, tmp_path / "report.html").stat().st_size > 10_000
 
@@ -98,11 +97,17 @@ def another_seed(document: dict) -> None:
     document["items"]["seed"] = 4
 
 
+def another_chooser(document: dict) -> None:
+    document["items"]["seed_by"] = "program"
+
+
 def another_start(document: dict) -> None:
     document["rounds"][-1]["looks"][-1]["first_items"][0] = 1
 
 
-@pytest.mark.parametrize("change", [a_better_score, another_item, swapped_scores, another_seed, another_start])
+@pytest.mark.parametrize(
+    "change", [a_better_score, another_item, swapped_scores, another_seed, another_chooser, another_start]
+)
 def test_an_altered_answer_is_found(document, change, tmp_path):
     assert altered(document, lambda _: None, tmp_path).holds
     assert not altered(document, change, tmp_path).holds

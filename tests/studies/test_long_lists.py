@@ -113,7 +113,9 @@ def test_the_registration_code_does_not_depend_on_where_files_lie(folder, tmp_pa
     moved.mkdir()
     for file in folder.iterdir():
         (moved / file.name).write_bytes(file.read_bytes())
-    assert sp.Study(policy_of(folder)).registration == sp.Study(policy_of(moved)).registration
+    assert (
+        sp.Study(policy_of(folder), study_id="x").registration == sp.Study(policy_of(moved), study_id="x").registration
+    )
     assert str(folder) not in json.dumps(sp.Study(policy_of(folder)).policy.spec)
 
 
@@ -293,13 +295,13 @@ def test_ids_of_parquet_files_that_may_have_changed_are_refused(sqlite_url, tmp_
 
 
 def test_the_registration_code_does_not_depend_on_last_bits(folder):
-    study = sp.Study(policy_of(folder))
+    study = sp.Study(policy_of(folder), study_id="x")
     spec = json.loads(json.dumps(encode(study.policy.spec)))
     spec["first_look"]["design"]["weights"][0] *= 1.0 + 1e-15
     arms = {"sha256": hash_of_arms(study.arms), "columns": study.arms.columns, "preparation": study.arms.preparation}
-    assert code_of(spec, arms, minimize=False) == study.registration
+    assert code_of(spec, arms, study_id="x", minimize=False) == study.registration
     spec["first_look"]["root"] = "0" * 64
-    assert code_of(spec, arms, minimize=False) != study.registration
+    assert code_of(spec, arms, study_id="x", minimize=False) != study.registration
 
 
 # --- by commands

@@ -24,7 +24,7 @@ def items_entry(order: ItemOrder | None) -> dict[str, Any] | None:
     """The set and its order; None where measurements are draws."""
     if order is None:
         return None
-    return {"number": order.items.num_items, "sha256": order.items.digest, "seed": order.seed}
+    return {"number": order.items.num_items, "sha256": order.items.digest, "seed": order.seed, "seed_by": order.by}
 
 
 def answers_entry(plan: Plan, seen: Observations) -> dict[str, Any]:

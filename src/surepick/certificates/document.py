@@ -28,9 +28,8 @@ from surepick.certificates.columns import (
 from surepick.certificates.fingerprint import arithmetic
 from surepick.certificates.quantities import quantities_entry
 from surepick.certificates.repeated_plans import Repeated, quick_plans
-from surepick.certificates.seal import laid_out, sealed
+from surepick.certificates.seal import laid_out, sealed, without
 from surepick.certificates.signature import sign_certificate
-from surepick.certificates.versions import of_version, version_for
 from surepick.core.arms import Arms
 from surepick.core.arrays import IntArray
 from surepick.core.comparisons import Intervals
@@ -42,7 +41,6 @@ from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.registry import policy_names, stored_policy
-from surepick.questions import constraints_of
 from surepick.studies.contradictions import Repeats
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -54,6 +52,7 @@ from surepick.studies.study import Study
 from surepick.text import quoted
 
 FORMAT = "surepick certificate"
+VERSION = 10  # of the format; no other is read
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
@@ -64,6 +63,7 @@ class Facts:
 
     Args:
         study: its name, None if it has none.
+        study_id: drawn when it was made, or given.
         made_by: program and version that wrote the certificate.
         arithmetic: how that process rounds (`linalg.arithmetic`).
         reproduced: how many plans, from the first, came out equal when it computed them again; others were asked for
@@ -76,6 +76,7 @@ class Facts:
     """
 
     study: str | None
+    study_id: str
     made_by: str
     arithmetic: str
     reproduced: int
@@ -123,6 +124,7 @@ def _certificate_document(study: Study, policy: Policy[Any], name: str | None, c
     looks = _looks(study) if checked is None else _looks(study)[: checked.judged]
     facts = Facts(
         study=name,
+        study_id=study.study_id,
         made_by=f"surepick {version()}",
         arithmetic=arithmetic(),
         reproduced=0,
@@ -241,18 +243,15 @@ def document_of(
         judge=facts.judge,
         measured=lambda: measured_in(look.seen for look in facts.looks),
     )
-    items, in_blocks = policy.traits.items, policy.traits.blocks is not None
-    listed, constrained = answer.lists is not None, bool(constraints_of(policy.problem.question))
-    withdrawn = len(policy.traits.later) + len(answers.withdrawn_arms(facts.looks, facts.end)) > 0
-    kinds = {"in_blocks": in_blocks, "listed": listed, "withdrawn": withdrawn, "constrained": constrained}
-    number = version_for(judge=facts.judge, cost=answer.cost, items=items, **kinds)
     candidates = _arms_entry(arms)
     document = {
         "format": FORMAT,
+        "version": VERSION,
         "made_by": facts.made_by,
         "arithmetic": facts.arithmetic,
         "reproduced": facts.reproduced,
         "study": facts.study,
+        "study_id": facts.study_id,
         "best_arm": answer.best_arm,
         "lists": encode(answer.lists),
         "epsilon": float(answer.epsilon),
@@ -271,14 +270,17 @@ def document_of(
         "policy": encode(spec_of(policy)),
         "algorithm": name_of(policy),
         "arms": candidates,
-        "registration": code_of(spec_of(policy), candidates, minimize=facts.minimize, judge=facts.judge),
+        "registration": code_of(
+            spec_of(policy), candidates, study_id=facts.study_id, minimize=facts.minimize, judge=facts.judge
+        ),
         "ended": encode(facts.end),
         "rounds": [{**_row_entry(rows[number], arms), "looks": rounds[number]} for number in sorted(rounds)],
         "intervals": last.entry() if last.known and arms.num_arms <= INLINE else None,
         "candidates": _candidates(facts, answer.arm, active),
         "signature": None,
     }
-    return sealed(of_version(document, number))
+    absent = [name for name in ("cost", "items", "lists") if document[name] is None]
+    return sealed(without(document, *absent))
 
 
 def _arms_entry(arms: Arms) -> dict[str, Any]:

@@ -12,14 +12,16 @@ import numpy as np
 
 from surepick.blocks.rows import RowBlocks
 from surepick.certificates.comparison import Comparison
-from surepick.certificates.document import FORMAT, document_of
+from surepick.certificates.document import FORMAT, VERSION, document_of
 from surepick.certificates.lines import Line
 from surepick.certificates.repeated_plans import quick_plans
 from surepick.certificates.seal import digest
 from surepick.certificates.signature import check_signature, trusted_key
 from surepick.certificates.verify_facts import arms_of, facts_of, policy_of
 from surepick.certificates.verify_origin import (
+    KEPT,
     MEASURED,
+    TRIED,
     UNSELECTED,
     UNTOLD,
     registration_words,
@@ -27,7 +29,6 @@ from surepick.certificates.verify_origin import (
     unregistered_words,
 )
 from surepick.certificates.verify_plans import ELSEWHERE, Plans
-from surepick.certificates.versions import VERSION, of_version
 from surepick.core.arms import Arms
 from surepick.core.diff import TOLERANCE
 from surepick.core.files import as_path, read_regular
@@ -51,7 +52,7 @@ ANSWER = {  # line -> the fields that it is about
     "the candidates": ("candidates",),
 }
 FIRST = (
-    *("format", "version", "made_by", "arithmetic", "reproduced", "study", "arms", "policy", "algorithm"),
+    *("format", "version", "made_by", "arithmetic", "reproduced", "study", "study_id", "arms", "policy", "algorithm"),
     *("registration", "ended", "judge", "items"),
 )
 COMPARED = {"the configuration": FIRST, **ANSWER}
@@ -156,11 +157,12 @@ def verify_certificate(
     amounts = found.document.get("registration")
     if code is not None:
         found.attempt("the registration", lambda: _registered(found, code))
-    unchecked = [] if code is not None else [unregistered_words(amounts) if found.document else UNTOLD]
+    untold = unregistered_words(amounts) if found.document else UNTOLD
+    unchecked = [untold if code is None else KEPT]
     if found.unselected and long_list is None:
         unchecked.insert(0, found.unselected)
     if found.document.get("pulls") and found.holds:
-        unchecked.insert(0, MEASURED)
+        unchecked = [MEASURED, *unchecked, TRIED]
     return Verification(tuple(found.lines), str(document.get("verdict")), amounts, tuple(unchecked))
 
 
@@ -210,11 +212,11 @@ def _wrong_format(document: Mapping[str, Any]) -> str:
     if not isinstance(stated, str) or stated != FORMAT:
         return f"the format is {quoted(stated)}, not {FORMAT!r}"
     number = document.get("version")
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        return f"the version is {quoted(number)}, not a whole number from 1"
-    if number > VERSION:
-        return f"version {quoted(number)} is of a newer surepick; this one reads up to {VERSION}. Upgrade to check it"
-    return ""
+    if type(number) is int and number == VERSION:
+        return ""
+    return (
+        f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Check it with the one in made_by"
+    )
 
 
 def _recompute(
@@ -275,9 +277,6 @@ def _recompute(
 
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
-    if document["version"] > again["version"]:
-        found.add("the format", f"it states version {document['version']}, and {again['version']} says all of it", "")
-    again = of_version({"judge": CLOSED_ROUNDS, "cost": None, **again}, document["version"])
     compared = {what: tuple(name for name in names if name in again) for what, names in COMPARED.items()}
     again["algorithm"] = known_as(str(again["algorithm"]), str(document.get("algorithm")))
     unlike = {"rounds", "sha256", "signature"} & set(again)  # compared in another way, or of the rest

@@ -103,7 +103,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
     minimize = document["minimize"]
     if not isinstance(minimize, bool):
         raise ValueError("minimize is neither true nor false")
-    judge = checked_judge(document.get("judge", CLOSED_ROUNDS), policy, minimize=minimize)
+    judge = checked_judge(document["judge"], policy, minimize=minimize)
     in_parts = judge != CLOSED_ROUNDS
     looks = sorted(_looks(document["rounds"], arms, policy, minimize, in_parts), key=lambda look: look.number)
     if [look.number for look in looks] != list(range(1, len(looks) + 1)):
@@ -114,6 +114,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
         raise ValueError(f"reproduced is {_short(reproduced)}, which is not a number of plans from 0 to {len(looks)}")
     return Facts(
         study=document["study"],
+        study_id=document["study_id"],
         made_by=document["made_by"],
         arithmetic=document["arithmetic"],
         reproduced=reproduced,
@@ -130,7 +131,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
 
 def _check_texts(document: Mapping[str, Any]) -> None:
     """Refuse texts that are no text, or no arithmetic."""
-    texts = {name: document[name] for name in ("made_by", "arithmetic")}
+    texts = {name: document[name] for name in ("study_id", "made_by", "arithmetic")}
     texts["study"] = "" if document["study"] is None else document["study"]
     wrong = [name for name, text in texts.items() if not isinstance(text, str)]
     if wrong:

@@ -6,6 +6,11 @@ from surepick.blocks.long_list import LongListed
 from surepick.blocks.rows import RowBlocks
 
 MEASURED = "What this cannot check: that the measurements were made as they were reported, and what is assumed of them."
+TRIED = (
+    "It cannot tell whether other studies of this question, other samples of the list, or other orders of test items "
+    "were tried before this one: each of them has a registration code of its own."
+)
+KEPT = "It cannot tell when this registration code was written down: that is known to whoever kept it."
 UNSELECTED = (
     "It cannot tell whether these candidates are rightly selected from {total:,}: that takes the list itself (--arms "
     "FOLDER), and some minutes."
@@ -34,7 +39,7 @@ def registration_words(amounts: str | None, registered: str) -> str:
     if amounts != registered:
         raise ValueError(
             f"the file amounts to {amounts}, and {registered} was registered: epsilon, delta, noise, an option of the "
-            "policy, the candidates or what is minimized is another one"
+            "policy, the candidates or what is minimized is another one, or it is another study of the same question"
         )
     return f"{registered}, as it was registered"
 

@@ -21,7 +21,7 @@ from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
 from surepick.policies.question_baselines import QUESTION_BASELINES
-from surepick.policies.registry import make_policy, policy_names, policy_options
+from surepick.policies.registry import make_policy, policy_names, policy_options, rehearsed
 from surepick.questions import QUESTION_OPTIONS, of_question
 from surepick.studies.logs.item_keys import ITEM
 from surepick.tables.reading import read_table
@@ -118,14 +118,15 @@ class PolicyOptions(QuestionOptions):
         goal: Goal,
         *,
         seed: int | None = None,
-        sample_seed: int | None = None,
+        rehearsal_seed: int | None = None,
     ) -> Policy[Any]:
         """The one policy that the options ask for.
 
         Args:
             arms, noise, goal: what it is for.
             seed: for policies that draw at random; others do not see it.
-            sample_seed: of a rehearsal's sample of the list; a real study draws one that nobody knows beforehand.
+            rehearsal_seed: of a rehearsal's sample of the list, or order of the test items; a real study draws one that
+                nobody knows beforehand.
 
         Raises:
             InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
@@ -134,8 +135,8 @@ class PolicyOptions(QuestionOptions):
         known = policy_options(name)
         if seed is not None and "seed" in known:
             settings["seed"] = seed
-        if sample_seed is not None and settings.get("question") == "one-of":
-            settings.setdefault("sample_seed", sample_seed)
+        if rehearsal_seed is not None:
+            settings = rehearsed(name, settings, rehearsal_seed)
         return make_policy(name, arms, epsilon=goal.epsilon, delta=goal.delta, noise=noise, **settings)
 
     def single(self) -> tuple[str, dict[str, Any]]:

@@ -29,6 +29,7 @@ def create_study(
     judge: Judge = CLOSED_ROUNDS,
     id_column: str | None = None,
     reward_column: str | None = None,
+    study_id: str | None = None,
     token: str | None = None,
 ) -> Study:
     """A new study in a database, which is made if it is absent, or on a server.
@@ -39,7 +40,7 @@ def create_study(
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
-        judge: when results are judged, as in `Study`.
+        judge, study_id: as in `Study`.
         id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
             `surepick tell` and a server then find these. No part of the registration.
         token: of a server; None: that of SUREPICK_TOKEN.
@@ -50,7 +51,7 @@ def create_study(
         StorageError: the database or the server cannot be reached or written, or is not ours.
     """
     told: dict[str, Any] = {"minimize": minimize, "judge": judge}
-    told |= {"id_column": id_column, "reward_column": reward_column}
+    told |= {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
     if is_http(url):
         return _server("create_study", url, token).create(name, arms, policy, **told)
     made: Study = _databases("create_study", token).create_study(url, name, arms, policy, **told)

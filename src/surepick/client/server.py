@@ -77,12 +77,14 @@ class Server:
         judge: Judge = CLOSED_ROUNDS,
         id_column: str | None = None,
         reward_column: str | None = None,
+        study_id: str | None = None,
     ) -> RemoteStudy:
         """A new study on the server; as `create_study`. It takes the role owner."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         asked = {"name": name.strip(), **_asked(arms, policy), "minimize": minimize, "judge": judge}
         asked["candidates"]["id_column"] = id_column
         asked["reward_column"] = reward_column
+        asked |= {} if study_id is None else {"study_id": study_id}
         self._transport.post("studies", body=asked)
         return RemoteStudy(self._transport, name.strip())
 

@@ -73,6 +73,7 @@ class RemoteStudy(Study):
         self.elsewhere = Documents(transport, self.name)
         self._transport = transport
         self._terms = lambda: terms
+        self.study_id = str(configuration.get("study_id", ""))
         self._code = lambda: found["registration"]
         self._entries = Entries(
             self.ids, self.noise, lambda: self.blocking, lambda: self.constraints, lambda: self.policy.traits.items

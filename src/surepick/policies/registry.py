@@ -330,6 +330,13 @@ def built_policy(
     return policy
 
 
+def rehearsed(name: str, options: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The options with seeds in place of those that a policy would draw when it is made: for rehearsals and forecasts,
+    whose output is the same each time. A study that counts must not have them."""
+    drawn = {"seed": name == OF_ITEMS, "sample_seed": options.get("question") == "one-of"}
+    return {**{option: seed for option, is_drawn in drawn.items() if is_drawn}, **options}
+
+
 def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any]:
     """The policy of a spec that was stored, perhaps by an earlier version: options mean what they meant then.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from surepick.core.arrays import record
+from surepick.core.random_streams import Chooser, settled_seed
 from surepick.core.validation import (
     check_choice,
     finite_number,
@@ -21,7 +21,6 @@ from surepick.questions.constraints import Constraint, parse_constraint
 
 ERRORS = ("family", "discovery")
 FLOATING_POINT = 1e-12
-MOST_SEED = 2**32
 
 
 @record
@@ -119,6 +118,7 @@ class OneOf:
     Args:
         share: of the list, in (0, 1), e.g. .01: the best per cent.
         sample_seed: of the draw. None: it is drawn now, so that whoever made the list cannot know it.
+        sample_seed_by: "program" or "user", who chose it, as a study has stored it; None: whoever gives it.
 
     Raises:
         InvalidInput: share is not between 0 and 1, or sample_seed no whole number.
@@ -126,11 +126,13 @@ class OneOf:
 
     share: float
     sample_seed: int = 0
+    sample_seed_by: Chooser = "user"
 
-    def __init__(self, share: float, sample_seed: int | None = None) -> None:
+    def __init__(self, share: float, sample_seed: int | None = None, sample_seed_by: Chooser | None = None) -> None:
         object.__setattr__(self, "share", probability("share", share, "of the list, e.g. 0.01 for the best per cent."))
-        drawn = secrets.randbelow(MOST_SEED) if sample_seed is None else sample_seed
-        object.__setattr__(self, "sample_seed", whole_number("sample_seed", drawn, least=0, meaning="of the draw."))
+        seed, by = settled_seed("sample_seed", sample_seed, sample_seed_by, "of the draw.")
+        object.__setattr__(self, "sample_seed", seed)
+        object.__setattr__(self, "sample_seed_by", by)
 
     def best_of(self, num_arms: int) -> int:
         """How many arms of a list its best share is: rounded up, but not for what floating point adds (.07 of 100)."""

@@ -24,7 +24,7 @@ from surepick.studies.logs.sql.one_file import stored as stored_in_file
 from surepick.studies.logs.sql.seals import study_seal
 from surepick.studies.progress import Listed
 from surepick.studies.reading.audit import audit
-from surepick.studies.registration import checked_subject, subject_of
+from surepick.studies.registration import checked_subject, settled_id, subject_of
 from surepick.studies.study import Study
 
 
@@ -83,6 +83,7 @@ class Database:
         judge: Judge = CLOSED_ROUNDS,
         id_column: str | None = None,
         reward_column: str | None = None,
+        study_id: str | None = None,
     ) -> Study:
         """A new study; as `create_study`."""
         columns = ColumnNames(id_column, reward_column)
@@ -90,7 +91,8 @@ class Database:
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
-        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, columns=columns)
+        kept: dict[str, Any] = {"columns": columns, "study_id": settled_id(study_id)}
+        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, **kept)
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
             try:
@@ -155,6 +157,7 @@ def create_study(
     judge: Judge = CLOSED_ROUNDS,
     id_column: str | None = None,
     reward_column: str | None = None,
+    study_id: str | None = None,
 ) -> Study:
     """A new study in a database, which is made if it is absent.
 
@@ -164,7 +167,7 @@ def create_study(
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
-        judge: when results are judged, as in `Study`.
+        judge, study_id: as in `Study`.
         id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
             `surepick tell` and a server then find these. No part of the registration.
 
@@ -176,8 +179,8 @@ def create_study(
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
     database = Database(url, create=True)
     with released(database.engine):
-        named = {"id_column": id_column, "reward_column": reward_column}
-        return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, **named))
+        more: dict[str, Any] = {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
+        return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, **more))
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:

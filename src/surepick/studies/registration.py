@@ -2,7 +2,8 @@
 
     code = "sp1-" + seven groups of four letters: the first 140 bits of a SHA-256 in base 32, in small letters
 
-It is fixed before the first result, and any certificate amounts to one. A certificate with another code promises
+It is fixed before the first result, and any certificate amounts to one. A study has an id that is drawn when it is
+made, so that no two studies of one question have the same code. A certificate with another code promises
 something else than was registered. docs/certificates.md defines it for other programs.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,18 +30,21 @@ VERSION = 1  # of the definition; it stands in the prefix
 PREFIX = f"sp{VERSION}"
 LETTERS, GROUP = 28, 4
 EXACT = 2**53  # whole numbers below it are the same as integers and as doubles
+MOST_ID = 100  # characters of a study's id
+REHEARSAL = "rehearsal"  # the id of a study that nobody registers, so that its output is the same each time
 CODE = re.compile(f"{PREFIX}[a-z2-7]{{{LETTERS}}}")
 SEPARATORS = re.compile(r"[\s\-\u2010-\u2015\u2212]+")  # word processors turn hyphens into dashes
 
 
 def registration_code(
-    arms: Arms, policy: Policy[Any], *, minimize: bool = False, judge: Judge = CLOSED_ROUNDS
+    arms: Arms, policy: Policy[Any], *, study_id: str, minimize: bool = False, judge: Judge = CLOSED_ROUNDS
 ) -> str | None:
     """The registration code of a study that has not begun, or has: results have no part in it.
 
     Args:
         arms: what is chosen among.
         policy: the algorithm, with epsilon, delta, noise and its options.
+        study_id: `study.study_id`, so that two studies of one question have two codes.
         minimize: small rewards are good.
         judge: when results are judged, as in `Study`.
 
@@ -48,11 +53,29 @@ def registration_code(
         a code that left these out would pass for one that covers them.
     """
     entry = {"sha256": hash_of_arms(arms), "columns": arms.columns, "preparation": arms.preparation}
-    return code_of(spec_of(policy), entry, minimize=minimize, judge=judge)
+    return code_of(spec_of(policy), entry, study_id=study_id, minimize=minimize, judge=judge)
+
+
+def settled_id(given: str | None) -> str:
+    """The id of a study: one that is given, for rehearsals, or drawn now.
+
+    Raises:
+        InvalidInput: it is no text, empty, or longer than 100 characters.
+    """
+    if given is None:
+        return secrets.token_hex(16)
+    if not 0 < len(storable_text("study_id", given)) <= MOST_ID:
+        raise InvalidInput(f"study_id has {len(given)} characters, and takes 1 to {MOST_ID}; leave it out to draw one.")
+    return given
 
 
 def code_of(
-    spec: Mapping[str, Any] | None, arms: Mapping[str, Any], *, minimize: bool, judge: str = CLOSED_ROUNDS
+    spec: Mapping[str, Any] | None,
+    arms: Mapping[str, Any],
+    *,
+    study_id: str,
+    minimize: bool,
+    judge: str = CLOSED_ROUNDS,
 ) -> str | None:
     """The registration code from what is stored of a study.
 
@@ -61,6 +84,7 @@ def code_of(
             is the default, so that a later version with other defaults finds the same code. Options that are None are
             left out, so that a later version may know more of them.
         arms: sha256 (`arms_hash`), columns and preparation; what else is in it has no part in the code.
+        study_id: of the study.
         minimize: small rewards are good.
         judge: when results are judged; closed rounds, the default, have no part in it.
     """
@@ -71,6 +95,7 @@ def code_of(
         "minimize": minimize,
         "policy": {name: _plain(encode(_covered(name, one))) for name, one in spec.items() if one is not None},
         "registration": VERSION,
+        "study_id": study_id,
     } | ({} if judge == CLOSED_ROUNDS else {"judge": judge})
     text = base64.b32encode(hashlib.sha256(canonical(asked)).digest()).decode().lower()
     return _grouped(text[:LETTERS])

@@ -60,13 +60,14 @@ def listed(engine: Engine, row: Any) -> Listed:
 
 
 def row_of(
-    name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge, columns: ColumnNames
+    name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge, columns: ColumnNames, study_id: str
 ) -> dict[str, Any]:
     """A study as a row: what never changes."""
     spec = spec_of(policy) or {}
     configuration = json.dumps(
         {
             "version": VERSION,
+            "study_id": study_id,
             "policy": spec,
             "algorithm": name_of(policy),
             "minimize": minimize,
@@ -173,15 +174,22 @@ def opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy
             terms=lambda: terms,
             build=build,
             registration=lambda: registration_of(row, configuration),
+            study_id=id_in(configuration),
             judge=configuration.get("judge", CLOSED_ROUNDS),
         )
+
+
+def id_in(configuration: dict[str, Any]) -> str:
+    """The id of a stored study; "" where it was stored before studies had one."""
+    return str(configuration.get("study_id", ""))
 
 
 def registration_of(row: Row[Any], configuration: dict[str, Any]) -> str | None:
     """The registration code, from what is stored: neither features nor a policy are needed."""
     arms = {name: configuration[name] for name in ("columns", "preparation")}
     arms["sha256"], judge = row.arms_hash, configuration.get("judge", CLOSED_ROUNDS)
-    return code_of(configuration["policy"], arms, minimize=configuration["minimize"], judge=judge)
+    about: dict[str, Any] = {"study_id": id_in(configuration), "minimize": configuration["minimize"], "judge": judge}
+    return code_of(configuration["policy"], arms, **about)
 
 
 def arms_of(engine: Engine, row: Row[Any]) -> Arms:

@@ -29,7 +29,7 @@ from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.measuring import Measure
 from surepick.studies.progress import Progress, progress_of
 from surepick.studies.recording import Accept, Receipt
-from surepick.studies.registration import registration_code, subject_of
+from surepick.studies.registration import registration_code, settled_id, subject_of
 from surepick.studies.replay import Build, Replay
 
 
@@ -51,12 +51,14 @@ class Study(Stated, Kept):
         minimize: small rewards are good.
         log: keeps plans and results; in memory by default. A log that is not empty is resumed.
         judge: "closed rounds", or "as they come": `judge()` judges what is in, and what comes later counts after it.
+        study_id: a text in the registration code; None: drawn now, so that no other study has this code.
 
     Raises InvalidInput if the policy is for another number of arms, does not know its arms, or does not judge parts.
     """
 
     _code: Callable[[], str | None]
     judging: Judge  # when results are judged
+    study_id: str  # drawn when it was made, or given
     originals = item_originals = Originals()  # what ids of arms and of test items were before they were texts, here
 
     def __init__(
@@ -67,14 +69,19 @@ class Study(Stated, Kept):
         minimize: bool = False,
         log: Log | None = None,
         judge: Judge = CLOSED_ROUNDS,
+        study_id: str | None = None,
     ) -> None:
         arms, policy = subject_of(arms, policy)
         kept = MemoryLog() if log is None else log
+        known = kept.study_id if isinstance(kept, MemoryLog) and study_id is None else study_id
+        self.study_id = settled_id(known)
+        if isinstance(kept, MemoryLog):
+            kept.study_id = self.study_id
         self.judging = validation.checked_judge(judge, policy, minimize=minimize)
         self._begin(
             kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
         )
-        self._code = lambda: registration_code(arms, policy, minimize=minimize, judge=judge)
+        self._code = lambda: registration_code(arms, policy, study_id=self.study_id, minimize=minimize, judge=judge)
         self.originals = arms.objects or Originals()
         order = policy.traits.items
         self.item_originals = Originals() if order is None else order.items.objects or Originals()
@@ -90,11 +97,13 @@ class Study(Stated, Kept):
         terms: Callable[[], Terms],
         build: Build,
         registration: Callable[[], str | None],
+        study_id: str,
         judge: Judge = CLOSED_ROUNDS,
     ) -> Study:
         """A study whose arms and policy are built only if something must be computed; most calls need neither."""
         study = cls.__new__(cls)
         study.judging = judge
+        study.study_id = study_id
         study._begin(log, ids, noise, minimize, terms, build)
         study._code = registration
         return study
@@ -127,7 +136,8 @@ class Study(Stated, Kept):
 
     @property
     def registration(self) -> str | None:
-        """The code of what is asked, of which candidates, by which policy: `verify --registered` refuses any other.
+        """The code of this study, of what it asks, of which candidates, by which policy: `verify --registered` refuses
+        any other.
 
         Write it down before the first result, outside of the study. None if the policy has parts without a name.
         """

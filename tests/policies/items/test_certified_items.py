@@ -173,9 +173,29 @@ def test_it_is_made_by_name_and_its_spec_makes_it_again():
     assert sp.make_policy("certified-items", arms, **asked, items=sp.Items(9)).spec["items"] == 9
     with pytest.raises(sp.InvalidInput, match="needs items"):
         sp.make_policy("certified-items", arms, **asked)
+    assert (policy.spec["seed_by"], policy.order.by) == ("user", "user")
     with pytest.raises(sp.InvalidInput, match="simulate"):
         sp.forecast(policy)
     assert sp.Study(policy).registration is not None
+
+
+def test_an_order_that_is_not_given_is_drawn_once_and_kept():
+    arms = sp.Arms(ids=list("abcdef"))
+    asked = {"epsilon": 0.1, "delta": 0.05, "noise": "bernoulli", "items": 50}
+    policy = sp.make_policy("certified-items", arms, **asked)
+    assert policy.spec["seed_by"] == "program"
+    assert policy.seed == policy.spec["seed"] == policy.order.seed
+    again = sp.make_policy(arms=arms, **json.loads(to_json(policy.spec)))
+    assert again == policy
+    assert again.spec == policy.spec
+    assert np.array_equal(again.order.order, policy.order.order)
+    said = " ".join(sp.Study(policy).certificate().assumptions)
+    assert f"was drawn by the program when the study was set up (seed {policy.seed})" in said
+    said = " ".join(sp.Study(sp.make_policy("certified-items", arms, **asked, seed=4)).certificate().assumptions)
+    assert "was given by whoever set the study up (seed 4)" in said
+    for wrong in ({"seed_by": "program"}, {"seed": 4, "seed_by": "nobody"}, {"seed": 1.5}, {"seed": "four"}):
+        with pytest.raises(sp.InvalidInput, match="seed"):
+            sp.make_policy("certified-items", arms, **asked, **wrong)
 
 
 def test_a_closed_loop_gives_the_items_to_the_measurement():

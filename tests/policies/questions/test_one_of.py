@@ -84,7 +84,7 @@ def test_a_sample_that_the_maker_of_the_list_knows_is_caught():
 def test_a_policy_made_again_from_its_spec_is_equal():
     policy = policy_of(300, 0.05, 7)
     again = sp.make_policy(arms=policy.problem.arms, **policy.spec)
-    assert policy.spec["question"] == {"name": "one-of", "share": 0.05, "sample_seed": 7}
+    assert policy.spec["question"] == {"name": "one-of", "share": 0.05, "sample_seed": 7, "sample_seed_by": "user"}
     assert again == policy
     assert question_spec(again.problem.question) == policy.spec["question"]
 
@@ -97,7 +97,8 @@ def test_the_certificate_of_a_study_verifies_and_says_that_a_sample_was_drawn():
     assert result.verdict == "certified"
     assert result.certificate.lists.inside == (result.best_arm,)
     assert result.certificate.lists.undecided == ()
-    assert any("drawn at random (seed 1)" in sentence for sentence in result.certificate.assumptions)
+    said = "drawn at random (seed 1, given by whoever set the study up)"
+    assert any(said in sentence for sentence in result.certificate.assumptions)
     assert "one of the best 10% of the list" in result.certificate.promise
     assert sp.verify_certificate(certificate_document(study)).holds
 

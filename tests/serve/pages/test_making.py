@@ -129,6 +129,7 @@ def test_the_form_makes_what_the_api_makes(server, visit):
         "candidates": {"table": TABLE, "id_column": "recipe"},
         "epsilon": 0.5,
         "noise": "subgaussian:0.2",
+        "study_id": own.get("/api/v1/studies/coffee/terms").json()["configuration"]["study_id"],
     }
     assert server.post("/api/v1/studies", json=new, headers={"authorization": f"Bearer {own.token}"}).status_code == 201
     made, twin = (own.get(f"/api/v1/studies/{name}").json() for name in ("coffee", "twin"))

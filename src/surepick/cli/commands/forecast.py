@@ -27,7 +27,7 @@ from surepick.linalg.blas_threads import one_thread
 from surepick.noise import Noise, largest_scale, parse_noise
 from surepick.policies.base import Spec, spec_of
 from surepick.policies.dimension import uniform_pulls
-from surepick.policies.registry import make_policy
+from surepick.policies.registry import make_policy, rehearsed
 from surepick.reports import forecast_figure
 from surepick.text import about
 
@@ -173,7 +173,12 @@ def _row(
     """One line of the comparison; a policy that cannot reach epsilon says so in its row."""
     try:
         built = make_policy(
-            chosen, subject.arms, epsilon=goal.epsilon, delta=goal.delta, noise=subject.noise, **settings
+            chosen,
+            subject.arms,
+            epsilon=goal.epsilon,
+            delta=goal.delta,
+            noise=subject.noise,
+            **rehearsed(chosen, settings, seed),
         )
     except (ContractError, NotConverged) as refusal:
         return ForecastRow(label, None, None, str(refusal)), None

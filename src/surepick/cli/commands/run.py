@@ -11,7 +11,7 @@ from typer import Option
 from surepick.certificates.document import write_certificate
 from surepick.cli import options
 from surepick.cli.commands.report import check_page
-from surepick.cli.format_certificate import print_answer, print_registration, print_truth, run_json
+from surepick.cli.format_certificate import print_answer, print_truth, run_json
 from surepick.cli.output import end_by, note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
@@ -27,7 +27,6 @@ from surepick.policies.prices import added
 from surepick.policies.uniform import usual_limit
 from surepick.simulation import Run, simulate
 from surepick.studies.closed_loop import round_bars
-from surepick.studies.registration import registration_code
 from surepick.text import money
 from surepick.tuning.noise_pilot import NoisePilot, take_pilot
 
@@ -88,7 +87,7 @@ def run(
         environment = replace(environment, noise=pilot.noise)
         max_pulls = None if max_pulls is None else max_pulls - pilot.pulls
         max_cost = None if max_cost is None else added(max_cost, -pilot.cost)
-    chosen = policy.chosen(environment.arms, environment.noise, goal, sample_seed=seed)
+    chosen = policy.chosen(environment.arms, environment.noise, goal, rehearsal_seed=seed)
     check_repeats(environment, features=chosen.traits.uses_features)
     note(*reader.not_used, *caveats_of(chosen), *doubts_of_noise(environment))
     most = max_pulls if max_pulls is not None else usual_limit(chosen, recorded_totals(environment)) or MOST_PULLS
@@ -104,10 +103,9 @@ def run(
         note(USUAL.format(most))
     if pilot is not None:
         finished = _with_pilot(finished, pilot)
-    code = registration_code(environment.arms, chosen, minimize=environment.minimize)
     if output is options.Format.json:
         spent = {} if pilot is None else {"pilot_pulls": pilot.pulls}
-        print_json({**run_json(finished), **spent, "policy": spec_of(chosen), "registration": code})
+        print_json({**run_json(finished), **spent, "policy": spec_of(chosen)})
     else:
         say("A rehearsal: each measurement draws again from the rows of its candidate.")
         if environment.arms.features_said:
@@ -115,7 +113,6 @@ def run(
         if pilot is not None:
             say(str(pilot))
         print_answer(finished.certificate, chosen)
-        print_registration(code)
         print_truth(finished, environment, goal.epsilon)
     end_by(finished.verdict)
 

@@ -308,7 +308,11 @@ class CarriedElimination:
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=after.alarms, equal=equal)
         return Step(after, _listing(row, after), self._deciding(after))
 
-    def _deciding(self, after: CarriedState) -> Deciding:
+    def _deciding(self, after: CarriedState) -> Deciding | None:
+        """The intervals; None before the first result, when nothing can be guessed of a mean."""
+        if after.processes is None:
+            return None
+
         def deciding(_: Intervals | None) -> Intervals:
             return intervals_of(after, self._situation.guess(after.processes, after.seen), self.problem.epsilon)
 

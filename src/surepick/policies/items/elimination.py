@@ -11,6 +11,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.comparisons import Intervals, against
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
+from surepick.core.random_streams import Chooser, settled_seed
 from surepick.core.step import Step
 from surepick.errors import InvalidInput
 from surepick.estimators.item_processes import ItemProcesses, after_items, with_late_answers
@@ -20,6 +21,11 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, trace_row
 from surepick.policies.items.guesses import first_bets, leader_of, next_bets
 from surepick.policies.items.state import Answered, ItemBatch, ItemsState, Memo, members
 from surepick.policies.options import check_options, option
+
+BY = {
+    "program": "the order of the test items was drawn by the program when the study was set up",
+    "user": "the order of the test items was given by whoever set the study up",
+}
 
 
 @record
@@ -39,7 +45,10 @@ class CertifiedItems:
     Args:
         problem: what is asked; the noise must be Bernoulli() or Bounded(0, 1), the range of a score.
         items: the set, as `Items`, its ids, or their number.
-        seed: of the order of the items, fixed before the first answer.
+        seed: of the order of the items, fixed before the first answer. None: it is drawn now, so that nobody can have
+            prepared a candidate for the items that come first (docs/items.md, line 1); one that is given is for
+            rehearsals.
+        seed_by: "program" or "user", who chose the seed, as a study has stored it; None: whoever gives it.
         growth: a batch has so many items, as a share of those drawn.
         first_batch: items in the first batch, and the fewest in any.
         largest_batch: most items in a batch; None: no limit.
@@ -52,7 +61,8 @@ class CertifiedItems:
 
     problem: Problem
     items: Items
-    seed: int = 0
+    seed: int | None = None
+    seed_by: Chooser | None = None
     growth: float = option(0.15, options.growth)
     first_batch: int = option(2, options.whole("a batch has at least one item."))
     largest_batch: int | None = option(None, options.whole("a batch has at least one item."))
@@ -63,7 +73,9 @@ class CertifiedItems:
         check_options(self)
         if not isinstance(self.items, Items):
             object.__setattr__(self, "items", Items(self.items))
-        ItemOrder(self.items, self.seed)
+        seed, by = settled_seed("seed", self.seed, self.seed_by, "it decides the order of the items.")
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "seed_by", by)
         if self.problem.noise.support != (0.0, 1.0):
             raise InvalidInput(
                 f"the noise is {self.problem.noise.spec}; scores of test items lie between 0 and 1: declare bernoulli "
@@ -73,7 +85,7 @@ class CertifiedItems:
     @property
     def order(self) -> ItemOrder:
         """The items in their order."""
-        return ItemOrder(self.items, self.seed)
+        return ItemOrder(self.items, *settled_seed("seed", self.seed, self.seed_by, "it decides the order."))
 
     @property
     def traits(self) -> Traits:
@@ -131,8 +143,8 @@ class CertifiedItems:
         return (
             f"The mean score of a candidate is that over the {self.items.num_items:,} items of the set "
             f"{self.items.digest[:16]}; what is claimed is of these items alone.",
-            "What a candidate answers to an item does not depend on the item's place in the order, which was drawn at "
-            f"random (seed {self.seed}) before the first answer.",
+            "What a candidate answers to an item does not depend on the item's place in the order, which is random and "
+            f"was fixed before the first answer: {BY[self.order.by]} (seed {self.seed}).",
             "Scores lie between 0 and 1.",
         )
 

@@ -244,6 +244,8 @@ class PairedElimination:
     def _step(self, after: PairedState, plan: Plan, seen: Observations) -> Step[PairedState]:
         alarms, equal = after.carried.alarms, self._equal(after)
         row = trace_row(plan, after, pulls=seen.total, gap=self._gap(after), alarms=alarms, equal=equal)
+        if after.carried.means is None:  # nothing can be guessed of a mean before the first result
+            return Step(after, row)
         return Step(after, row, lambda _: self._intervals(after))
 
     def _intervals(self, state: PairedState) -> Intervals:

@@ -13,16 +13,16 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.comparisons import CandidateBounds, Intervals
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
-from surepick.core.random_streams import stream
+from surepick.core.random_streams import WHO_CHOSE, stream
 from surepick.core.step import Step
 from surepick.errors import InvalidInput
 from surepick.policies.base import Claim, Policy, Problem, Spec, Traits
 from surepick.questions import OneOf
 
 SAMPLED = (
-    "The {number:,} candidates that are compared were drawn at random (seed {seed}) from the list of {total:,} before "
-    "the first measurement, whoever made the list; with probability at least {sure:g} one of the best {share:g}% "
-    "of the list is among them."
+    "The {number:,} candidates that are compared were drawn at random (seed {seed}, {by}) from the list of {total:,} "
+    "before the first measurement, whoever made the list; with probability at least {sure:g} one of the best "
+    "{share:g}% of the list is among them."
 )
 
 
@@ -129,6 +129,7 @@ class OneOfShare:
         sampled = SAMPLED.format(
             number=len(self.members),
             seed=asked.sample_seed,
+            by=WHO_CHOSE[asked.sample_seed_by],
             total=num_arms,
             sure=1.0 - self.problem.delta / 2.0,
             share=100.0 * asked.share,

@@ -61,12 +61,13 @@ class Gaps:
 
 
 def gaps(study: Facts) -> Gaps | None:
-    """The line of the certified gap; None where fewer than two batches prove something about their best candidate."""
+    """The line of the certified gap; None where fewer than two batches prove something about their best candidate, or
+    all of them were given up."""
     if study.guesses or study.unproved:
         return None
     proved = proofs(study)
     known = tuple(one for one in proved if one.gap is not None)
-    if len(known) < 2:
+    if len(known) < 2 or proved[-1].spent == 0:
         return None
     epsilon, values = float(study.document["epsilon"]), [one.gap or 0.0 for one in known]
     across = FRAME.across(0.0, float(proved[-1].spent), whole=True)

@@ -110,6 +110,9 @@ class NewStudy(Goal):
     name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$")]
     judge: Literal["closed rounds", "as they come"] = "closed rounds"
     reward_column: Text | None = Field(default=None, description="What tables of results call their column.")
+    study_id: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="A text in the registration code; it is drawn if it is left out."
+    )
 
 
 class ForecastOf(Goal):

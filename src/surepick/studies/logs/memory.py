@@ -33,9 +33,14 @@ from surepick.studies.logs.leases import Clock, system_clock
 
 
 class MemoryLog:
-    """A log that lives as long as the process."""
+    """A log that lives as long as the process.
+
+    Args:
+        clock: says what time it is.
+    """
 
     def __init__(self, clock: Clock = system_clock) -> None:
+        self.study_id: str | None = None  # of the study that it is the log of
         self._clock = clock
         self._plans: list[Planned] = []
         self._decisions: list[Decision] = []

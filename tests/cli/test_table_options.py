@@ -109,7 +109,8 @@ def test_percentages_and_semicolons_reach_tell(tmp_path, refused):
     assert "look like percentages" in refused("tell", url, "p", told)
     shown, notes = surepick("tell", url, "p", told, "--percent")
     assert "1 result counted" in shown
-    assert "we read semicolons between the cells and commas as decimal points" in notes
+    assert "we read semicolons between the cells" in notes
+    assert "we read commas as decimal points: '50,5%' is 0.505" in notes
     told.write_text("id,reward\na,n/a\n b ,1\n,3\n")
     assert "1 of 3 rows miss a cell (row 4: the id (id) is empty)" in refused("tell", url, "p", told)
     shown, notes = surepick("tell", url, "p", told, "--drop-missing")

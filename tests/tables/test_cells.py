@@ -28,7 +28,9 @@ def test_percent_divides_by_a_hundred(write):
     arms = read_arms(write("sku,x,y\na,1.3%,1\nb, 2e1 %,2\n"), "sku", percent=True)
     np.testing.assert_array_equal(arms.features, [[0.013, 1], [0.2, 2]])
     comma = write("sku;x\na;1,3%\n", "comma.csv")
-    arms = noted(lambda: read_arms(comma, "sku", percent=True), "semicolons", "commas as decimal points: '1,3%' is 1.3")
+    arms = noted(
+        lambda: read_arms(comma, "sku", percent=True), "semicolons", "commas as decimal points: '1,3%' is 0.013"
+    )
     np.testing.assert_array_equal(arms.features, [[0.013]])
 
 

@@ -30,6 +30,7 @@ def calamine():
         ("Screen of March\n\nid,y\na,1\n", 3),
         ("Screen of March,\n,\nid,y\na,1\n", 3),
         ("Operator,Smith\nDay,Monday\nid,y,z\na,1,2\nb,2,3\n", 3),
+        ("Experiment 7\nOperator;Smith\n\nid;y\na;1,5\nb;2,5\n", 4),
         ("Screen; March\n\nid;y;z\na;1,5;2\nb;2,5;3\n", 3),
         ("Screen of March\nid;y\na;1,5\nb;2,5\n", 2),
         ('"a title, with a comma"\nid,y,z\na,1,2\nb,1,2\n', 2),

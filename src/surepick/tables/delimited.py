@@ -18,7 +18,7 @@ from pathlib import Path
 from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.tables.escapes import unescaped
-from surepick.tables.numbers import plain_number
+from surepick.tables.numbers import OTHER, as_number, plain_number
 from surepick.tables.table import warn, warn_of_comments
 
 Rows = list[tuple[int, list[str]]]  # (line number, cells) of every line that is not blank
@@ -109,16 +109,19 @@ def delimited_rows(path: Path, text: str, separator: str = ",", *, above: int = 
 
 
 def seeming_header(rows: Sequence[tuple[int, Sequence[object]]]) -> int | None:
-    """The line that seems to name the columns where the first does not: as wide as most rows below, all of it filled,
-    without numbers; None if there is none."""
+    """The line that seems to name the columns where the first does not: the last one above the first numbers that is as
+    wide as most rows, all of it filled; None if there is none."""
     width = Counter(len(row) for _, row in rows[1:]).most_common(1)[0][0] if len(rows) > 1 else 0
     if width <= len(rows[0][1]):
         return None
+    found = None
     for line, row in rows:
         texts = [str(cell).strip() for cell in row]
-        if len(row) == width:
-            return line if all(texts) and not any(plain_number(text) is not None for text in texts) else None
-    return None
+        if len(row) == width and any(as_number(text, decimal=mark) is not None for text in texts for mark in OTHER):
+            return found
+        if len(row) == width and all(texts):
+            found = line
+    return found
 
 
 def _parsed(text: str, separator: str, above: int) -> Iterator[tuple[int, list[str]]]:

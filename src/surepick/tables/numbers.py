@@ -307,7 +307,7 @@ def _notes(cells: Iterable[str], decimal: str) -> Iterable[str]:
     """What was understood, each kind once with an example."""
     found: dict[str, str] = {}
     for cell in cells:
-        number = as_number(cell.rstrip().rstrip("%\uff05"), decimal=decimal)
+        number = as_number(cell, decimal=decimal, percent=True)
         if number is None:
             continue
         body = cell.translate(SIGNS).strip()

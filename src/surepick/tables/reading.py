@@ -30,6 +30,9 @@ RECORDS = (
 )
 
 
+LINES = "An array of records is read from a file that ends in .json."
+
+
 class ReadOptions(TypedDict, total=False):
     """How we read a table; `read_table` explains each."""
 
@@ -291,7 +294,7 @@ def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
             continue
         value = _json(line, f"{path}, line {number}")
         if not isinstance(value, dict):
-            raise InvalidInput(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}.")
+            raise InvalidInput(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}. {LINES}")
         objects.append(value)
     return objects
 

@@ -29,9 +29,9 @@ NAMELESS = re.compile(  # what pandas, readr, Spark and SheetJS write in place o
     r"unnamed: ?\d+(\.\d+)*(_level_\d+)?|__index_level_\d+__|\.\.\.\d+|level_\d+|_c0|__empty(_\d+)?", re.IGNORECASE
 )
 COUNTING = frozenset({  # names of columns that number the rows, without what stands between their words
-    "#", "index", "idx", "no", "nr", "row", "rows", "rowid", "rowindex", "rownum", "rownumber", "rowno", "rownr", "rowname",
-    "rownames", "rn", "line", "lineno", "linenumber", "obs", "observation", "record", "recordno", "serial", "serialno",
-    "sno", "srno", "slno", "lfdnr", "column1", "field1",
+    "#", "index", "idx", "no", "nr", "row", "rows", "rowid", "rowindex", "rownum", "rownumber", "rowno", "rownr",
+    "rowname", "rownames", "rn", "line", "lineno", "linenumber", "obs", "observation", "record", "recordno",
+    "serial", "serialno", "sno", "srno", "slno", "lfdnr", "column1", "field1",
 })  # fmt: skip
 BETWEEN_WORDS = re.compile(r"[\s._-]+")
 SHOWN = 3

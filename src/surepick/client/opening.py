@@ -11,6 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.progress import Listed
+from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
 
 if TYPE_CHECKING:
@@ -45,11 +46,12 @@ def create_study(
             judge parts.
         StorageError: the database or the server cannot be reached or written, or is not ours.
     """
+    made: Study
     if is_http(url):
-        return _server("create_study", url, token).create(name, arms, policy, minimize=minimize, judge=judge)
-    made: Study = _databases("create_study", token).create_study(
-        url, name, arms, policy, minimize=minimize, judge=judge
-    )
+        made = _server("create_study", url, token).create(name, arms, policy, minimize=minimize, judge=judge)
+    else:
+        made = _databases("create_study", token).create_study(url, name, arms, policy, minimize=minimize, judge=judge)
+    made.remember(*subject_of(arms, policy))
     return made
 
 

@@ -286,3 +286,35 @@ def test_what_the_function_may_not_return(measure, words):
 )
 def test_what_the_function_may_return(form):
     assert sp.find_best(["a", "b"], lambda ids: form([TABLE[i] for i in ids]), **ASKED).best_arm == "b"
+
+
+def test_lists_of_a_result_have_the_objects():
+    found = best_of([1, 2, 3], 2, question="top", m=1)
+    assert (found.lists.inside, {*found.lists.outside}) == ((2,), {1, 3})
+    assert found.certificate.lists.inside == ("2",)
+    assert best_of([1, 2], 2).lists is None
+    arms = sp.Arms(ids=[1, 2, 3, 4], segments=["x", "x", "y", "y"])
+    segmented = sp.find_best(arms, lambda ids: [float(one in (1, 4)) for one in ids], question="top", m=1, **ASKED)
+    assert [(one.name, one.inside) for one in segmented.lists.segments] == [("x", (1,)), ("y", (4,))]
+
+
+def test_a_study_in_a_database_gives_objects_in_the_process_that_made_it(sqlite_url):
+    policy = sp.make_policy(
+        "certified-independent", sp.Arms(ids=[1, 2]), delta=0.1, epsilon=0.5, noise="subgaussian:0.1"
+    )
+    study = sp.create_study(sqlite_url, "numbers", policy)
+    assert study.run(lambda ids: [float(one == 2) for one in ids], progress=False).best_arm == 2
+    assert sp.open_study(sqlite_url, "numbers").certificate().best_arm == "2"
+
+
+def test_a_list_of_coroutines_is_refused():
+    refused(lambda: sp.find_best(["a", "b"], lambda ids: [waits(one) for one in ids], **ASKED), "coroutine")
+
+
+def test_candidates_of_a_tensor():
+    torch = pytest.importorskip("torch")
+    refused(lambda: sp.find_best(torch.zeros(2, 2), zeros, **ASKED), "sp.Arms(X, ids=")
+    refused(lambda: sp.find_best([torch.zeros(2), torch.ones(2)], zeros, **ASKED), "sp.Arms(X, ids=")
+    refused(lambda: sp.find_best([pd.Series([1.0, 2.0])], zeros, **ASKED), "sp.Arms(X, ids=")
+    found = sp.find_best(torch.arange(2), lambda ids: torch.tensor([float(one == 1) for one in ids]), **ASKED)
+    assert (found.best_arm, found.study.ids) == (1, ("0", "1"))

@@ -11,6 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.progress import Listed
+from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
 
 if TYPE_CHECKING:
@@ -52,9 +53,12 @@ def create_study(
     """
     told: dict[str, Any] = {"minimize": minimize, "judge": judge}
     told |= {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
+    made: Study
     if is_http(url):
-        return _server("create_study", url, token).create(name, arms, policy, **told)
-    made: Study = _databases("create_study", token).create_study(url, name, arms, policy, **told)
+        made = _server("create_study", url, token).create(name, arms, policy, **told)
+    else:
+        made = _databases("create_study", token).create_study(url, name, arms, policy, **told)
+    made.remember(*subject_of(arms, policy))
     return made
 
 

@@ -149,7 +149,7 @@ def texts_of(what: str, values: Sequence[object]) -> tuple[str, ...]:
             has no text of its own.
     """
     given = listed(what, values)
-    missing = [row for row, one in enumerate(given) if type(one) is not str and is_absent(one)]
+    missing = [row for row, one in enumerate(given) if type(one) not in (str, int) and is_absent(one)]
     if missing:
         raise InvalidInput(
             f"{len(missing)} of {len(given)} {what} are missing: the first is {quoted(given[missing[0]])}, in place "

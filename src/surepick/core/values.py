@@ -19,6 +19,7 @@ from surepick.core.frames import is_frame
 from surepick.errors import InvalidInput
 from surepick.text import look_of, quoted
 
+LARGEST = 2**53
 MOST = 20_000_000  # entries of what says no length, or says one that no memory holds
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")  # in the text of an object that has none of its own
 KINDS = {  # of arrays that hold no real numbers
@@ -117,15 +118,16 @@ def name_text(what: str, value: object) -> str:
     """
     if type(value) is str:
         return value
-    if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
-        value = value[()]
+    if type(value) is int and abs(value) < LARGEST:
+        return str(value)
+    value = _scalar(value)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes | bytearray):
         raise InvalidInput(f"{what} is {quoted(value)}, which is bytes; give a text, x.decode().")
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidInput(f"{what} is masked or a masked array; give a text.")
-    if isinstance(value, np.ndarray) or (isinstance(value, list) and value and all(map(_is_plain_number, value))):
+    if _is_array(value) or (isinstance(value, list) and value and all(map(_is_plain_number, value))):
         raise InvalidInput(
             f"{what} is {quoted(value)}, a row of numbers. Rows of features go to sp.Arms(X, ids=...); where the row "
             "itself is the candidate, give a tuple."
@@ -145,6 +147,27 @@ def name_text(what: str, value: object) -> str:
             "class a method __str__."
         )
     return text
+
+
+def _scalar(value: Any) -> Any:
+    """What an array of no dimension holds, or an entry of an array of another library; anything else as it is."""
+    try:
+        if isinstance(value, np.ma.MaskedArray):
+            return value
+        if hasattr(type(value), "as_py"):
+            return value.as_py()
+        return value.item() if _is_array(value, 0) and hasattr(type(value), "item") else value
+    except Exception:
+        return value
+
+
+def _is_array(value: Any, *dimensions: int) -> bool:
+    """Whether it is an array of some library with one dimension or more, or with that number of them."""
+    try:
+        found = value.ndim if hasattr(type(value), "ndim") and hasattr(type(value), "__array__") else None
+    except Exception:
+        return False
+    return isinstance(found, int) and (found in dimensions if dimensions else found > 0)
 
 
 def _own_name(value: object) -> str:
@@ -170,10 +193,16 @@ def check_looks(what: str, values: Sequence[object], names: Sequence[str]) -> No
     Raises:
         InvalidInput: two look the same, or one is empty.
     """
-    numbers = any(_is_plain_number(one) for one in values)
+    kinds = {type(one) for one in values}
+    numbers = any(issubclass(kind, int | float | np.number) for kind in kinds) and any(
+        issubclass(kind, str) for kind in kinds
+    )
+    plain = {name for name in names if name.isascii() and name == name.strip() != ""}
+    if len(plain) == len(names) and not numbers:
+        return
     seen: dict[str, str] = {}
     for name in names:
-        look = look_of(name).strip()
+        look = name if name in plain else look_of(name).strip()
         if not look:
             raise InvalidInput(f"{what} is {name!a}, which is empty: nobody could see which is meant. Name it.")
         if numbers:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray, record
-from surepick.core.certificate import Certificate
+from surepick.core.certificate import Certificate, Listed
 from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
 from surepick.core.validation import whole_number
@@ -90,6 +90,21 @@ class Result:
     study: Askable
     ended_by: EndedBy = "policy"
     features: str = ""
+
+    @property
+    def lists(self) -> Listed | None:
+        """The lists of the certificate with the candidates as they were given; None where one best is asked for."""
+        found = self.certificate.lists
+        if found is None:
+            return None
+        segments = None if found.segments is None else tuple(map(self._given, found.segments))
+        given: Listed = replace(self._given(found), segments=segments)
+        return given
+
+    def _given(self, lists: Any) -> Any:
+        """A record with lists of ids, with the candidates as they were given."""
+        named = {name: getattr(lists, name) for name in ("inside", "outside", "undecided")}
+        return replace(lists, **{name: tuple(self.study.originals.all_of(ids)) for name, ids in named.items()})
 
     @property
     def cost(self) -> float | None:

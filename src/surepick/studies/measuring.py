@@ -111,6 +111,10 @@ def _refuse_kinds(given: object, number: int) -> None:
         if inspect.iscoroutine(given):
             given.close()
         raise InvalidInput(NO_COROUTINE)
+    if isinstance(given, list | tuple) and any(map(inspect.isawaitable, given)):
+        for one in filter(inspect.iscoroutine, given):
+            one.close()
+        raise InvalidInput(NO_COROUTINE)
     if isinstance(given, Mapping):
         raise InvalidInput(
             f"measure returned a {type(given).__name__}, and an id may be asked several times at once: return "

@@ -82,8 +82,12 @@ class Study(Stated, Kept):
             kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
         )
         self._code = lambda: registration_code(arms, policy, study_id=self.study_id, minimize=minimize, judge=judge)
-        self.originals = arms.objects or Originals()
+        self.remember(arms, policy)
+
+    def remember(self, arms: Arms, policy: Policy[Any]) -> None:
+        """Give `measure` the objects that these arms and test items were before they were texts."""
         order = policy.traits.items
+        self.originals = arms.objects or Originals()
         self.item_originals = Originals() if order is None else order.items.objects or Originals()
 
     @classmethod

@@ -99,6 +99,7 @@ def caught(studies: int) -> None:
 def one_study(study, means, rng, found) -> None:
     seen: set[str] = set()
     wrong: set[str] = set()  # candidates with a slip that stayed
+    known_wrong: set[str] = set()  # those that were asked about since
     while (batch := study.ask()) is not None and len(study.trace) < 40:
         ids = batch.pulls()
         right = np.array([means[one] + rng.normal() for one in ids])
@@ -116,14 +117,16 @@ def one_study(study, means, rng, found) -> None:
                 study.tell(batch, typed)
             except UnusualResult as question:
                 rows = list(question.rows)
-                known = [row for row in rows if left[row]]
+                known, asked = [row for row in rows if left[row]], set()
                 found["caught"] += len(known)
                 found["first caught"] += sum(bool(fresh[row]) for row in known)
                 for row in rows:
                     if not left[row]:
-                        found["beside a slip" if ids[row] in wrong or left.any() else "false"] += 1
-                        found["later"] += ids[row] in wrong
-                        wrong.discard(ids[row])
+                        found["beside a slip" if ids[row] in wrong | known_wrong or left.any() else "false"] += 1
+                        asked.add(ids[row])
+                found["later"] += len(asked & wrong)
+                wrong -= asked
+                known_wrong |= asked
                 typed[known], left[known] = right[known], False
                 if not known:
                     study.tell(batch, typed, accept_unusual=True)

@@ -1,8 +1,8 @@
 """Slips of the finger: results that are implausible beside what is known, asked about before they are stored.
 
     beside repeats     a result of a candidate against its other results: of honest ones 1 in 10,000 is asked about
-    beside the others  the first results of a candidate against those of at least five others, which are all alike in
-                       size: a guess about their means, with no promise (decision 41 has what was measured)
+    beside the others  the first result of a candidate against those of at least five others, which are alike in size:
+                       a guess about their means, with no promise (decision 41 has what was measured)
 
 What is known are the judged rounds, and of the open one what the same reporter brought, in this call or before it: so
 a question tells nobody anything of another's results.
@@ -27,10 +27,13 @@ from surepick.text import quoted
 FALSE_ALARM = 1e-4  # of an honest result beside repeats
 ENOUGH_REPEATS = 4  # beside a result of a candidate whose scale nobody knows
 ENOUGH_OTHERS = 5
-ALIKE = 1.5  # at most, the largest of the others over the smallest
-APART = 10.0 / ALIKE  # times the largest of them, or that part of the smallest: what is ten times one of them
+ALIKE = 1.5  # at most, the largest of the others over the smallest, but for NOISE_SCALES of each
+NOISE_SCALES = 2.0
+SLIPPED = 4  # of so many others one may be a slip as well
+UNLIKE = 8  # of so many others one may be unlike
+SHIFTS = (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0, -1.0)  # times what was meant: a point or a sign in the wrong place
+FAR = 50.0  # times the largest of the others: whatever the digits
 SCALES_APART = 10.0
-LEFT_OUT = 8  # of so many others one may be unlike
 
 
 @record
@@ -253,53 +256,61 @@ def _student(freedom: FloatArray, level: float) -> FloatArray:
 
 
 def _beside_others(noise: Noise, num_arms: int, base: _Base, rows: _Rows, known: set[int]) -> list[Unusual]:
-    """The rows of candidates that have one result, which is of another size than all others.
+    """The rows of candidates that have one result, which looks like those of the others with its point elsewhere.
 
-    Asked about is a mean v that is at least APART times the largest of the others, at most that part of the smallest,
-    or of the other sign, and SCALES_APART scales away; if there are at least ENOUGH_OTHERS others, all of one sign,
-    whose largest is at most ALIKE times the smallest. One in LEFT_OUT may be unlike. Nobody is asked about 0.
+    Asked about is a result v that times 10, 100, 1000 or -1, or divided by them, is as large as the others are, or that
+    is FAR times as large; and SCALES_APART scales away; if there are at least ENOUGH_OTHERS others, of one sign, whose
+    largest is at most ALIKE times the smallest, and that is SCALES_APART scales. One in SLIPPED of the others may be a
+    slip as well, one in UNLIKE anything. Nobody is asked about 0.
     """
     everything = _Base(base.counts.copy(), base.means.copy(), base.within.copy())
     everything.add(rows)
     there = np.flatnonzero(everything.counts > 0)
     if len(there) <= ENOUGH_OTHERS:
         return []
-    means = everything.means[there]
-    middle = float(np.median(means))
-    signed = means * math.copysign(1.0, middle)
-    size = abs(middle)
-    odd = (signed > APART / ALIKE * size) | (signed < ALIKE / APART * size)
-    if size == 0.0 or np.count_nonzero(odd) > len(there) // LEFT_OUT + 1:
+    middle = float(np.median(everything.means[there]))
+    signed = everything.means[there] * math.copysign(1.0, middle)
+    scale = np.asarray(scales(noise, num_arms))[there] if known_scale(noise) else np.zeros(len(there))
+    alone = (everything.counts[there] == 1) & (base.counts[there] == 0) & (signed != 0.0)
+    odd = alone & ((signed > 2.0 * abs(middle)) | (signed < 0.5 * abs(middle)))
+    if middle == 0.0 or np.count_nonzero(odd) > 1 + len(there) // SLIPPED:
         return []
     found = []
     for place in np.flatnonzero(odd).tolist():
-        arm, value = int(there[place]), float(signed[place])
-        mine = np.flatnonzero(rows.arms == arm)
-        if arm in known or base.counts[arm] > 0 or len(mine) != 1 or value == 0.0:
-            continue
-        nearest = _nearest_of_alike(np.delete(signed, place), value)
-        if nearest is None:
-            continue
-        if known_scale(noise) and abs(value - nearest) <= SCALES_APART * float(scales(noise, num_arms)[arm]):
-            continue
-        against = math.copysign(nearest, middle)
-        found += [_unusual(rows, one, against, 0) for one in mine.tolist()]
+        arm = int(there[place])
+        nearest = None if arm in known else _nearest_of_alike(np.delete(signed, place), signed[place], scale[place])
+        if nearest is not None:
+            against = math.copysign(nearest, middle)
+            found += [_unusual(rows, one, against, 0) for one in np.flatnonzero(rows.arms == arm).tolist()]
     return found
 
 
-def _nearest_of_alike(others: FloatArray, value: float) -> float | None:
-    """The one of the others that is nearest to a value of another size; None if it is not, or they are unlike."""
-    number = len(others)
+def _nearest_of_alike(others: FloatArray, value: float, scale: float) -> float | None:
+    """The one of the others that is nearest to a value that looks like a slip of them; None if it does not."""
+    number, ordered = len(others), np.sort(others)
     if number < ENOUGH_OTHERS:
         return None
-    kept = max(ENOUGH_OTHERS, number - number // LEFT_OUT)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.where(others > 0.0, np.abs(np.log(np.abs(others) / np.median(others))), np.inf)
-    alike = others[np.argsort(apart, kind="stable")[:kept]]
-    low, high = float(alike.min()), float(alike.max())
-    if low <= 0.0 or high > ALIKE * low or low / APART < value < APART * high:
+    spare = NOISE_SCALES * scale
+    ends = np.searchsorted(ordered, ALIKE * (ordered + spare) + spare, side="right")
+    sizes = np.where(ordered > 0.0, ends - np.arange(number), 0)
+    first = int(np.argmax(sizes))
+    alike = ordered[first : first + int(sizes[first])]
+    if len(alike) < max(ENOUGH_OTHERS - 1, number - number // SLIPPED):  # with one slip in five
         return None
-    return low if value < low else high
+    low, high = float(alike[0]), float(alike[-1])
+    if low < SCALES_APART * scale:  # noise alone changes the size
+        return None
+    rest = np.concatenate([ordered[:first], ordered[first + len(alike) :]])
+    if number - len(alike) - sum(_slipped(float(one), low, high, scale) for one in rest) > number // UNLIKE:
+        return None
+    nearest = low if value < low else high
+    return nearest if _slipped(value, low, high, scale) and abs(value - nearest) > SCALES_APART * scale else None
+
+
+def _slipped(value: float, low: float, high: float, scale: float) -> bool:
+    """Whether a result looks like one between those two with its point, or its sign, in the wrong place."""
+    least, most = min(low, high / ALIKE) - NOISE_SCALES * scale, max(high, ALIKE * low) + NOISE_SCALES * scale
+    return abs(value) > FAR * high or any(least <= value / shift <= most for shift in SHIFTS)
 
 
 # words

@@ -74,7 +74,7 @@ def test_run_study_warns_accepts_or_ends(lab, tmp_path, answer):
     command = f"{sys.executable} -ISE {program}"
     words = ("run-study", url, "bread", "--measure-batch", command, "--unusual", answer, "--max-pulls", "6")
     if answer == "refuse":
-        with pytest.raises(MeasurementFailed, match="stands out.*as --unusual refuse says; --unusual accept goes on"):
+        with pytest.raises(MeasurementFailed, match=r"stands out.*as --unusual refuse says; --unusual accept goes on"):
             surepick(*words)
     else:
         assert ("it counts, since a program measured it" in surepick(*words)[2]) == (answer == "warn")

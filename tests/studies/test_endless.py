@@ -10,6 +10,8 @@ from surepick.errors import UnusualWarning
 from surepick.policies.equal_repeats import ENDLESS
 from surepick.policies.uniform import usual_limit
 from surepick.questions import Above, TopM
+from surepick.studies.runner.loop import Loop
+from surepick.studies.runner.program import Command
 
 MEANS = {"a": 57.0, "b": 62.0, "c": 66.0, "d": 70.0, "e": 75.0, "f": 79.0}
 
@@ -233,3 +235,14 @@ def test_an_answer_to_a_test_item_that_fails_is_asked_again():
     )
     assert (found.best_arm, found.verdict) == ("b", "certified")
     assert set(tries.values()) == {2}
+
+
+def test_a_loop_over_a_program_has_the_usual_limit_too():
+    policy = sp.make_policy("certified-independent", sp.Arms(ids=list(MEANS)), epsilon=5.0, delta=0.05, noise="normal")
+    study, measure = sp.Study(policy), noisy()
+    loop = Loop(study, Command("true {id}", None), "lab")
+    assert loop.limit is None
+    batch = study.ask()
+    study.tell(batch, [measure(name) for name in batch.pulls()])
+    assert loop.limit == usual_limit(policy, study.state.seen) >= 600
+    assert Loop(study, Command("true {id}", None), "lab", most=7).limit == 7

@@ -9,7 +9,7 @@ from surepick.client.addresses import is_http
 from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
 from surepick.studies.progress import Listed
 from surepick.studies.study import Study
 
@@ -27,6 +27,7 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    surplus: Surplus | None = None,
     token: str | None = None,
 ) -> Study:
     """A new study in a database, which is made if it is absent, or on a server.
@@ -38,6 +39,8 @@ def create_study(
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
         judge: when results are judged, as in `Study`.
+        surplus: what becomes of results beyond what was asked, as in `Study`; None: they count in a database, and are
+            refused by a server.
         token: of a server; None: that of SUREPICK_TOKEN.
 
     Raises:
@@ -46,9 +49,11 @@ def create_study(
         StorageError: the database or the server cannot be reached or written, or is not ours.
     """
     if is_http(url):
-        return _server("create_study", url, token).create(name, arms, policy, minimize=minimize, judge=judge)
+        return _server("create_study", url, token).create(
+            name, arms, policy, minimize=minimize, judge=judge, surplus=surplus
+        )
     made: Study = _databases("create_study", token).create_study(
-        url, name, arms, policy, minimize=minimize, judge=judge
+        url, name, arms, policy, minimize=minimize, judge=judge, surplus=COUNT if surplus is None else surplus
     )
     return made
 

@@ -13,9 +13,10 @@ from surepick.client.transport import Transport
 from surepick.core.arms import Arms
 from surepick.core.json import encode, from_json
 from surepick.policies.base import Policy, spec_of
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Surplus
 from surepick.studies.progress import Listed
 from surepick.studies.registration import check_promise, checked_subject, subject_of
+from surepick.studies.validation import checked_surplus
 
 
 class Server:
@@ -75,10 +76,12 @@ class Server:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        surplus: Surplus | None = None,
     ) -> RemoteStudy:
         """A new study on the server; as `create_study`. It takes the role owner."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
         asked = {"name": name.strip(), **_asked(arms, policy), "minimize": minimize, "judge": judge}
+        asked |= {} if surplus is None else {"surplus": checked_surplus(surplus, judge)}
         self._transport.post("studies", body=asked)
         return RemoteStudy(self._transport, name.strip())
 

@@ -15,7 +15,7 @@ from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, spec_of, stopped
 from surepick.studies import stored_studies as stored
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Planned, Surplus
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, released, shown
 from surepick.studies.logs.sql.one_file import file_of
@@ -25,6 +25,7 @@ from surepick.studies.progress import Listed
 from surepick.studies.reading.audit import audit
 from surepick.studies.registration import checked_subject, subject_of
 from surepick.studies.study import Study
+from surepick.studies.validation import checked_surplus
 
 
 class Database:
@@ -80,13 +81,15 @@ class Database:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        surplus: Surplus = COUNT,
     ) -> Study:
         """A new study; as `create_study`."""
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
+        surplus = checked_surplus(surplus, judge)
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
-        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge)
+        row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, surplus=surplus)
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
             try:
@@ -149,6 +152,7 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    surplus: Surplus = COUNT,
 ) -> Study:
     """A new study in a database, which is made if it is absent.
 
@@ -158,7 +162,7 @@ def create_study(
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
             made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
         minimize: small rewards are good.
-        judge: when results are judged, as in `Study`.
+        judge, surplus: when results are judged, and what becomes of those beyond what was asked, as in `Study`.
 
     Raises:
         InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
@@ -166,9 +170,10 @@ def create_study(
         StorageError: the database cannot be reached or written, or is not ours.
     """
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
+    checked_surplus(surplus, judge)
     database = Database(url, create=True)
     with released(database.engine):
-        return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge))
+        return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, surplus=surplus))
 
 
 def open_study(url: str, name: str, policy: Policy[Any] | None = None) -> Study:

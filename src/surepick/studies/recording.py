@@ -19,7 +19,7 @@ from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pul
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
-from surepick.studies.validation import check_asked, check_given, check_spellings, never_given, source
+from surepick.studies.validation import check_asked, check_given, check_no_surplus, check_spellings, never_given, source
 from surepick.text import quoted
 
 
@@ -89,7 +89,9 @@ def _told(
         if len(results.arms) == 0:
             return gone, Receipt()
         told = (results, ledger.ids, worker, plan)
-        receipt = store(ledger.replay, *told, in_parts=ledger.in_parts, blocking=ledger.blocking)
+        receipt = store(
+            ledger.replay, *told, in_parts=ledger.in_parts, blocking=ledger.blocking, no_surplus=ledger.no_surplus
+        )
         if receipt is None:
             raise _NoPlan
     return gone, receipt
@@ -139,6 +141,7 @@ def store(
     *,
     in_parts: bool = False,
     blocking: Blocking | None = None,
+    no_surplus: bool = False,
 ) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
 
@@ -146,6 +149,7 @@ def store(
         worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
         in_parts: results of closed plans count in the open one.
         blocking: what the study says of blocks.
+        no_surplus: results beyond what was asked are refused.
 
     Raises:
         InvalidInput: a row is refused.
@@ -168,6 +172,8 @@ def store(
     current = news.rows(np.flatnonzero(belongs == open_number))
     if len(current.arms) and open_plan is not None:
         check_asked(open_plan.asked, current.arms, ids)
+        if no_surplus:
+            check_no_surplus(open_plan.asked - open_plan.recorded, current, ids)
         if planned is not None and planned.plan.first_items is not None:
             check_items(planned.plan, replay.item_order.places, current, ids)
         if blocking is not None:

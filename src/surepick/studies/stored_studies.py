@@ -20,7 +20,7 @@ from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.terms import Terms
 from surepick.questions import constraints_in
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
 from surepick.studies.logs.damaged_rows import reading
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms
 from surepick.studies.logs.leases import system_clock
@@ -57,7 +57,9 @@ def listed(engine: Engine, row: Any) -> Listed:
         )
 
 
-def row_of(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge) -> dict[str, Any]:
+def row_of(
+    name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge, surplus: Surplus
+) -> dict[str, Any]:
     """A study as a row: what never changes."""
     spec = spec_of(policy) or {}
     configuration = json.dumps(
@@ -71,6 +73,7 @@ def row_of(name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge:
             **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if arms.segments is None else {"segments": arms.segments}),
             **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
+            **({} if surplus == COUNT else {"surplus": surplus}),
             **_files(policy),
         },
         allow_nan=False,
@@ -169,6 +172,7 @@ def opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy
             build=build,
             registration=lambda: registration_of(row, configuration),
             judge=configuration.get("judge", CLOSED_ROUNDS),
+            surplus=configuration.get("surplus", COUNT),
         )
 
 

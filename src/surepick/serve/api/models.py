@@ -105,6 +105,15 @@ class NewStudy(Goal):
 
     name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$")]
     judge: Literal["closed rounds", "as they come"] = "closed rounds"
+    surplus: Annotated[
+        Literal["count", "refuse"] | None,
+        Field(description="What becomes of results beyond what was asked; null: refused, but counted as they come."),
+    ] = None
+
+    @property
+    def own_surplus(self) -> Literal["count", "refuse"]:
+        """What becomes of results beyond what was asked: here they are refused unless somebody says otherwise."""
+        return self.surplus or ("refuse" if self.judge == "closed rounds" else "count")
 
 
 class ForecastOf(Goal):

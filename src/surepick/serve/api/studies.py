@@ -52,7 +52,9 @@ def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner)
     name = new.name.strip()
     if server.studies.has(name):
         raise Refused(HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name.")
-    study = server.studies.database.create(name, arms, policy, minimize=new.minimize, judge=new.judge)
+    study = server.studies.database.create(
+        name, arms, policy, minimize=new.minimize, judge=new.judge, surplus=new.own_surplus
+    )
     server.trail.add(caller.name, address_of(request), "create", name)
     return {**status_of(study, name), "policy": spec_of(policy), "notes": notes}
 

@@ -40,6 +40,7 @@ def create(
     policy: PolicyOptions,
     seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
     judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
+    surplus: options.SurplusOption = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Start a study in a database: candidates, noise, and the goal.
@@ -61,7 +62,9 @@ def create(
             f"{times(columns, 'feature column')} not used: nothing is assumed about features unless --norm-bound says "
             "how much they can matter."
         )
-    study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when)
+    study = create_study(
+        url, name, candidates, chosen, minimize=minimize, judge=when, surplus=None if surplus is None else surplus.value
+    )
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}
         print_json({**answer, "registration": study.registration})

@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from webhook_receivers import API, listening, looked, measure, set_up
 
@@ -197,6 +197,7 @@ NOWHERE = {  # forms in which nothing is public, whatever is inside
 }
 
 
+@settings(deadline=None)
 @given(inner=st.integers(0, 2**32 - 1))
 def test_an_address_inside_another_is_judged_as_itself(inner):
     public = is_public(ipaddress.IPv4Address(inner))

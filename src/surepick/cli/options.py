@@ -25,6 +25,13 @@ class JudgeChoice(StrEnum):
     as_they_come = "as-they-come"
 
 
+class SurplusChoice(StrEnum):
+    """What becomes of results beyond what was asked."""
+
+    count = "count"
+    refuse = "refuse"
+
+
 class Format(StrEnum):
     """How an answer is printed."""
 
@@ -68,6 +75,15 @@ MinimizeOption = Annotated[bool, Option("--minimize", help="Small measurements a
 JudgeOption = Annotated[
     JudgeChoice,
     Option("--judge", help="When results are judged: a round when it is complete, or what is in, by `surepick judge`."),
+]
+SurplusOption = Annotated[
+    SurplusChoice | None,
+    Option(
+        "--surplus",
+        help="Results beyond what a round asks: they count, or are refused. Else: counted in a database, refused by "
+        "a server.",
+        show_default=False,
+    ),
 ]
 NOISE = (
     "Needed. The noise of one measurement: bernoulli (0 or 1), bounded:LOW:HIGH, subgaussian:SIGMA (the standard "

@@ -9,7 +9,7 @@ from surepick.client.addresses import is_http
 from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
 from surepick.studies.progress import Listed
 from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
@@ -28,6 +28,7 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    surplus: Surplus | None = None,
     id_column: str | None = None,
     reward_column: str | None = None,
     study_id: str | None = None,
@@ -44,6 +45,8 @@ def create_study(
         judge, study_id: as in `Study`.
         id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
             `surepick tell` and a server then find these. No part of the registration.
+        surplus: what becomes of results beyond what was asked, as in `Study`; None: they count in a database, and are
+            refused by a server.
         token: of a server; None: that of SUREPICK_TOKEN.
 
     Raises:
@@ -55,8 +58,9 @@ def create_study(
     told |= {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
     made: Study
     if is_http(url):
-        made = _server("create_study", url, token).create(name, arms, policy, **told)
+        made = _server("create_study", url, token).create(name, arms, policy, surplus=surplus, **told)
     else:
+        told["surplus"] = COUNT if surplus is None else surplus
         made = _databases("create_study", token).create_study(url, name, arms, policy, **told)
     made.remember(*subject_of(arms, policy))
     return made

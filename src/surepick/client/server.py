@@ -13,9 +13,10 @@ from surepick.client.transport import Transport
 from surepick.core.arms import Arms
 from surepick.core.json import encode, from_json
 from surepick.policies.base import Policy, spec_of
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Surplus
 from surepick.studies.progress import Listed
 from surepick.studies.registration import check_promise, checked_subject, subject_of
+from surepick.studies.validation import checked_surplus
 
 
 class Server:
@@ -75,6 +76,7 @@ class Server:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        surplus: Surplus | None = None,
         id_column: str | None = None,
         reward_column: str | None = None,
         study_id: str | None = None,
@@ -85,6 +87,7 @@ class Server:
         asked["candidates"]["id_column"] = id_column
         asked["reward_column"] = reward_column
         asked |= {} if study_id is None else {"study_id": study_id}
+        asked |= {} if surplus is None else {"surplus": checked_surplus(surplus, judge)}
         self._transport.post("studies", body=asked)
         return RemoteStudy(self._transport, name.strip())
 

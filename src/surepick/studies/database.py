@@ -16,7 +16,7 @@ from surepick.core.column_names import ColumnNames
 from surepick.errors import InvalidInput
 from surepick.policies.base import Policy, spec_of, stopped
 from surepick.studies import stored_studies as stored
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Planned
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Planned, Surplus
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.engine import check_version, connect, in_words, reach, released, shown
 from surepick.studies.logs.sql.one_file import file_of
@@ -26,6 +26,7 @@ from surepick.studies.progress import Listed
 from surepick.studies.reading.audit import audit
 from surepick.studies.registration import checked_subject, settled_id, subject_of
 from surepick.studies.study import Study
+from surepick.studies.validation import checked_surplus
 
 
 class Database:
@@ -81,6 +82,7 @@ class Database:
         *,
         minimize: bool = False,
         judge: Judge = CLOSED_ROUNDS,
+        surplus: Surplus = COUNT,
         id_column: str | None = None,
         reward_column: str | None = None,
         study_id: str | None = None,
@@ -88,10 +90,11 @@ class Database:
         """A new study; as `create_study`."""
         columns = ColumnNames(id_column, reward_column)
         arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
+        surplus = checked_surplus(surplus, judge)
         self.prepare()
         engine, state = self.engine, policy.init()
         opening = None if stopped(policy, state) else policy.ask(state)
-        kept: dict[str, Any] = {"columns": columns, "study_id": settled_id(study_id)}
+        kept: dict[str, Any] = {"columns": columns, "study_id": settled_id(study_id), "surplus": surplus}
         row = stored.row_of(name.strip(), arms, policy, minimize=minimize, judge=judge, **kept)
         with in_words(engine.url), engine.connect() as plain:
             connection = plain.execution_options(writes=True)
@@ -155,6 +158,7 @@ def create_study(
     *,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
+    surplus: Surplus = COUNT,
     id_column: str | None = None,
     reward_column: str | None = None,
     study_id: str | None = None,
@@ -170,6 +174,7 @@ def create_study(
         judge, study_id: as in `Study`.
         id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
             `surepick tell` and a server then find these. No part of the registration.
+        surplus: what becomes of results beyond what was asked, as in `Study`.
 
     Raises:
         InvalidInput: the address or the name has no meaning, the name is taken, the policy has no spec, or does not
@@ -177,9 +182,11 @@ def create_study(
         StorageError: the database cannot be reached or written, or is not ours.
     """
     arms, policy = checked_subject(name, arms, policy, minimize=minimize, judge=judge)
+    checked_surplus(surplus, judge)
     database = Database(url, create=True)
     with released(database.engine):
-        more: dict[str, Any] = {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
+        more: dict[str, Any] = {"id_column": id_column, "reward_column": reward_column}
+        more |= {"study_id": study_id, "surplus": surplus}
         return _alone(database, database.create(name, arms, policy, minimize=minimize, judge=judge, **more))
 
 

@@ -16,7 +16,7 @@ from surepick.noise import Noise
 from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.entries import Entries
-from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Log, Planned, Surplus
 from surepick.studies.logs.item_keys import item_key
 from surepick.studies.logs.leases import Lease, format_time
 from surepick.studies.logs.open_plan import OpenPlan
@@ -30,7 +30,7 @@ class Ledger(Entries):
         replay: the log, as far as it was replayed.
         ids: ids of the arms, K of them.
         noise: what is assumed of a reward.
-        judge: when results are judged, as in `Study`.
+        judge, surplus: when results are judged, and what becomes of those beyond what was asked, as in `Study`.
         blocks: gives what the study says of blocks.
         constraints: gives those on what else is measured.
     """
@@ -43,11 +43,13 @@ class Ledger(Entries):
         judge: Judge = CLOSED_ROUNDS,
         blocks: Callable[[], Blocking | None] = lambda: None,
         constraints: Callable[[], tuple[Constraint, ...]] = tuple,
+        surplus: Surplus = COUNT,
     ) -> None:
         super().__init__(ids, noise, blocks, constraints, lambda: replay.policy.traits.items)
         self.replay = replay
         self._minimize = replay.minimize
         self.in_parts = judge == AS_THEY_COME
+        self.no_surplus = surplus == REFUSE
 
     @property
     def log(self) -> Log:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from surepick.studies.logs.leases import ANYONE
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
 from surepick.studies.slips import Unusual
-from surepick.studies.validation import check_asked, check_given, check_spellings, never_given, source
+from surepick.studies.validation import check_asked, check_given, check_no_surplus, check_spellings, never_given, source
 from surepick.text import quoted
 
 Accept = bool | Literal["unasked"]
@@ -121,8 +121,9 @@ def _told(
         if len(results.arms) == 0:
             return gone, Receipt()
         told = (results, ledger.ids, worker, plan)
-        look = partial(slips_in, ledger, why=why)
-        receipt = store(ledger.replay, *told, in_parts=ledger.in_parts, blocking=ledger.blocking, look=look)
+        rules: dict[str, Any] = {"in_parts": ledger.in_parts, "blocking": ledger.blocking}
+        rules |= {"no_surplus": ledger.no_surplus, "look": partial(slips_in, ledger, why=why)}
+        receipt = store(ledger.replay, *told, **rules)
         if receipt is None:
             raise _NoPlan
     return gone, receipt
@@ -172,6 +173,7 @@ def store(
     *,
     in_parts: bool = False,
     blocking: Blocking | None = None,
+    no_surplus: bool = False,
     look: Look = lambda _news, _plan, _places: [],
 ) -> Receipt | None:
     """Store results, inside a turn; None, and nothing is stored, if they belong to no plan.
@@ -180,6 +182,7 @@ def store(
         worker, plan: who measured, and the plan, where the keys do not say it; as in `Study.tell`.
         in_parts: results of closed plans count in the open one.
         blocking: what the study says of blocks.
+        no_surplus: results beyond what was asked are refused.
         look: gives those that stand out among results, which would count in the plan of that number, and why they count
             all the same; or asks. It is given the place of each in the call too, shape (n,).
 
@@ -204,6 +207,8 @@ def store(
     current = news.rows(np.flatnonzero(belongs == open_number))
     if len(current.arms) and open_plan is not None:
         check_asked(open_plan.asked, current.arms, ids)
+        if no_surplus:
+            check_no_surplus(open_plan.asked - open_plan.recorded, current, ids)
         if planned is not None and planned.plan.first_items is not None:
             check_items(planned.plan, replay.item_order.places, current, ids)
         if blocking is not None:

@@ -21,7 +21,7 @@ from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.terms import Terms
 from surepick.questions import constraints_in
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
 from surepick.studies.logs.damaged_rows import reading
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms
 from surepick.studies.logs.leases import system_clock
@@ -60,7 +60,15 @@ def listed(engine: Engine, row: Any) -> Listed:
 
 
 def row_of(
-    name: str, arms: Arms, policy: Policy[Any], *, minimize: bool, judge: Judge, columns: ColumnNames, study_id: str
+    name: str,
+    arms: Arms,
+    policy: Policy[Any],
+    *,
+    minimize: bool,
+    judge: Judge,
+    surplus: Surplus,
+    columns: ColumnNames,
+    study_id: str,
 ) -> dict[str, Any]:
     """A study as a row: what never changes."""
     spec = spec_of(policy) or {}
@@ -76,6 +84,7 @@ def row_of(
             **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if arms.segments is None else {"segments": arms.segments}),
             **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
+            **({} if surplus == COUNT else {"surplus": surplus}),
             **_files(policy),
             **columns.stored(),
         },
@@ -176,6 +185,7 @@ def opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy
             registration=lambda: registration_of(row, configuration),
             study_id=id_in(configuration),
             judge=configuration.get("judge", CLOSED_ROUNDS),
+            surplus=configuration.get("surplus", COUNT),
         )
 
 

@@ -23,7 +23,7 @@ from surepick.studies.batch import Batch
 from surepick.studies.closed_loop import OnUnusual, Result, run_study
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.ledger import Ledger
-from surepick.studies.logs.base import CLOSED_ROUNDS, Judge, Log
+from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Log, Surplus
 from surepick.studies.logs.elsewhere import Kept
 from surepick.studies.logs.memory import MemoryLog
 from surepick.studies.measuring import Measure
@@ -51,6 +51,7 @@ class Study(Stated, Kept):
         minimize: small rewards are good.
         log: keeps plans and results; in memory by default. A log that is not empty is resumed.
         judge: "closed rounds", or "as they come": `judge()` judges what is in, and what comes later counts after it.
+        surplus: "count", or "refuse": results of the open round beyond what it asks for are refused.
         study_id: a text in the registration code; None: drawn now, so that no other study has this code.
 
     Raises InvalidInput if the policy is for another number of arms, does not know its arms, or does not judge parts.
@@ -58,6 +59,7 @@ class Study(Stated, Kept):
 
     _code: Callable[[], str | None]
     judging: Judge  # when results are judged
+    surplus: Surplus  # what becomes of results beyond what was asked
     study_id: str  # drawn when it was made, or given
     originals = item_originals = Originals()  # what ids of arms and of test items were before they were texts, here
 
@@ -69,6 +71,7 @@ class Study(Stated, Kept):
         minimize: bool = False,
         log: Log | None = None,
         judge: Judge = CLOSED_ROUNDS,
+        surplus: Surplus = COUNT,
         study_id: str | None = None,
     ) -> None:
         arms, policy = subject_of(arms, policy)
@@ -78,6 +81,7 @@ class Study(Stated, Kept):
         if isinstance(kept, MemoryLog):
             kept.study_id = self.study_id
         self.judging = validation.checked_judge(judge, policy, minimize=minimize)
+        self.surplus = validation.checked_surplus(surplus, judge)
         self._begin(
             kept, arms.ids, policy.problem.noise, minimize, partial(Terms.of, policy, arms), lambda: (arms, policy)
         )
@@ -103,10 +107,12 @@ class Study(Stated, Kept):
         registration: Callable[[], str | None],
         study_id: str,
         judge: Judge = CLOSED_ROUNDS,
+        surplus: Surplus = COUNT,
     ) -> Study:
         """A study whose arms and policy are built only if something must be computed; most calls need neither."""
         study = cls.__new__(cls)
         study.judging = judge
+        study.surplus = surplus
         study.study_id = study_id
         study._begin(log, ids, noise, minimize, terms, build)
         study._code = registration
@@ -121,7 +127,8 @@ class Study(Stated, Kept):
         self.log = log
         self._terms = cache(terms)
         self.replay = Replay(log, num_arms=len(ids), minimize=minimize, build=build)
-        self._ledger = Ledger(self.replay, ids, noise, self.judging, lambda: self.blocking, lambda: self.constraints)
+        stated = (lambda: self.blocking, lambda: self.constraints, self.surplus)
+        self._ledger = Ledger(self.replay, ids, noise, self.judging, *stated)
 
     @property
     def arms(self) -> Arms:

@@ -18,7 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale, unrounded
 from surepick.policies.base import Policy, name_of
 from surepick.questions import Above
-from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Results
+from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Results, Surplus
 from surepick.studies.logs.block_names import block_totals
 from surepick.studies.logs.centred import deviations_of, known_deviations
 from surepick.studies.logs.quantities import quantity_totals
@@ -236,6 +236,42 @@ def check_asked(asked: IntArray, arms: IntArray, ids: Sequence[str]) -> None:
             f"{ids[stray[0]]!r}. Which arms are measured must not depend on a hunch, or the certificate means "
             "nothing. Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
         )
+
+
+def check_no_surplus(wanted: IntArray, results: Results, ids: Sequence[str]) -> None:
+    """Refuse results beyond what the plan asks for, whatever they are.
+
+    Args:
+        wanted: pulls that have not come yet, shape (K,); below 0 where more came.
+
+    Raises:
+        InvalidInput: there are some.
+    """
+    came = np.zeros(len(wanted), np.int64)
+    np.add.at(came, results.arms, results.pulls)
+    over = np.flatnonzero((came > 0) & (came > np.maximum(wanted, 0)))
+    if len(over):
+        arm = int(over[0])
+        raise InvalidInput(
+            f"{int(came[arm])} results are of {quoted(ids[arm])}, of which this round wants {max(int(wanted[arm]), 0)} "
+            "more. This study counts no results beyond what it asked, since somebody could go on until a mean suits. "
+            "Nothing of this call was stored. To keep such results apart: tell_prior(), or tell --as-prior."
+        )
+
+
+def checked_surplus(surplus: object, judge: Judge) -> Surplus:
+    """What becomes of results beyond what was asked.
+
+    Raises:
+        InvalidInput: it has no meaning, or results are judged as they come.
+    """
+    if surplus == COUNT:
+        return COUNT
+    if surplus != REFUSE:
+        raise InvalidInput(f"surplus is {quoted(surplus)}; write 'count' or 'refuse'.")
+    if judge != CLOSED_ROUNDS:
+        raise InvalidInput("surplus='refuse' is for closed rounds: leave it out where results are judged as they come.")
+    return REFUSE
 
 
 def names_of(ids: Sequence[object]) -> list[str]:

@@ -113,6 +113,15 @@ class NewStudy(Goal):
     study_id: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="A text in the registration code; it is drawn if it is left out."
     )
+    surplus: Annotated[
+        Literal["count", "refuse"] | None,
+        Field(description="What becomes of results beyond what was asked; null: refused, but counted as they come."),
+    ] = None
+
+    @property
+    def own_surplus(self) -> Literal["count", "refuse"]:
+        """What becomes of results beyond what was asked: here they are refused unless somebody says otherwise."""
+        return self.surplus or ("refuse" if self.judge == "closed rounds" else "count")
 
 
 class ForecastOf(Goal):

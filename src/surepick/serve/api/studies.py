@@ -53,7 +53,7 @@ def create_study(new: NewStudy, request: Request, server: Shared, caller: Owner)
     if server.studies.has(name):
         raise Refused(HTTPStatus.CONFLICT, f"There is a study {name!r} already. Open that one, or choose another name.")
     more: dict[str, Any] = {"id_column": new.candidates.id_column, "reward_column": new.reward_column}
-    more |= {"judge": new.judge, "study_id": new.study_id}
+    more |= {"judge": new.judge, "study_id": new.study_id, "surplus": new.own_surplus}
     study = server.studies.database.create(name, arms, policy, minimize=new.minimize, **more)
     server.trail.add(caller.name, address_of(request), "create", name)
     return {**status_of(study, name), "policy": spec_of(policy), "notes": notes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -43,6 +43,7 @@ def create(
     policy: PolicyOptions,
     seed: Annotated[int | None, Option(min=0, help="For policies that draw at random.")] = None,
     judge: options.JudgeOption = options.JudgeChoice.closed_rounds,
+    surplus: options.SurplusOption = None,
     output: options.FormatOption = options.Format.text,
 ) -> None:
     """Start a study in a database: candidates, noise, and the goal.
@@ -61,7 +62,8 @@ def create(
     candidates, _ = subject_of(chosen)
     spec = spec_of(chosen) or {}
     note(*reader.not_used, *caveats_of(chosen))
-    named = {"id_column": table.id, "reward_column": reward}
+    named: dict[str, Any] = {"id_column": table.id, "reward_column": reward}
+    named["surplus"] = None if surplus is None else surplus.value
     study = create_study(url, name, candidates, chosen, minimize=minimize, judge=when, **named)
     if output is options.Format.json:
         answer = {"study": name, "candidates": candidates.num_arms, "policy": spec, "next": study.progress().asked}

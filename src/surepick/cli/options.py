@@ -28,7 +28,7 @@ class JudgeChoice(StrEnum):
 class SurplusChoice(StrEnum):
     """What becomes of results beyond what was asked."""
 
-    count = "count"
+    counted = "count"
     refuse = "refuse"
 
 

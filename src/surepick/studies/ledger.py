@@ -16,7 +16,7 @@ from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.entries import Entries
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, Planned
-from surepick.studies.logs.item_keys import item_key
+from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.leases import Lease, format_time
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
@@ -110,7 +110,8 @@ class Ledger(Entries):
         """The batch with a block for each of its pulls, where the study has blocks.
 
         A block that can be gone back to is dealt once for the whole plan, whoever measures in it. Others are those of
-        the lease: nobody can be asked to measure on another's plate.
+        the lease: nobody can be asked to measure on another's plate. No name is a number: a spreadsheet would write
+        "1.10" as 1.1, which is another.
 
         Args:
             before: pulls of the plan, or of the lease, that came earlier: their blocks are other ones.
@@ -123,7 +124,7 @@ class Ledger(Entries):
             names = _dealt_in(batch, blocking, asked)
         else:
             whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
-            names = [f"{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
+            names = [f"b{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
         return replace(batch, blocks=tuple(names), block_name=blocking.name)
 
     def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:
@@ -146,6 +147,6 @@ def _dealt_in(batch: Batch, blocking: Blocking, asked: IntArray) -> list[str]:
     dealt = blocking.dealt(asked)[first[arms] + np.minimum(ordinals, asked[arms] - 1)]
     again = ordinals >= asked[arms]
     return [
-        f"{batch.number}.{block + 1}" if not anew else f"{batch.number}.{block + 1}+{ordinal}"
+        f"b{batch.number}.{block + 1}" + f"+{ordinal}" * bool(anew)
         for block, ordinal, anew in zip(dealt.tolist(), ordinals.tolist(), again.tolist(), strict=True)
     ]

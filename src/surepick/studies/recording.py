@@ -14,12 +14,12 @@ from surepick.errors import InvalidInput, OutOfTurn
 from surepick.studies.ledger import Ledger
 from surepick.studies.logs.base import CLOSED, COUNTED, FAILED, LATE, PRIOR, Event, Log, Results
 from surepick.studies.logs.block_names import check_anew, check_once
-from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
-from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
+from surepick.studies.logs.item_keys import check_items, set_aside
+from surepick.studies.logs.keys import canonical_keys, read_item_key, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
-from surepick.studies.validation import check_asked, check_given, check_spellings, never_given, source
+from surepick.studies.validation import check_asked, check_given, never_given, source
 from surepick.text import quoted
 
 
@@ -224,10 +224,7 @@ def store_failures(
     if planned is None or open_plan is None or not open_plan.takes_results:
         return Receipt(late=len(arms))
     events: list[Event] = []
-    given = {key for key in keys if key is not None}
-    spellings = other_spellings(given)
-    known = {*log.recorded([*given, *(spellings.keys() - given)]), *open_plan.failed_keys}
-    check_spellings(spellings, {*given, *known})
+    known = {*log.recorded([key for key in keys if key is not None]), *open_plan.failed_keys}
     spent: dict[int, Counter[int]] = defaultdict(Counter)
     now = log.clock()
     for arm, key in zip(arms.tolist(), keys, strict=True):
@@ -267,16 +264,12 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
     """(the new rows, the number of repeated ones).
 
     Raises:
-        InvalidInput: a key was reported before for another arm, with another value, or in another spelling. We do
-            not name the value: it may belong to an open plan.
+        InvalidInput: a key was reported before for another arm, or with another value. We do not name the value: it
+            may belong to an open plan.
     """
     if results.keys is None:
         return results, 0
-    keys = {key for key in results.keys if key is not None}
-    spellings = other_spellings(keys)
-    seen = log.recorded([*keys, *(spellings.keys() - keys)])
-    check_spellings(spellings, {*keys, *seen})
-    seen = {key: stored for key, stored in seen.items() if key in keys}
+    seen = dict(log.recorded(list({key for key in results.keys if key is not None})))
     kept = []
     for row, (key, stored) in enumerate(zip(results.keys, results.recorded(), strict=True)):
         if key is None:

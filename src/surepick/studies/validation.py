@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -160,26 +160,6 @@ def _single(results: Results, sign: float, num_arms: int) -> Observations:
     squares = np.zeros(num_arms)
     squares[results.arms] = results.squares
     return Observations(counts, sums, squares)
-
-
-def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> None:
-    """Refuse a whole number among the keys that is known in another spelling.
-
-    Args:
-        spellings: as in `other_spellings`.
-        known: the keys of this call, and those that were reported before.
-
-    Raises:
-        InvalidInput: there is one; both would count.
-    """
-    twin = next((spelling for spelling in spellings if spelling in known), None)
-    if twin is not None:
-        raise InvalidInput(
-            f"keys {quoted(spellings[twin])} and {quoted(twin)} are the same number, written in two ways: a "
-            "spreadsheet or a table of decimals may have changed one of them, and both would count. Nothing of this "
-            "call was stored. Write the key as it was given first; if they are two measurements, give them keys that "
-            "differ by more."
-        )
 
 
 def check_given(granted: IntArray, arm: int, ordinal: int, key: str) -> None:

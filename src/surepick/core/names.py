@@ -67,7 +67,7 @@ def written(what: str, value: object) -> str:
         )
     if isinstance(value, float | np.floating):
         digits = np.finfo(value.dtype if isinstance(value, np.floating) else float).nmant + 1
-        if not abs(value) < 2.0**digits:
+        if not abs(float(value)) < 2.0**digits:
             raise InvalidInput(
                 f"{what} is {quoted(value)}, a number with decimals, which holds {digits} binary digits: others of so "
                 "many digits would be the same. Read the column as text, as it stands in the file."

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import IntArray
+from surepick.core.names import one_form
 from surepick.core.observations import Quantity
 from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput
@@ -21,6 +22,7 @@ from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.quantities import single_values, split_values, total_values
+from surepick.text import quoted
 
 
 class Entries:
@@ -65,8 +67,17 @@ class Entries:
         names = border.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
-            raise InvalidInput(f"{len(unknown)} ids are not arms of this study, the first is {unknown[0]!r}.")
+            alike = self._like(unknown[0])
+            there = f"; there is {quoted(alike)}, and an id must be written as in the study" if alike else ""
+            raise InvalidInput(
+                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}{there}."
+            )
         return np.array([self._index[name] for name in names], np.int64), names
+
+    def _like(self, name: str) -> str | None:
+        """The id that is meant, where a program has written it otherwise: the only one that reads the same."""
+        like = [one for one in self.ids if _read(one) == _read(name)]
+        return like[0] if len(like) == 1 else None
 
     def keys_by_item(
         self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
@@ -161,6 +172,14 @@ class Entries:
             blocks = ids.blocks or None if blocks is None else blocks
             ids, keys = pulls_and_keys(ids, keys)
         return self.singles(ids, rewards, keys, worker, blocks), worker, plan
+
+
+def _read(name: str) -> str:
+    """A name without what programs change: its case, its white space, the form of a number."""
+    try:
+        return one_form("an id", name).casefold()
+    except InvalidInput:
+        return name
 
 
 def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:

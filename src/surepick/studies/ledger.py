@@ -19,7 +19,9 @@ from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Log, 
 from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.leases import Lease, format_time
 from surepick.studies.logs.open_plan import OpenPlan
-from surepick.studies.replay import Replay
+from surepick.studies.replay import Replay, refusal_of
+
+MOST_DEALT = 50_000_000  # measurements of a batch, each with the name of its block
 
 
 class Ledger(Entries):
@@ -63,10 +65,16 @@ class Ledger(Entries):
             raise
 
     def open_plan(self) -> Planned | None:
-        """The open plan; a new one if there is none; None once stopped."""
+        """The open plan; a new one if there is none; None once stopped.
+
+        Raises:
+            OutOfTurn: the last one is closed, and its results cannot be judged.
+        """
         head = self.replay.settle()
         if head.decision.stopped or self.log.ended() is not None:
             return None
+        if head.refusal:
+            raise OutOfTurn(head.refusal)
         if head.planned is not None:
             return head.planned
         plan = self.replay.policy.ask(self.replay.state_of(head.decision))  # no lock is held while we design
@@ -91,6 +99,9 @@ class Ledger(Entries):
             return f"the study was closed on {format_time(ended.at)}{why} No more results are needed."
         if decision is not None and decision.stopped:
             return "the study has stopped; no more results are needed."
+        planned = self.log.last_plan()
+        if planned is not None and (open_plan := self.replay.look(planned)).refused:
+            return refusal_of(open_plan)
         return (
             "no plan is open: nothing has been asked yet, or all results are in; call ask() first, "
             "measure that batch, then tell."
@@ -120,6 +131,11 @@ class Ledger(Entries):
         blocking = self.blocking
         if blocking is None:
             return batch
+        if batch.total > MOST_DEALT:
+            raise OutOfTurn(
+                f"plan {batch.number} asks for {batch.total:,} measurements, and more than {MOST_DEALT:,} cannot be "
+                "dealt into blocks. Close the study (surepick close): its certificate rests on what was told."
+            )
         if asked is not None and batch.ordinals is not None and blocking.again:
             names = _dealt_in(batch, blocking, asked)
         else:

@@ -19,12 +19,11 @@ from surepick.policies.base import Policy, name_of
 from surepick.questions import Above
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, Judge, Results
 from surepick.studies.logs.block_names import block_totals
-from surepick.studies.logs.quantities import quantity_totals
+from surepick.studies.logs.quantities import LARGEST, quantity_totals
 from surepick.text import quoted
 
 JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
 ROUNDING = 1e-9
-LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
 MOST_PULLS = 2**53
 
 

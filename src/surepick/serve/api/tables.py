@@ -10,7 +10,8 @@ from surepick.errors import InvalidInput
 from surepick.serve.api.models import MOST_ROWS, Result, Results, brought
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
-from surepick.tables.table import as_number
+from surepick.tables.result_rows import key_column
+from surepick.tables.table import as_number, check_distinct, is_missing
 
 FAILED = "failed"
 
@@ -50,6 +51,8 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
         rows = [row for _, row in zip(range(MOST_ROWS + 1), reader, strict=False)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"the table cannot be read: {error}.") from None
+    check_distinct("the table", [name for name in columns if name])
+    key = key_column("the table", columns)
     beside = [one.name for one in study.constraints]
     block = None if study.blocking is None else study.blocking.name
     for wanted in ("id", "reward", *beside):
@@ -70,7 +73,7 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
                 id=_text(row["id"], line),
                 reward=None if failed else _number(cell, "reward", line, delimiter),
                 failed=failed,
-                key=row.get("key", "").strip() or None,
+                key=None if key is None or is_missing(row[key]) else row[key].strip(),
                 block=None if block is None else row.get(block, "").strip() or None,
                 item=row.get("item", "").strip() or None,
                 quantities={

@@ -26,6 +26,7 @@ COUNTED, LATE, PRIOR = "counted", "late", "prior"
 STATUSES = (COUNTED, LATE, PRIOR)
 FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 WITHDRAWN, ADDED = "withdrawn", "added"
+REFUSED = "cannot be judged: "  # begins the reason of a second event "closed", of a plan that the policy refuses
 Judge = Literal["closed rounds", "as they come"]
 CLOSED_ROUNDS: Judge = "closed rounds"
 AS_THEY_COME: Judge = "as they come"

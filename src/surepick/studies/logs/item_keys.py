@@ -92,7 +92,7 @@ def keys_of(order: ItemOrder | None, ids: Sequence[object], items: Sequence[obje
 def with_items(
     order: ItemOrder | None, ids: Sequence[object], items: Sequence[object], keys: Sequence[object] | None
 ) -> list[str]:
-    """The keys of answers of a table that has items, and perhaps keys too, which then say the same.
+    """The keys of answers of a table that has items; where its own keys are those of items too, they say the same.
 
     Raises:
         InvalidInput: as `keys_of` and `canonical_keys`, or a key is of another item.
@@ -100,7 +100,7 @@ def with_items(
     found = keys_of(order, ids, items)
     given = canonical_keys(keys, [text_of("an id", name) for name in ids]) or ()
     for key, own, item in zip(given, found, items, strict=False):
-        if key is not None and key != own:
+        if read_item_key(key) >= 0 and key != own:
             raise InvalidInput(
                 f"key {quoted(key)} is not that of the item {quoted(item)}, in the same row: the columns of the table "
                 "may have been moved against each other. Nothing of this call was stored."

@@ -16,6 +16,7 @@ from surepick.studies.logs.base import (
     CLOSED,
     ENDED,
     FAILED,
+    REFUSED,
     WITHDRAWN,
     Addition,
     Arrivals,
@@ -68,6 +69,7 @@ class OpenPlan:
         withdrawn, added: arms that go or come after it.
         failed_keys: keys of pulls that gave no result.
         closed: no result counts any more.
+        refused: why its results cannot be judged; "": they can, or nobody has tried.
         in_part: it was closed with what had come.
         ended: the study was closed early.
         mark: how far the log was read.
@@ -86,6 +88,7 @@ class OpenPlan:
     added: dict[int, Addition] = field(default_factory=dict)
     failed_keys: set[str] = field(default_factory=set)
     closed: bool = False
+    refused: str = ""
     in_part: bool = False
     ended: bool = False
     mark: tuple[int, ...] = ()
@@ -126,6 +129,8 @@ class OpenPlan:
     def _happened(self, event: Event) -> None:
         self.closed |= event.kind == CLOSED
         self.in_part |= event.kind == CLOSED and event.reason == AS_THEY_COME
+        if event.kind == CLOSED and event.reason.startswith(REFUSED):
+            self.refused = event.reason.removeprefix(REFUSED)
         self.ended |= event.kind == ENDED
         if event.arm is None:
             return

@@ -17,7 +17,7 @@ from surepick.noise import Bernoulli
 from surepick.questions import Constraint
 from surepick.studies.logs.base import Results, Values
 
-LARGEST = 1e100  # as of rewards
+LARGEST = 1e50  # a value beyond it leaves what numbers can hold once its square is squared and added up
 
 
 def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[ArrayLike, FloatArray | None]:

@@ -12,10 +12,10 @@ from typer import Argument, Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, resumed
-from surepick.cli.output import picked, print_json, say
-from surepick.cli.program_options import AnswerOptions, check_options
-from surepick.errors import InvalidInput
-from surepick.studies.logs.item_keys import ITEM, keys_of
+from surepick.cli.output import note, picked, print_json, say
+from surepick.cli.program_options import AnswerOptions, check_options, refuse_untold
+from surepick.errors import InvalidInput, SurepickError
+from surepick.studies.logs.item_keys import ITEM, with_items
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.tables.reading import read_table
@@ -31,7 +31,7 @@ def tell(
     *,
     id_column: Annotated[str, Option("--id", help="Column(s) that name the candidate, as in create.")] = "id",
     reward: Annotated[str, Option(help="The column of the measurements.")] = "reward",
-    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
+    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", in any spelling.')] = None,
     block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
@@ -55,6 +55,7 @@ def tell(
         receipt = study.tell(came.candidates, came.scores, items=came.items, worker=worker, plan=plan)
         _report(study, name, receipt, came.empty, output)
         return
+    refuse_untold(Path(results))
     table = read_table(results, **reading.options)
     study = resumed(url, name)
     totals = reward not in table.columns and {"pulls", "sum"} <= table.columns.keys()
@@ -63,7 +64,7 @@ def tell(
         table = complete_rows(table, column_names(table, id_column), needed)
     ids, keys = row_ids(table, id_column, known=set(study.ids)), row_keys(table, key)
     if key is None and ITEM in table.columns and study.policy.traits.items is not None:
-        keys = keys_of(study.policy.traits.items, ids, table.text(ITEM))
+        keys = with_items(study.policy.traits.items, ids, table.text(ITEM), keys)
     blocks = _blocks(study, table, block)
     if totals and as_prior:
         raise InvalidInput("--as-prior takes single measurements, not totals.")
@@ -92,7 +93,10 @@ def tell(
 def _report(study: Study, name: str, receipt: Receipt, empty: int, output: options.Format) -> None:
     """Say what became of the results; where they complete a plan, make the next one."""
     if receipt.closed or study.progress().complete:  # complete: the process that completed it was killed before
-        study.ask()  # the next plan, so that asking for it is quick
+        try:
+            study.ask()  # the next plan, so that asking for it is quick
+        except SurepickError as error:  # what came is stored, so that this call has not failed
+            note(str(error))
     if output is options.Format.json:
         counted = picked(receipt, "plan", "counted", "repeated", "late", "prior", "failed")
         print_json({**counted, "empty": empty, "closed": receipt.closed, "stopped": study.stopped})

@@ -21,7 +21,7 @@ from surepick.core.json import to_json
 from surepick.policies.questions.truth import wrongly_listed
 from surepick.studies.database import create_study, list_studies, open_study
 from surepick.studies.logs.base import Planned
-from surepick.studies.logs.item_keys import item_key
+from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.leases import pull_key
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql.statements import STUDY, UNDONE_ROWS

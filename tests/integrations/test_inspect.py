@@ -161,3 +161,110 @@ def test_logs_of_a_changed_set_are_refused_and_errors_are_no_score(study, tmp_pa
     url = f"sqlite:///{tmp_path / 'lab.db'}"
     said = refused("tell", url, "models", changed, "--as", "inspect")
     assert "sample 'q3' of the study is another one here" in said
+
+
+def partly_scored(folder, unscored: set[int], log_format: str):
+    """Logs of two models that answered all 8 questions, of which some have no score; of one all."""
+    from inspect_ai import eval as evaluate
+    from inspect_ai.scorer import Score, accuracy, scorer
+
+    @scorer(metrics=[accuracy()])
+    def judge():
+        async def score(state, target):
+            question = inspect_models.question_of(state.input_text)
+            if question in unscored and str(state.model) == "mockllm/a":
+                return Score.unscored(explanation="the judge has timed out")
+            return Score(value="C" if state.output.completion == target.text else "I")
+
+        return score
+
+    models = inspect_models.models(folder)
+    for name in inspect_models.MODELS[:2]:
+        task = inspect_models.task(8)
+        task.scorer = [judge()]
+        evaluate(task, model=models[name], log_dir=str(folder / "whole"), log_format=log_format, display="none")
+    return folder / "whole"
+
+
+@pytest.mark.parametrize("log_format", ["eval", "json"])
+def test_samples_without_a_score_are_left_out_and_all_others_count(study, tmp_path, log_format):
+    from surepick.integrations.answers import Expected
+    from surepick.integrations.inspect import items_of, read_answers
+
+    logs = partly_scored(tmp_path, {3, 5}, log_format)
+    items = items_of(inspect_models.task(8))
+    found = read_answers(logs, Expected(inspect_models.MODELS, tuple(items)))
+    assert found.empty == 2
+    rows = list(zip(found.candidates, found.items, found.scores, strict=True))
+    assert len(rows) == 14
+    assert all(score == inspect_models.is_right(name, items.index(item)) for name, item, score in rows)
+    assert {("mockllm/a", items[3]), ("mockllm/a", items[5])}.isdisjoint(row[:2] for row in rows)
+    for file in logs.iterdir():
+        one = read_answers(file, Expected(inspect_models.MODELS, tuple(items)))
+        assert len(one.scores) + one.empty == 8
+
+
+def test_a_live_run_asks_again_what_had_no_score(study, tmp_path):
+    from inspect_ai import eval as evaluate
+    from inspect_ai.scorer import Score, accuracy, scorer
+
+    refused, first = set(), int(study.ask().item_ids[0].partition(":")[0][1:])
+
+    @scorer(metrics=[accuracy()])
+    def judge():
+        async def score(state, target):
+            key = (str(state.model), state.input_text)
+            if key not in refused and inspect_models.question_of(state.input_text) == first:
+                refused.add(key)
+                return Score.unscored()
+            return Score(value=state.output.completion == target.text)
+
+        return score
+
+    def task():
+        made = inspect_models.task(8)
+        made.scorer = [judge()]
+        return made
+
+    source = best_model(study, task=task, models=inspect_models.models(tmp_path))
+    evaluate(source, model=None, log_dir=str(tmp_path / "logs"), display="none", max_tasks=6)
+    assert study.stopped
+    assert len(refused) == len(inspect_models.MODELS)
+
+
+def test_a_folder_of_logs_is_recognised(tmp_path, refused):
+    from surepick.cli.program_options import items_in
+    from surepick.integrations.inspect import items_of
+
+    folder = partly_scored(tmp_path, {3}, "json")
+    assert {file.suffix for file in folder.iterdir()} == {".json"}
+    assert (
+        sorted(items_in(folder)) == sorted(items_in(next(folder.iterdir()))) == sorted(items_of(inspect_models.task(8)))
+    )
+    (folder / "listing.json").write_text("{}")
+    (folder / "notes.txt").write_text("of ours")
+    arms = tmp_path / "models.csv"
+    arms.write_text("id\n" + "".join(f"{name}\n" for name in inspect_models.MODELS[:2]))
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    words = ("--arms", arms, "--id", "id", "--items", folder, "--noise", "bernoulli", "--epsilon", "0.05")
+    code, said, _ = surepick("create", url, "models", *words)
+    assert code == 0, said
+    assert surepick("ask", url, "models")[0] == 0
+    for given in (folder, next(folder.glob("*_*.json"))):
+        said = refused("tell", url, "models", given)
+        assert "is what inspect_ai wrote, and no table: give --as inspect." in said
+
+
+@pytest.mark.parametrize("inside", [{}, {"a.csv": "item\nq1\n"}, {"a.json": "[]", "b.txt": "x"}])
+def test_another_folder_is_named_rightly(tmp_path, refused, inside):
+    arms, folder = tmp_path / "models.csv", tmp_path / "folder"
+    arms.write_text("id\na\nb\n")
+    folder.mkdir()
+    for name, content in inside.items():
+        (folder / name).write_text(content)
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    words = ("--arms", arms, "--id", "id", "--items", folder, "--noise", "bernoulli", "--epsilon", "0.05")
+    said = refused("create", url, "models", *words)
+    assert "nothing in it is known" in said
+    assert "inspect_ai (.eval or .json)" in said
+    assert "lm-evaluation-harness" in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from surepick.certificates.verify_plans import ELSEWHERE, Plans
 from surepick.core.arms import Arms
 from surepick.core.diff import TOLERANCE
 from surepick.core.files import as_path, read_regular
+from surepick.core.json import read_json
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, known_as, name_of
@@ -178,7 +178,7 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
         path = as_path(source, meaning="or the certificate as JSON data.")
         content = read_regular(path, LARGEST)
         try:
-            document = json.loads(content.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+            document = read_json(content.decode())
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{path} cannot be read as JSON: {_one_line(error)}.") from error
     if not isinstance(document, dict) or not {"format", "rounds", "sha256"} & set(document):
@@ -187,17 +187,6 @@ def read_certificate(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
             "surepick certificate URL NAME --out FILE, or sp.write_certificate(study, FILE)."
         )
     return document
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a finite number")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a field stands in it twice, and readers would disagree about which one counts")
-    return found
 
 
 def _whole(document: Mapping[str, Any], stated: object) -> str:

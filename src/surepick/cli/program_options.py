@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,17 +13,12 @@ from surepick.cli.options import given
 from surepick.core.files import is_folder
 from surepick.errors import InvalidInput
 from surepick.integrations import lm_eval, promptfoo
-from surepick.integrations.answers import Answers, Expected, file_text, read_json
+from surepick.integrations.answers import Answers, Expected
+from surepick.integrations.recognised import Program, unrecognised, written_by
 from surepick.studies.batch import Batch
 from surepick.studies.study import Study
 
-
-class Program(StrEnum):
-    """A program that evaluates models, and writes files."""
-
-    lm_eval = "lm-eval"
-    inspect = "inspect"
-    promptfoo = "promptfoo"
+PROGRAMS = {Program.lm_eval: lm_eval.PROGRAM, Program.inspect: "inspect_ai", Program.promptfoo: promptfoo.PROGRAM}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +74,34 @@ def check_options(answers: AnswerOptions, *, beside: bool) -> None:
 
 
 def items_in(path: Path) -> list[str] | None:
-    """The ids of the test items in what a program wrote; None where it is a table, or anything else."""
-    folder = is_folder(path)
-    if path.suffix == ".eval" or (folder and any(path.rglob("*.eval"))):
+    """The ids of the test items in what a program wrote; None where it is a table, or anything else.
+
+    Raises:
+        InvalidInput: it cannot be read, or a folder has nothing that is known.
+    """
+    program = written_by(path)
+    if program is Program.inspect:
         found: list[str] = _inspect().items_in_logs(path)
         return found
-    if folder or lm_eval.FILE.fullmatch(path.name):
+    if program is Program.lm_eval:
         return lm_eval.items_of(path)
-    if path.suffix == ".json" and promptfoo.is_results(read_json(file_text(path), str(path))):
+    if program is Program.promptfoo and not is_folder(path):
         return promptfoo.items_of(path)
+    if is_folder(path):
+        raise unrecognised(path)
     return None
+
+
+def refuse_untold(path: Path) -> None:
+    """Refuse results of a program that are to be read as a table.
+
+    Raises:
+        InvalidInput: they are such ones.
+    """
+    known = is_folder(path) or path.suffix in (".eval", ".json") or lm_eval.FILE.fullmatch(path.name)
+    program = written_by(path) if known and path.exists() else None
+    if program is not None:
+        raise InvalidInput(f"{path} is what {PROGRAMS[program]} wrote, and no table: give --as {program}.")
 
 
 def check_program(program: Program, study: Study, folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from surepick.errors import InvalidInput, StorageError
+from surepick.text import quoted
 
 T = TypeVar("T")
 LARGEST_IN_RUNS = 2**53  # differences of larger numbers may wrap
@@ -166,6 +167,31 @@ def from_json(kind: type[T], text: str) -> T:
     except (LookupError, TypeError, ValueError) as error:
         raise StorageError(f"stored {kind.__name__} cannot be read: {error}.") from error
     return decoded
+
+
+def read_json(text: str | bytes) -> Any:
+    """Plain data from JSON that somebody else wrote.
+
+    Raises:
+        ValueError: it is none, a number in it is not finite, or an object has two fields of one name, of which each
+            reader would take another.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=each_once)
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a JSON object.
+
+    Raises:
+        ValueError: two have one name.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"the field {quoted(twice)} stands in it twice, and readers would disagree about which counts")
+    return found
 
 
 def _refuse_constant(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from surepick.core.arrays import record
 from surepick.core.files import read_regular
+from surepick.core.json import each_once
 from surepick.errors import InvalidInput
 from surepick.text import did_you_mean, quoted
 
@@ -85,7 +86,7 @@ def read_json(text: str, where: str) -> Any:
         InvalidInput: it is not JSON.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{where} is not JSON ({error}); give the file as it was written, whole.") from error
 

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from surepick.core.names import is_absent
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.integrations.answers import Answers, Expected, only_name, score_of, sha
+from surepick.integrations.recognised import inspect_logs
 from surepick.studies.study import Study
 from surepick.text import quoted
 
@@ -106,12 +108,14 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
         return self._next()
 
     async def sample_complete(self, sample: Any, task: Task) -> None:
-        """Report a sample; one without a score is left to be asked again."""
+        """Report a sample; one without a score, or with that of `Score.unscored`, is left to be asked again."""
         if sample.error is None and self._error is None:
             where = f"sample {quoted(sample.id)} of {task.model}"
             try:
                 item = _item(sample.id, sample)
                 score = _score(sample.scores or {}, self._metric, where)
+                if score is None:
+                    return
                 self._study.tell([self._arms[str(task.model)]], [score], items=[item])
             except Exception as error:
                 self._error = error  # it ends the run too if inspect_ai counts it as one of the sample
@@ -161,7 +165,7 @@ class BestModel(TaskSource):  # type: ignore[misc, unused-ignore]  # without the
 def read_answers(path: Path, expected: Expected) -> Answers:
     """The scores of samples in a log of inspect_ai, or in all logs of a folder, by its `samples_df`.
 
-    Samples without a score, or with an error, are left out.
+    Samples without a score, with that of `Score.unscored`, or with an error, are left out.
 
     Raises:
         InvalidInput: the logs cannot be read; a sample, a model or a scorer is none of the study's; a score is none.
@@ -210,7 +214,9 @@ def _log_rows(path: Path) -> list[dict[str, Any]]:
         SampleColumn("error", path=lambda sample: "" if sample.error is None else "error", full=True),
     ]
     try:
-        table = samples_df(str(path), columns=columns, quiet=True)
+        table = samples_df([str(log) for log in inspect_logs(path)], columns=columns, quiet=True)
+    except InvalidInput:
+        raise
     except Exception as error:  # whatever it meets in the files
         raise InvalidInput(f"{path} cannot be read as a log of inspect_ai: {error}.") from error
     rows: list[dict[str, Any]] = table.to_dict("records")
@@ -251,10 +257,12 @@ def _item(name: int | str, sample: Any) -> str:
     return f"{name}:{sha([spoken, list(sample.choices or []), targets])}"
 
 
-def _score(scores: Mapping[str, Any], metric: str | None, where: str) -> float:
-    """The score that counts, as a number."""
+def _score(scores: Mapping[str, Any], metric: str | None, where: str) -> float | None:
+    """The score that counts, as a number; None where the scorer says that it has none."""
     name = only_name(metric, list(scores), "--metric", "scorers", where)
     value = scores[name]["value"] if isinstance(scores[name], Mapping) else scores[name].value
+    if is_absent(value):  # Score.unscored() is NaN
+        return None
     return score_of(LETTERS.get(value, value) if isinstance(value, str) else value, name, where)
 
 

@@ -14,7 +14,7 @@ from surepick.core.html import html_table
 from surepick.core.json import encode, from_json
 from surepick.core.plan import Plan
 from surepick.errors import OutOfTurn
-from surepick.studies.logs.item_keys import item_key
+from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.leases import Lease, pull_key
 
 

@@ -329,11 +329,12 @@ def judge_part(ledger: Ledger) -> bool:
 def close(ledger: Ledger, reason: str) -> None:
     """As `Study.close`, which has the arguments."""
     log, replay = ledger.log, ledger.replay
-    while not replay.settle().decision.stopped:
+    while not (head := replay.settle()).decision.stopped:
         with ledger.turn():
             planned, decision = log.last_plan(), log.last_decision()
             judged = -1 if decision is None else decision.plan
-            if planned is not None and planned.number > judged and replay.look(planned).closed:
+            waits = planned is not None and planned.number > judged and replay.look(planned).closed
+            if waits and not head.refusal:
                 continue  # its last result came meanwhile: it may have stopped the study
             if log.ended() is None:
                 log.add_event(Event(ENDED, 0, reason=stated(reason), at=log.clock()))

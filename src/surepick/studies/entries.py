@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.names import one_form
 from surepick.core.observations import Quantity
 from surepick.core.plan import Blocking
-from surepick.core.values import check_order, number_look
+from surepick.core.values import check_order
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise
@@ -22,7 +23,7 @@ from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import keys_of
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.logs.quantities import single_values, split_values, total_values
-from surepick.text import did_you_mean, look_of, quoted
+from surepick.text import did_you_mean, quoted
 
 
 class Entries:
@@ -67,18 +68,18 @@ class Entries:
         names = border.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
-            alike = self._alike(unknown[0])
+            alike = self._like(unknown[0])
+            there = f"; there is {quoted(alike)}, and an id must be written as in the study" if alike else ""
             raise InvalidInput(
-                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}{alike}."
+                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}{there}."
                 f"{'' if alike else did_you_mean(unknown[0], self.ids)}"
             )
         return np.array([self._index[name] for name in names], np.int64), names
 
-    def _alike(self, unknown: str) -> str:
-        """What is said of an arm whose id looks like one that is unknown; "" where there is none."""
-        look = number_look(look_of(unknown).strip().casefold())
-        found = next((name for name in self.ids if number_look(look_of(name).strip().casefold()) == look), None)
-        return "" if found is None else f"; there is {quoted(found)}"
+    def _like(self, name: str) -> str | None:
+        """The id that is meant, where a program has written it otherwise: the only one that reads the same."""
+        like = [one for one in self.ids if _read(one) == _read(name)]
+        return like[0] if len(like) == 1 else None
 
     def keys_by_item(
         self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
@@ -181,6 +182,14 @@ class Entries:
             blocks = ids.blocks or None if blocks is None else blocks
             ids, keys = pulls_and_keys(ids, keys)
         return self.singles(ids, rewards, keys, worker, blocks), worker, plan
+
+
+def _read(name: str) -> str:
+    """A name without what programs change: its case, its white space, the form of a number."""
+    try:
+        return one_form("an id", name).casefold()
+    except InvalidInput:
+        return name
 
 
 def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:

@@ -17,10 +17,12 @@ from surepick.questions import Constraint
 from surepick.studies.batch import Batch
 from surepick.studies.entries import Entries
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Log, Planned, Surplus
-from surepick.studies.logs.item_keys import item_key
+from surepick.studies.logs.keys import item_key
 from surepick.studies.logs.leases import Lease, format_time
 from surepick.studies.logs.open_plan import OpenPlan
-from surepick.studies.replay import Replay
+from surepick.studies.replay import Replay, refusal_of
+
+MOST_DEALT = 50_000_000  # measurements of a batch, each with the name of its block
 
 
 class Ledger(Entries):
@@ -78,10 +80,16 @@ class Ledger(Entries):
             raise
 
     def open_plan(self) -> Planned | None:
-        """The open plan; a new one if there is none; None once stopped."""
+        """The open plan; a new one if there is none; None once stopped.
+
+        Raises:
+            OutOfTurn: the last one is closed, and its results cannot be judged.
+        """
         head = self.replay.settle()
         if head.decision.stopped or self.log.ended() is not None:
             return None
+        if head.refusal:
+            raise OutOfTurn(head.refusal)
         if head.planned is not None:
             return head.planned
         plan = self.replay.policy.ask(self.replay.state_of(head.decision))  # no lock is held while we design
@@ -106,6 +114,9 @@ class Ledger(Entries):
             return f"the study was closed on {format_time(ended.at)}{why} No more results are needed."
         if decision is not None and decision.stopped:
             return "the study has stopped; no more results are needed."
+        planned = self.log.last_plan()
+        if planned is not None and (open_plan := self.replay.look(planned)).refused:
+            return refusal_of(open_plan)
         return (
             "no plan is open: nothing has been asked yet, or all results are in; call ask() first, "
             "measure that batch, then tell."
@@ -125,7 +136,8 @@ class Ledger(Entries):
         """The batch with a block for each of its pulls, where the study has blocks.
 
         A block that can be gone back to is dealt once for the whole plan, whoever measures in it. Others are those of
-        the lease: nobody can be asked to measure on another's plate.
+        the lease: nobody can be asked to measure on another's plate. No name is a number: a spreadsheet would write
+        "1.10" as 1.1, which is another.
 
         Args:
             before: pulls of the plan, or of the lease, that came earlier: their blocks are other ones.
@@ -134,11 +146,16 @@ class Ledger(Entries):
         blocking = self.blocking
         if blocking is None:
             return batch
+        if batch.total > MOST_DEALT:
+            raise OutOfTurn(
+                f"plan {batch.number} asks for {batch.total:,} measurements, and more than {MOST_DEALT:,} cannot be "
+                "dealt into blocks. Close the study (surepick close): its certificate rests on what was told."
+            )
         if asked is not None and batch.ordinals is not None and blocking.again:
             names = _dealt_in(batch, blocking, asked)
         else:
             whose = f"{batch.number}" if batch.lease is None else f"{batch.number}.{batch.lease.number}"
-            names = [f"{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
+            names = [f"b{whose}.{before + block + 1}" for block in blocking.dealt(batch.counts).tolist()]
         return replace(batch, blocks=tuple(names), block_name=blocking.name)
 
     def _items_left(self, planned: Planned, wanted: IntArray, lease: Lease | None) -> Batch:
@@ -161,6 +178,6 @@ def _dealt_in(batch: Batch, blocking: Blocking, asked: IntArray) -> list[str]:
     dealt = blocking.dealt(asked)[first[arms] + np.minimum(ordinals, asked[arms] - 1)]
     again = ordinals >= asked[arms]
     return [
-        f"{batch.number}.{block + 1}" if not anew else f"{batch.number}.{block + 1}+{ordinal}"
+        f"b{batch.number}.{block + 1}" + f"+{ordinal}" * bool(anew)
         for block, ordinal, anew in zip(dealt.tolist(), ordinals.tolist(), again.tolist(), strict=True)
     ]

@@ -94,6 +94,7 @@ class Progress:
         asked: measurements that the open plan wants, without those that were abandoned.
         told: how many are in.
         complete: all are in, and wait to be judged.
+        refused: why they cannot be judged; "" where they can, or nobody has tried.
         free: how many nobody has.
         out: who has the others.
         set_aside: results that are kept and not used: (late, prior).
@@ -143,6 +144,7 @@ class Progress:
     listed: bool = False
     withdrawn: int = 0
     leader_withdrawn: bool = False
+    refused: str = ""
     waiting: int = 0
     shortens: int = 0
     rows_left: int | None = None
@@ -249,6 +251,10 @@ class Progress:
     @property
     def _came(self) -> str:
         costs = "" if self.plan_cost is None else f" (this batch costs {money(self.plan_cost)}{self._paid(' after ')})"
+        if self.refused:
+            return (
+                f"all {self.asked:,} pulls in, which cannot be judged ({self.refused}): `surepick close` ends the study"
+            )
         if self.complete:
             return f"all {self.asked:,} pulls in{costs}, to be judged by the next command that needs it"
         pulls = f"{self.told:,} of {self.asked:,} pulls in{costs}"
@@ -337,6 +343,7 @@ def progress_of(
         asked=int(asked.sum()),
         told=came,
         complete=open_plan.closed,
+        refused=open_plan.refused,
         free=int(open_plan.free(now).sum()),
         out=tuple(
             Out(held.lease.worker, int(open_plan.wanted_of(held).sum()), held.lease.until)

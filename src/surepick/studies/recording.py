@@ -30,13 +30,13 @@ from surepick.studies.logs.base import (
     Results,
 )
 from surepick.studies.logs.block_names import check_anew, check_once
-from surepick.studies.logs.item_keys import check_items, read_item_key, set_aside
-from surepick.studies.logs.keys import canonical_keys, other_spellings, read_pull_key
+from surepick.studies.logs.item_keys import check_items, set_aside
+from surepick.studies.logs.keys import canonical_keys, read_item_key, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
 from surepick.studies.slips import Unusual
-from surepick.studies.validation import check_asked, check_given, check_no_surplus, check_spellings, never_given, source
+from surepick.studies.validation import check_asked, check_given, check_no_surplus, never_given, source
 from surepick.text import quoted
 
 Accept = bool | Literal["unasked"]
@@ -206,13 +206,7 @@ def store(
     now = log.clock()
     current = news.rows(np.flatnonzero(belongs == open_number))
     if len(current.arms) and open_plan is not None:
-        check_asked(open_plan.asked, current.arms, ids)
-        if no_surplus:
-            check_no_surplus(open_plan.asked - open_plan.recorded, current, ids)
-        if planned is not None and planned.plan.first_items is not None:
-            check_items(planned.plan, replay.item_order.places, current, ids)
-        if blocking is not None:
-            check_anew(log, current, open_number, blocking)
+        _check_wanted(replay, open_plan, current, ids, blocking=blocking, no_surplus=no_surplus)
         current = with_leases(current, open_plan, worker)
     rest = belongs != open_number
     counts = np.full(len(rest), True) if in_parts and not _over(log) else ~rest
@@ -237,6 +231,26 @@ def store(
         if closed:
             log.add_event(Event(CLOSED, open_number, at=now))
     return Receipt(open_number, counted, repeated + again, late=len(news.arms) - counted - again, closed=closed)
+
+
+def _check_wanted(
+    replay: Replay,
+    open_plan: OpenPlan,
+    current: Results,
+    ids: Sequence[str],
+    *,
+    blocking: Blocking | None,
+    no_surplus: bool,
+) -> None:
+    """Refuse results that the open plan did not ask for (InvalidInput)."""
+    check_asked(open_plan.asked, current.arms, ids)
+    if no_surplus:
+        check_no_surplus(open_plan.asked - open_plan.recorded, current, ids)
+    plan = open_plan.planned.plan
+    if plan.first_items is not None:
+        check_items(plan, replay.item_order.places, current, ids)
+    if blocking is not None:
+        check_anew(replay.log, current, open_plan.planned.number, blocking)
 
 
 def places_of(results: Results, news: Results) -> IntArray:
@@ -305,10 +319,7 @@ def store_failures(
     if planned is None or open_plan is None or not open_plan.takes_results:
         return Receipt(late=len(arms))
     events: list[Event] = []
-    given = {key for key in keys if key is not None}
-    spellings = other_spellings(given)
-    known = {*log.recorded([*given, *(spellings.keys() - given)]), *open_plan.failed_keys}
-    check_spellings(spellings, {*given, *known})
+    known = {*log.recorded([key for key in keys if key is not None]), *open_plan.failed_keys}
     spent: dict[int, Counter[int]] = defaultdict(Counter)
     now = log.clock()
     for arm, key in zip(arms.tolist(), keys, strict=True):
@@ -348,16 +359,12 @@ def fresh(log: Log, results: Results, ids: Sequence[str]) -> tuple[Results, int]
     """(the new rows, the number of repeated ones).
 
     Raises:
-        InvalidInput: a key was reported before for another arm, with another value, or in another spelling. We do
-            not name the value: it may belong to an open plan.
+        InvalidInput: a key was reported before for another arm, or with another value. We do not name the value: it
+            may belong to an open plan.
     """
     if results.keys is None:
         return results, 0
-    keys = {key for key in results.keys if key is not None}
-    spellings = other_spellings(keys)
-    seen = log.recorded([*keys, *(spellings.keys() - keys)])
-    check_spellings(spellings, {*keys, *seen})
-    seen = {key: stored for key, stored in seen.items() if key in keys}
+    seen = dict(log.recorded(list({key for key in results.keys if key is not None})))
     kept = []
     for row, (key, stored) in enumerate(zip(results.keys, results.recorded(), strict=True)):
         if key is None:

@@ -13,18 +13,30 @@ from surepick.core.json import from_json
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
-from surepick.errors import StorageError
+from surepick.errors import StorageError, SurepickError
 from surepick.estimators.declared_scale import with_least_squares
 from surepick.items import ItemOrder
 from surepick.policies.base import Policy
 from surepick.policies.verdict import certificate
 from surepick.studies.contradictions import Repeats
-from surepick.studies.logs.base import INDEPENDENT_OF_VALUE, Decision, Deviations, Log, Planned
+from surepick.studies.logs.base import (
+    CLOSED,
+    INDEPENDENT_OF_VALUE,
+    REFUSED,
+    Decision,
+    Deviations,
+    Event,
+    Log,
+    Planned,
+)
 from surepick.studies.logs.item_keys import answers_of
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.validation import received
+from surepick.text import printable, shortened
 
 Build = Callable[[], "tuple[Arms, Policy[Any]]"]
+LONGEST_WHY = 200  # characters of why a plan cannot be judged
+NOT_OF_RESULTS = (StorageError, MemoryError, ImportError, OSError)  # whoever raises it, the results are not to blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +160,25 @@ def _decided(policy: Policy[Any], plan: int, state: Any, no_theorem: bool, at: f
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the log stands: the last decision, and the plan after it if one was opened."""
+    """Where the log stands.
+
+    Args:
+        decision: the last one.
+        planned: the open plan after it; None: there is none.
+        refusal: what is to be said of a plan that is closed and whose results the policy refuses; "": there is none.
+    """
 
     decision: Decision
     planned: Planned | None
+    refusal: str = ""
+
+
+def refusal_of(open_plan: OpenPlan) -> str:
+    """What is said of a closed plan whose results the policy refuses, and what can be done."""
+    return (
+        f"plan {open_plan.planned.number} is complete, and its results cannot be judged: {open_plan.refused} Close the "
+        "study (surepick close): its certificate then rests on the plans before, and all results stay in its export."
+    )
 
 
 class Replay:
@@ -229,11 +256,31 @@ class Replay:
             if not open_plan.closed:
                 return Head(decision, planned)
             closed = closed_plan(self.log, open_plan, self._num_arms, minimize=self.minimize)
-            for judged in replay(self.policy, in_order([closed]), state=self.state_of(decision)):
-                before = decision.deviations
-                repeats = Repeats(self.policy, self.told(decision.plan), before.contradicted or "")
-                contradicted, now = repeats.after(closed.seen), self.log.clock()
-                self._add(decision_on(self.policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
+            policy, state = self.policy, self.state_of(decision)
+            try:
+                self._judge(policy, closed, state, decision)
+            except NOT_OF_RESULTS:
+                raise
+            except Exception as error:  # of a policy, which may be anybody's; what it refuses must not end the study
+                self._note(planned, open_plan, error)
+                return Head(decision, None, refusal_of(open_plan))
+
+    def _judge(self, policy: Policy[Any], closed: Closed, state: Any, decision: Decision) -> None:
+        """Judge a plan, and store what is decided."""
+        for judged in replay(policy, in_order([closed]), state=state):
+            before = decision.deviations
+            repeats = Repeats(policy, self.told(decision.plan), before.contradicted or "")
+            contradicted, now = repeats.after(closed.seen), self.log.clock()
+            self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
+
+    def _note(self, planned: Planned, open_plan: OpenPlan, error: Exception) -> None:
+        """Store once that a closed plan cannot be judged, and why."""
+        kind = "" if isinstance(error, SurepickError) else f"{type(error).__name__}: "
+        why = shortened(printable(f"{kind}{error}"), LONGEST_WHY)
+        if not open_plan.refused:
+            with self.log.turn():
+                self.log.add_event(Event(CLOSED, planned.number, reason=f"{REFUSED}{why}", at=self.log.clock()))
+            self.look(planned)
 
     def _add(self, decision: Decision) -> Decision:
         stored = self.log.add_decision(decision)

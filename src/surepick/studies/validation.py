@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,12 @@ from surepick.questions import Above
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Results, Surplus
 from surepick.studies.logs.block_names import block_totals
 from surepick.studies.logs.centred import deviations_of, known_deviations
-from surepick.studies.logs.quantities import quantity_totals
+from surepick.studies.logs.quantities import LARGEST, quantity_totals
 from surepick.text import quoted
 
 JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
 ROUNDING = 1e-9
 FINE = 1e-6  # of a standard deviation: what rounding of a sum may be
-LARGEST = 1e100  # a reward beyond it, squared and added up, would leave what numbers can hold
 MOST_PULLS = 2**53
 
 
@@ -176,26 +175,6 @@ def _single(results: Results, sign: float, num_arms: int) -> Observations:
     return Observations(
         counts, sums, placed(results.squares), within=placed(known_deviations(results.pulls, results.within))
     )
-
-
-def check_spellings(spellings: Mapping[str, str], known: Collection[str]) -> None:
-    """Refuse a whole number among the keys that is known in another spelling.
-
-    Args:
-        spellings: as in `other_spellings`.
-        known: the keys of this call, and those that were reported before.
-
-    Raises:
-        InvalidInput: there is one; both would count.
-    """
-    twin = next((spelling for spelling in spellings if spelling in known), None)
-    if twin is not None:
-        raise InvalidInput(
-            f"keys {quoted(spellings[twin])} and {quoted(twin)} are the same number, written in two ways: a "
-            "spreadsheet or a table of decimals may have changed one of them, and both would count. Nothing of this "
-            "call was stored. Write the key as it was given first; if they are two measurements, give them keys that "
-            "differ by more."
-        )
 
 
 def check_given(granted: IntArray, arm: int, ordinal: int, key: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from surepick.core.files import as_path, is_file, is_folder
+from surepick.core.json import each_once
 from surepick.errors import InvalidInput
 from surepick.tables.content import file_text
 from surepick.tables.delimited import Rows, delimited_rows, read_delimited, seeming_header
@@ -277,7 +278,7 @@ def _json(text: str, where: str, hint: str = "") -> Any:
         InvalidInput: it is none, it is nested too deeply, or an integer has too many digits.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{where}: not JSON: {error}.{hint}") from error
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from surepick.core.names import seen
 from surepick.errors import InvalidInput
-from surepick.tables.numbers import truth
-from surepick.tables.table import Table, Understood
+from surepick.tables.numbers import is_missing, truth
+from surepick.tables.reading import SHEETS, kind_of
+from surepick.tables.table import EXACT_INTEGERS, Table, Understood
+from surepick.text import quoted
 
 KEY = "key"  # the usual column of the keys
+KEYS = frozenset({KEY, "keys"})  # in any spelling
+SHEET_DIGITS = 1e15  # from here on a spreadsheet has put zeros in the place of digits
 FAILED = "failed"  # in place of a reward: the measurement gave none and is asked again
 
 
@@ -32,22 +39,52 @@ class ResultRows:
     empty: int
 
 
+def key_column(source: str, columns: Iterable[str]) -> str | None:
+    """The column of the keys, whose name is "key" or "keys" in any spelling; None: there is none.
+
+    Databases and spreadsheets write headers in their own way, and results whose keys are not seen count twice.
+
+    Args:
+        source: where the table is from, for messages.
+        columns: the names of its columns.
+
+    Raises:
+        InvalidInput: there are several.
+    """
+    found = [name for name in columns if seen(unicodedata.normalize("NFKC", name)).strip("'\"").casefold() in KEYS]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{source} has the columns {quoted(found[0])} and {quoted(found[1])}, and one of them holds the keys: name "
+            "it with --key, or remove the other."
+        )
+    return found[0] if found else None
+
+
 def row_keys(table: Table, key: str | None = None) -> Sequence[str | None] | None:
     """The keys of the rows, None for a row without; None when no column has them.
 
     Args:
         table: the results.
-        key: the column of the keys; None: "key", if there is one.
+        key: the column of the keys; None: as `key_column` finds it.
 
     Raises:
-        InvalidInput: there is no such column.
+        InvalidInput: there is no such column, or several that may be it; a key is a number that has lost digits.
     """
-    if key is None and KEY not in table.columns:
+    name = key_column(table.source, table.columns) if key is None else key
+    if name is None:
         return None
-    cells, texts = table.column(key or KEY), table.text(key or KEY)
-    if not isinstance(cells, tuple):  # a column of numbers, or one of a Parquet or JSON-lines file with nothing in it
-        return [None if np.isnan(cell) else text for cell, text in zip(cells, texts, strict=True)]
-    return [text if text.strip() else None for text in texts]
+    cells, texts = table.column(name), table.text(name)
+    if isinstance(cells, tuple):
+        return [None if is_missing(text) else text for text in texts]
+    most = SHEET_DIGITS if kind_of(Path(table.source)) in SHEETS else EXACT_INTEGERS
+    lost = np.flatnonzero(np.abs(cells) >= most)
+    if len(lost):
+        raise InvalidInput(
+            f"{table.source}, row {table.line_of(int(lost[0]))}: the key {texts[lost[0]]} is a number of more digits "
+            "than the file keeps, so that several keys may have become one. Write the column as text, or leave the "
+            "keys away. Nothing was stored."
+        )
+    return [None if np.isnan(cell) else text for cell, text in zip(cells, texts, strict=True)]
 
 
 def result_rows(table: Table, reward: str) -> ResultRows:

@@ -6,13 +6,16 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from surepick.core.json import read_json
 from surepick.errors import InvalidInput
 from surepick.serve.web.problems import not_understood
 
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Key = Annotated[str, Field(min_length=1, max_length=1_000)]
-Whole = Annotated[int, Field(ge=0, le=2**53)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+Whole = Annotated[int, Field(ge=0, le=2**53, strict=True)]
+Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]  # a number of JSON: neither true nor "1"
+Yes = Annotated[bool, Field(strict=True)]
+Plan = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
 Whose = Annotated[str, Field(max_length=250)] | None
 Accepted = Annotated[
     bool | Literal["unasked"],
@@ -43,16 +46,21 @@ def brought(kind: type[Brought], values: dict[str, Any] | bytes, what: str) -> B
         InvalidInput: it is not understood.
     """
     try:
-        return kind.model_validate_json(values) if isinstance(values, bytes) else kind.model_validate(values)
+        return kind.model_validate(read_json(values) if isinstance(values, bytes) else values)
     except ValidationError as error:
         raise InvalidInput(f"{what} not understood: {not_understood(error.errors())}.") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} not understood: no JSON ({error}).") from None
 
 
 class Packed(Strict):
     """An array of numbers by their bytes: doubles, little-endian, in base 64."""
 
     packed: str
-    shape: tuple[Annotated[int, Field(ge=0, le=MOST_CANDIDATES)], Annotated[int, Field(ge=0, le=10_000_000)]]
+    shape: tuple[
+        Annotated[int, Field(ge=0, le=MOST_CANDIDATES, strict=True)],
+        Annotated[int, Field(ge=0, le=10_000_000, strict=True)],
+    ]
 
 
 class Candidates(Strict):
@@ -74,8 +82,8 @@ class Candidates(Strict):
     feature_columns: list[Text] | None = None
     cost_column: Text | None = None
     segment_column: Text | None = None
-    standardize: bool = False
-    intercept: bool = False
+    standardize: Yes = False
+    intercept: Yes = False
 
 
 class Goal(Strict):
@@ -92,7 +100,7 @@ class Goal(Strict):
     policy: Text | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     spec: dict[str, Any] | None = None
-    minimize: bool = False
+    minimize: Yes = False
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -129,18 +137,18 @@ class ForecastOf(Goal):
 
     means: list[Finite] | None = None
     assume_scale: Finite | None = None
-    rehearsals: Annotated[int, Field(ge=1, le=50)] = 20
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    rehearsals: Annotated[int, Field(ge=1, le=50, strict=True)] = 20
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1, strict=True)] = 0
 
 
 class LeaseOf(Strict):
     """Measurements that somebody wants to make."""
 
-    max_pulls: Annotated[int, Field(ge=1, le=MOST_ROWS)] | None = None
+    max_pulls: Annotated[int, Field(ge=1, le=MOST_ROWS, strict=True)] | None = None
     duration: Annotated[str, Field(max_length=40)] | Finite | None = None
     worker: Whose = None
-    trust_clock: bool = False
-    whole: bool = Field(default=False, description="Also the batch as the library has it, for its clients.")
+    trust_clock: Yes = False
+    whole: Yes = Field(default=False, description="Also the batch as the library has it, for its clients.")
 
 
 class Result(Strict):
@@ -148,7 +156,7 @@ class Result(Strict):
 
     id: Text
     reward: Finite | None = None
-    failed: bool = False
+    failed: Yes = False
     key: Key | None = None
     block: Text | None = None
     item: Text | None = None
@@ -160,7 +168,7 @@ class Results(Strict):
 
     results: Annotated[list[Result], Field(max_length=MOST_ROWS)]
     worker: Whose = None
-    plan: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+    plan: Plan | None = None
     accept_unusual: Accepted = False
 
 
@@ -183,7 +191,7 @@ class Totals(Strict):
     blocks: Annotated[list[Text], Field(max_length=MOST_ROWS)] | None = None
     quantities: Annotated[list[QuantityTotals], Field(max_length=1_000)] | None = None
     worker: Whose = None
-    plan: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+    plan: Plan | None = None
     accept_unusual: Accepted = False
 
 
@@ -215,7 +223,7 @@ class Keys(Strict):
 class PlanOf(Strict):
     """Which part of the open plan."""
 
-    free: bool = Field(default=False, description="Without what is in, and what others hold.")
+    free: Yes = Field(default=False, description="Without what is in, and what others hold.")
 
 
 class Worker(Strict):
@@ -249,7 +257,7 @@ class NewToken(Strict):
     name: Annotated[str, Field(min_length=1, max_length=80)]
     role: Literal["viewer", "measurer", "owner", "admin"]
     study: Annotated[str, Field(max_length=200)] | None = None
-    days: Annotated[float, Field(gt=0, le=366, allow_inf_nan=False)] = 90.0
+    days: Annotated[float, Field(gt=0, le=366, allow_inf_nan=False, strict=True)] = 90.0
     identity: Annotated[str, Field(min_length=1, max_length=600)] | None = None
 
 
@@ -266,7 +274,7 @@ class NewWebhook(Strict):
 class AllowWebhook(Strict):
     """Where a webhook may send."""
 
-    private: bool = False
+    private: Yes = False
 
 
 Document = Annotated[dict[str, Any], Field(description="A certificate, as `surepick certificate` writes it.")]

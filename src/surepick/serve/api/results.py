@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from itertools import zip_longest
 from typing import Annotated, Any
@@ -161,8 +163,8 @@ def _answered(response: Response, answer: dict[str, Any], receipt: Receipt) -> d
 
 
 def salt_of(caller: Principal, once: str | None) -> str | None:
-    """What makes keys of a request's rows that have none."""
-    return None if once is None else f"{caller.name}/{once}"
+    """What makes keys of a request's rows that have none: of the caller and the request, and of nobody else's."""
+    return None if once is None else hashlib.sha256(json.dumps([caller.name, once]).encode()).hexdigest()[:32]
 
 
 @routes.add("POST", "/studies/{name}/totals", Shows.own, who=Role.measurer)

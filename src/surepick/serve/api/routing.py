@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from enum import StrEnum
+from json import JSONDecodeError
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
+from surepick.core.json import read_json
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.web.callers import Server, needs, server_of
 
@@ -54,6 +56,36 @@ class Shows(StrEnum):
     own = "the caller's own leases and results, by their keys"
 
 
+class OnceEach(Request):
+    """A request whose JSON has no field twice."""
+
+    async def json(self) -> Any:
+        """The JSON of its body.
+
+        Raises:
+            JSONDecodeError: it is none, or as `read_json`.
+        """
+        if not hasattr(self, "_json"):
+            try:
+                self._json = read_json(await self.body())
+            except (ValueError, RecursionError) as error:
+                raise JSONDecodeError(str(error), "", 0) from None
+        return self._json
+
+
+class OnceEachRoute(APIRoute):
+    """A route whose requests are such ones."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request."""
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            return await handle(OnceEach(request.scope, request.receive))
+
+        return handled
+
+
 class Routes:
     """Adds routes to a router, with who may call them and what they show.
 
@@ -63,6 +95,7 @@ class Routes:
 
     def __init__(self, router: APIRouter) -> None:
         self.router = router
+        router.route_class = OnceEachRoute
 
     def add(
         self, method: str, path: str, shows: Shows, *, who: Role | None, **more: Any

@@ -14,8 +14,9 @@ from surepick.studies.study import Study
 from surepick.tables import TableWarning
 from surepick.tables.delimited import Delimited, read_delimited
 from surepick.tables.kinds import refuse_foreign
-from surepick.tables.numbers import Notation, Written, as_number, notation, truth
-from surepick.tables.result_rows import FAILED
+from surepick.tables.numbers import Notation, Written, as_number, is_missing, notation, truth
+from surepick.tables.result_rows import FAILED, key_column
+from surepick.tables.table import check_distinct
 from surepick.text import did_you_mean
 
 THE_TABLE = Path("the table")
@@ -58,6 +59,8 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
         table = read_delimited(THE_TABLE, text)
     (_, header), *lines = table.rows
     columns = [name.strip() for name in header]
+    check_distinct("the table", [name for name in columns if name])
+    key = key_column("the table", columns)
     beside = [one.name for one in study.constraints]
     block = None if study.blocking is None else study.blocking.name
     id_columns, reward = _names(study, columns)
@@ -85,7 +88,7 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
                 id=_text("/".join(row[one].strip() for one in id_columns), line),
                 reward=None if failed else _number(cell, reward, line, how),
                 failed=failed,
-                key=row.get("key", "").strip() or None,
+                key=None if key is None or is_missing(row[key]) else row[key].strip(),
                 block=None if block is None else row.get(block, "").strip() or None,
                 item=row.get("item", "").strip() or None,
                 quantities={

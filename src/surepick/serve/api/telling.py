@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -11,15 +12,19 @@ from typing import Any
 import numpy as np
 
 from surepick.core.observations import Quantity
-from surepick.errors import InvalidInput, UnusualResult
+from surepick.errors import InvalidInput, SurepickError, UnusualResult
 from surepick.serve.access.roles import Principal, Role
 from surepick.serve.api.models import Failures, Result, Results, Totals
 from surepick.serve.web.problems import Refused
 from surepick.studies.logs.base import COUNTED, LATE
-from surepick.studies.logs.item_keys import keys_of
-from surepick.studies.logs.keys import canonical_keys, read_pull_key
+from surepick.studies.logs.item_keys import with_items
+from surepick.studies.logs.keys import canonical_keys, read_item_key, read_pull_key
+from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
+from surepick.text import quoted
+
+OF_REQUEST = "request:"  # before the keys of results that came without one: no caller may give such a key
 
 
 def worker_of(caller: Principal, given: str | None) -> str:
@@ -139,7 +144,8 @@ def failures_told(study: Study, caller: Principal, came: Failures, salt: str | N
 def plan_next(study: Study, receipt: Receipt) -> None:
     """The next plan, where results completed one, so that asking for it is quick."""
     if receipt.closed or receipt.repeated:  # repeated: the process that completed it may have been killed before
-        study.ask()
+        with suppress(SurepickError):  # what came is stored: whoever asks is told why there is no plan
+            study.ask()
 
 
 def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequence[str]) -> None:
@@ -161,14 +167,26 @@ def check_own(study: Study, caller: Principal, ids: Sequence[str], keys: Sequenc
         return
     look, index = study.replay.look(planned), {name: place for place, name in enumerate(study.ids)}
     for name, key in zip(ids, keys, strict=True):
-        named = read_pull_key(key)
-        if named is None or named[0] != planned.number or name not in index:
-            continue
-        number = look.lease_of(index[name], ordinal=named[1], worker=caller.name)
-        if number and not caller.is_worker(look.held[number].lease.worker):
+        if name in index and not caller.is_worker(_holder(study, look, index[name], key, caller)):
             raise Refused(
                 HTTPStatus.FORBIDDEN, f"The measurement {key!r} is leased to somebody else. Nothing was stored."
             )
+
+
+def _holder(study: Study, look: OpenPlan, arm: int, key: str, caller: Principal) -> str:
+    """To whom the measurement of a key is leased; the caller, where to nobody.
+
+    An item is leased again under its own key once a lease has run out: who had it before may still answer it.
+    """
+    named = read_pull_key(key)
+    if named is not None and named[0] == look.planned.number:
+        number = look.lease_of(arm, ordinal=named[1], worker=caller.name)
+        return look.held[number].lease.worker if number else caller.name
+    if read_item_key(key) < 0:
+        return caller.name
+    had = [one.lease.worker for one in look.held.values() if one.leased.counts[arm]]
+    holds = [one.lease.worker for one in look.running(study.log.clock()) if one.left[arm]]
+    return caller.name if not holds or any(map(caller.is_worker, had)) else holds[0]
 
 
 def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
@@ -178,11 +196,11 @@ def _keys(study: Study, rows: Sequence[Result], salt: str | None) -> list[str]:
         InvalidInput: one has none.
     """
     given: list[str | None] = [row.key for row in rows]
-    of_items = [place for place, row in enumerate(rows) if row.item is not None]
+    of_items = [row for row in rows if row.item is not None]
     if of_items:
-        pairs = [rows[place].id for place in of_items], [rows[place].item for place in of_items]
-        for place, key in zip(of_items, keys_of(study.policy.traits.items, *pairs), strict=True):
-            given[place] = key
+        columns = [row.id for row in of_items], [row.item for row in of_items], [row.key for row in of_items]
+        named = iter(with_items(study.policy.traits.items, *columns))
+        given = [row.key if row.item is None else next(named) for row in rows]
     return keyed([row.id for row in rows], given, salt)
 
 
@@ -190,20 +208,21 @@ def keyed(ids: Sequence[str], keys: Sequence[str | None] | None, salt: str | Non
     """A key for each row: those that were given, in their one form, and for others one of the request's own.
 
     Raises:
-        InvalidInput: one has none, and nothing tells this request from others.
+        InvalidInput: one has none, and nothing tells this request from others; or one is of that kind.
     """
-    given: list[str | None] = [None] * len(ids) if keys is None else list(keys)
-    for place, key in enumerate(given):
-        if key is None and salt is not None:
-            given[place] = f"{salt}/{place}"
-    if None in given:
+    given = canonical_keys([None] * len(ids) if keys is None else keys, ids) or ()
+    reserved = [key for key in given if key is not None and key.startswith(OF_REQUEST)]
+    if reserved:
+        raise InvalidInput(
+            f"a key is {quoted(reserved[0])}, as this server calls results that came without one; give another."
+        )
+    if None in given and salt is None:
         raise InvalidInput(
             "each result needs the key of its measurement, which a lease has, so that it counts once however often it "
             "is sent. For measurements without a lease send the header Idempotency-Key: a text that no other request "
             "of yours has."
         )
-    found = canonical_keys(given, ids) or ()
-    return [key for key in found if key is not None]
+    return [f"{OF_REQUEST}{salt}.{place}" if key is None else key for place, key in enumerate(given)]
 
 
 def _values(study: Study, rows: Sequence[Result]) -> Any:

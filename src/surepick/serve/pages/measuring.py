@@ -36,7 +36,8 @@ def take(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     """Take measurements, as the API's lease."""
     try:
         most = form.number("max_pulls", "how many")
-        fields = {"max_pulls": most, "duration": form.text("duration") or None}
+        whole = int(most) if most is not None and most.is_integer() else most
+        fields = {"max_pulls": whole, "duration": form.text("duration") or None}
         wanted = brought(LeaseOf, fields, "The measurements that you want are")
         answer = results.lease(name, wanted, request, server, caller)
     except SurepickError as error:

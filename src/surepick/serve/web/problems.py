@@ -115,6 +115,8 @@ def as_document(
 
 def not_understood(errors: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with values, as pydantic says it."""
+    if errors and errors[0].get("type") == "json_invalid":
+        return f"no JSON ({errors[0].get('ctx', {}).get('error', errors[0]['msg'])})"
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors[:5])
 
 

@@ -28,6 +28,7 @@ FAILED, ABANDONED, CLOSED, ENDED = "failed", "abandoned", "closed", "ended"
 WITHDRAWN, ADDED = "withdrawn", "added"
 UNDONE, UNUSUAL = "undone", "unusual"
 CONFIRMED, UNASKED = "confirmed", "nobody was asked"  # why an unusual result counts
+REFUSED = "cannot be judged: "  # begins the reason of a second event "closed", of a plan that the policy refuses
 Judge = Literal["closed rounds", "as they come"]
 Surplus = Literal["count", "refuse"]  # what becomes of results of the open round beyond what was asked
 COUNT: Surplus = "count"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 
+from surepick.core.names import is_missing_text, one_form, seen, written
 from surepick.core.observations import BlockTotals
 from surepick.core.plan import Blocking
-from surepick.core.validation import storable_text, text_of
 from surepick.errors import InvalidInput
 from surepick.studies.logs.base import Log, Results
-from surepick.studies.logs.keys import normal_form
 from surepick.text import quoted
+
+ZEROS = re.compile(r"^([+-]?)0+(?=[0-9]+(?:[.,][0-9]*)?$)")  # of 007, which is seed 7
 
 
 def canonical_blocks(blocking: Blocking | None, blocks: Sequence[object] | None, number: int) -> tuple[str, ...] | None:
@@ -48,14 +50,18 @@ def canonical_blocks(blocking: Blocking | None, blocks: Sequence[object] | None,
     given = list(blocks)
     if len(given) != number:
         raise InvalidInput(f"there are {len(given)} blocks for {number} results; give the {name} of each.")
-    found = tuple(
-        "" if one is None else normal_form(storable_text(f"a {name}", text_of(f"a {name}", one))) for one in given
-    )
+    found = tuple(_one_block(f"a {name}", one) for one in given)
     if "" in found:
         raise InvalidInput(
             f"result {found.index('') + 1} has no {name}; each result names its own. Nothing was stored."
         )
     return found
+
+
+def _one_block(what: str, block: object) -> str:
+    """The one form of the name of a block, "" of none: as of any name, and a number is it with zeros before it, too."""
+    text = written(what, block)
+    return "" if is_missing_text(text) else one_form(what, ZEROS.sub(r"\1", seen(text)))
 
 
 def block_totals(results: Sequence[Results], *, sign: float) -> BlockTotals | None:

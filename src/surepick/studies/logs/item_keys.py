@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,20 +14,10 @@ from surepick.core.validation import text_of, texts_of
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.studies.logs.base import Results
+from surepick.studies.logs.keys import canonical_keys, item_key, read_item_key
+from surepick.text import quoted
 
 ITEM = "item"  # the column of a table
-ITEM_KEY = re.compile(r"item(0|[1-9][0-9]{0,17})@.*", re.DOTALL)
-
-
-def item_key(item: int, name: str) -> str:
-    """The key of the answer of the arm of that id to the item of that index."""
-    return f"item{item}@{name}"
-
-
-def read_item_key(key: str | None) -> int:
-    """The index of the item of a canonical key; -1 where it is none."""
-    found = None if key is None else ITEM_KEY.fullmatch(key)
-    return -1 if found is None else int(found[1])
 
 
 def items_of(results: Results) -> IntArray:
@@ -61,6 +50,11 @@ def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[st
     at = np.where(known, places[np.where(known, items, 0)], -1)
     first = np.zeros_like(plan.counts) if plan.first_items is None else plan.first_items
     asked = known & (at >= first[results.arms]) & (at < (first + plan.counts)[results.arms])
+    if results.keys is not None:  # by construction: whatever else enters, an answer has one key
+        exact = [
+            key == item_key(item, ids[arm]) for key, item, arm in zip(results.keys, items, results.arms, strict=True)
+        ]
+        asked &= np.array(exact, bool)
     wrong = np.flatnonzero(~asked)
     if len(wrong):
         raise InvalidInput(
@@ -93,6 +87,25 @@ def keys_of(order: ItemOrder | None, ids: Sequence[object], items: Sequence[obje
             else f"there are {len(names)} items for {len(ids)} answers; give one item for each."
         )
     return [item_key(index[item], text_of("an id", name)) for item, name in zip(names, ids, strict=True)]
+
+
+def with_items(
+    order: ItemOrder | None, ids: Sequence[object], items: Sequence[object], keys: Sequence[object] | None
+) -> list[str]:
+    """The keys of answers of a table that has items; where its own keys are those of items too, they say the same.
+
+    Raises:
+        InvalidInput: as `keys_of` and `canonical_keys`, or a key is of another item.
+    """
+    found = keys_of(order, ids, items)
+    given = canonical_keys(keys, [text_of("an id", name) for name in ids]) or ()
+    for key, own, item in zip(given, found, items, strict=False):
+        if read_item_key(key) >= 0 and key != own:
+            raise InvalidInput(
+                f"key {quoted(key)} is not that of the item {quoted(item)}, in the same row: the columns of the table "
+                "may have been moved against each other. Nothing of this call was stored."
+            )
+    return found
 
 
 def answers_of(results: Sequence[Results], *, minimize: bool) -> Answers:

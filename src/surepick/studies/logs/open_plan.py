@@ -16,6 +16,7 @@ from surepick.studies.logs.base import (
     CLOSED,
     ENDED,
     FAILED,
+    REFUSED,
     UNASKED,
     UNDONE,
     UNUSUAL,
@@ -73,6 +74,7 @@ class OpenPlan:
         undone: results that were taken back.
         unusual: why each unusual result counts, by its number.
         closed: no result counts any more.
+        refused: why its results cannot be judged; "": they can, or nobody has tried.
         in_part: it was closed with what had come.
         ended: the study was closed early.
         mark: how far the log was read.
@@ -93,6 +95,7 @@ class OpenPlan:
     undone: int = 0
     unusual: dict[int, str] = field(default_factory=dict)
     closed: bool = False
+    refused: str = ""
     in_part: bool = False
     ended: bool = False
     mark: tuple[int, ...] = ()
@@ -135,6 +138,8 @@ class OpenPlan:
     def _happened(self, event: Event) -> None:
         self.closed |= event.kind == CLOSED
         self.in_part |= event.kind == CLOSED and event.reason == AS_THEY_COME
+        if event.kind == CLOSED and event.reason.startswith(REFUSED):
+            self.refused = event.reason.removeprefix(REFUSED)
         self.ended |= event.kind == ENDED
         if event.arm is None:
             return

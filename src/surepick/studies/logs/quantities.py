@@ -19,7 +19,7 @@ from surepick.questions import Constraint
 from surepick.studies.logs.base import Results, Values
 from surepick.studies.logs.centred import deviations_of
 
-LARGEST = 1e100  # as of rewards
+LARGEST = 1e50  # a value beyond it leaves what numbers can hold once its square is squared and added up
 
 
 def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[ArrayLike, FloatArray | None]:

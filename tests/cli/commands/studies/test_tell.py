@@ -142,8 +142,11 @@ def test_a_key_in_a_file_is_the_text_that_stands_there(paint, refused, form):
     log = resume_study(paint.url, "paint").log
     assert set(log.recorded([str(first), str(second)])) == {str(first), str(second)}
     paint.told([{"id": IDS[2], "reward": 0.5, "key": "7"}], name="seven.csv")
-    path = write_rows(paint.folder / f"decimal.{form}", [{"id": IDS[2], "reward": 0.5, "key": "7.0"}])
-    assert "keys '7.0' and '7' are the same number" in refused("tell", paint.url, "paint", path)
+    assert paint.told([{"id": IDS[2], "reward": 0.5, "key": "7.0"}], name=f"decimal.{form}")["repeated"] == 1
+    path = write_rows(
+        paint.folder / f"both.{form}", [{"id": IDS[2], "reward": 0.5, "key": key} for key in ("8", "8.0")]
+    )
+    assert "keys '8' and '8.0' are the same number" in refused("tell", paint.url, "paint", path)
 
 
 def test_a_table_with_semicolons_is_read_and_said_to_be_one(paint):

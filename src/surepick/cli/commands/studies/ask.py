@@ -11,9 +11,10 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, command_line, resumed
 from surepick.cli.output import note, print_json, print_table, say
-from surepick.cli.program_options import ANSWERS, Program, check_program, how_to_run, write_plan
+from surepick.cli.program_options import ANSWERS, check_program, how_to_run, write_plan
 from surepick.core.files import is_file
 from surepick.errors import InvalidInput
+from surepick.integrations.recognised import Program
 from surepick.studies.batch import Batch
 from surepick.studies.logs.base import AS_THEY_COME
 from surepick.studies.logs.item_keys import ITEM

@@ -12,10 +12,10 @@ from typer import Argument, Option
 
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, WorkerOption, resumed
-from surepick.cli.output import picked, print_json, say
-from surepick.cli.program_options import AnswerOptions, check_options
-from surepick.errors import InvalidInput
-from surepick.studies.logs.item_keys import ITEM, keys_of
+from surepick.cli.output import note, picked, print_json, say
+from surepick.cli.program_options import AnswerOptions, check_options, refuse_untold
+from surepick.errors import InvalidInput, SurepickError
+from surepick.studies.logs.item_keys import ITEM, with_items
 from surepick.studies.recording import Receipt
 from surepick.studies.study import Study
 from surepick.tables.layout import side_by_side
@@ -36,7 +36,7 @@ def tell(
     reward: Annotated[str | None, Option(help="The column of the measurements. None: as in create, or reward.")] = None,
     pulls: options.PullsOption = None,
     sum_column: options.SumOption = None,
-    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", if there is one.')] = None,
+    key: Annotated[str | None, Option(help='Column of keys: a key counts once. None: "key", in any spelling.')] = None,
     block: Annotated[str | None, Option(help="The column of the blocks. None: as the study calls them.")] = None,
     worker: WorkerOption = None,
     plan: Annotated[int | None, Option(help="The plan that they belong to, if keys and worker do not say it.")] = None,
@@ -67,6 +67,7 @@ def tell(
         )
         _report(study, name, receipt, came.empty, output)
         return
+    refuse_untold(Path(results))
     table = read_table(results, **reading.options)
     study = resumed(url, name)
     id_column = id_column or study.column_names.id_in(table.columns)
@@ -81,7 +82,7 @@ def tell(
         table = complete_rows(table, column_names(table, id_column), needed)
     ids, keys = row_ids(table, id_column, known=set(study.ids)), row_keys(table, key)
     if key is None and ITEM in table.columns and study.policy.traits.items is not None:
-        keys = keys_of(study.policy.traits.items, ids, table.text(ITEM))
+        keys = with_items(study.policy.traits.items, ids, table.text(ITEM), keys)
     blocks = _blocks(study, table, block)
     if totals and as_prior:
         raise InvalidInput("--as-prior takes single measurements, not totals.")
@@ -123,7 +124,10 @@ def _measurements(study: Study, table: Table, reward: str, key: str | None) -> t
 def _report(study: Study, name: str, receipt: Receipt, empty: int, output: options.Format) -> None:
     """Say what became of the results; where they complete a plan, make the next one."""
     if receipt.closed or study.progress().complete:  # complete: the process that completed it was killed before
-        study.ask()  # the next plan, so that asking for it is quick
+        try:
+            study.ask()  # the next plan, so that asking for it is quick
+        except SurepickError as error:  # what came is stored, so that this call has not failed
+            note(str(error))
     if output is options.Format.json:
         counted = picked(receipt, "plan", "counted", "repeated", "late", "prior", "failed")
         print_json({**counted, "empty": empty, "closed": receipt.closed, "stopped": study.stopped})

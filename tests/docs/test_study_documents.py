@@ -1,4 +1,4 @@
-"""The sessions of the operating manual are what the commands do; only times differ."""
+"""The sessions of the operating manual are what the commands do; only times and registration codes differ."""
 
 import csv
 import os
@@ -16,6 +16,7 @@ from surepick.cli.app import app
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d [^;\s]+")
+CODE = re.compile(r"\bsp1(-[a-z2-7]{4}){7}\b")
 CLICK = "import sys\nfor _ in range(int(sys.argv[2])):\n    print(int(sys.argv[1] == 'B'))\n"
 
 
@@ -55,7 +56,8 @@ def run(command: str, expected: int = 0) -> str:
 
 
 def without_times(text: str) -> list[str]:
-    return [line.rstrip() for line in TIME.sub("TIME", text).splitlines() if line.strip()]
+    """The lines, but for what differs each time: times, and the code of the study."""
+    return [line.rstrip() for line in CODE.sub("CODE", TIME.sub("TIME", text)).splitlines() if line.strip()]
 
 
 def test_the_session_of_the_manual(folder):

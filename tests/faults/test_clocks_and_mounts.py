@@ -102,3 +102,17 @@ def test_a_local_file_system_is_not_warned_of(tmp_path, sqlite_url, monkeypatch)
     here = sql_engine.file_system
     monkeypatch.setattr(sql_engine, "file_system", lambda path: here(path, mounts=table))
     released(sp.create_study(sqlite_url, "x", ARMS, policy()))  # a warning would be an error here
+
+
+def test_a_clock_that_is_years_ahead_takes_nobodys_lease(sqlite_url, monkeypatch):
+    study = start(sqlite_url)
+    held = study.lease(max_pulls=1, worker="ann")
+    now = chain.system_clock()
+    monkeypatch.setattr(chain, "system_clock", lambda: now + 10 * 366 * 86_400)
+    with pytest.raises(sp.OutOfTurn, match=r"Clock skew.* more than a year after the latest entry.*--trust-clock"):
+        study.lease(worker="bob")
+    monkeypatch.setattr(chain, "system_clock", lambda: now + 60)
+    assert study.lease(worker="ann").keys() == held.keys()
+    monkeypatch.setattr(chain, "system_clock", lambda: now + 10 * 366 * 86_400)
+    assert study.lease(worker="bob", trust_clock=True).total == study.missing.sum()  # it rested for ten years
+    released(study)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import warnings
 
 import pytest
@@ -16,10 +17,36 @@ from surepick.tables.escapes import escaped, unescaped
 cases = settings(max_examples=budget(150))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 FORMULAS = st.builds(
-    "".join, st.lists(st.sampled_from(["'", "=", "+", "-", "@", "\t", "\r", "\n", ",", ";", '"', "#", "1", "x", " "]))
+    "".join,
+    st.lists(
+        st.sampled_from(
+            [
+                "'",
+                "=",
+                "+",
+                "-",
+                "@",
+                "\t",
+                "\r",
+                "\n",
+                ",",
+                ";",
+                "|",
+                "\uff1d",
+                "\uff0b",
+                "\uff0d",
+                "\uff20",
+                '"',
+                "#",
+                "1",
+                "x",
+            ]
+        )
+    ),
 )
 ANY = TEXTS | FORMULAS
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # OWASP's list
+SPLITS = re.compile(r"[;|\t\r\n]")
 
 
 @cases
@@ -27,6 +54,21 @@ DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 def test_an_escaped_text_comes_back_and_begins_no_formula(text):
     assert unescaped(escaped(text)) == text
     assert not escaped(text).startswith(DANGEROUS)
+
+
+@cases
+@given(ANY)
+def test_no_part_of_it_begins_one_where_a_spreadsheet_splits(text):
+    assert not any(part.startswith(("=", "+", "-", "@", "\uff1d")) for part in SPLITS.split(escaped(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["\uff1d1+1", "\uff0b1", "\uff0d1", "\uff201", "\n=1+1", "a;=1+1", "a\t+1", "a|-1", "a\n@x"]
+)
+def test_what_was_written_as_it_is_once(text):
+    assert escaped(text) != text
+    assert unescaped(escaped(text)) == text
+    assert escaped("a-1, b=2 (x+y)") == "a-1, b=2 (x+y)"
 
 
 @cases

@@ -158,7 +158,7 @@ def print_certificate(answer: Certificate, problem: Problem) -> None:
         return
     headline = "Best guess so far, nothing proved" if style is None else "Recommended"
     first, *rest = str(answer).splitlines()
-    say(f"{headline}: ", (first.removesuffix(answer.verdict), "bold"), (answer.verdict, style or "bold red"))
+    say(f"{headline}: ", (first.removesuffix(answer.stated), "bold"), (answer.stated, style or "bold red"))
     for line in rest:
         say(line)
 
@@ -167,7 +167,7 @@ def print_lists(answer: Certificate, lists: Listed, problem: Problem) -> None:
     """The answer to a question, list by list."""
     assert problem.question is not None
     names = list_names(problem.question, problem.epsilon)
-    say((lists.question, "bold"), "   ", (answer.verdict, VERDICT_STYLES.get(answer.verdict, "bold red")))
+    say((lists.question, "bold"), "   ", (answer.stated, VERDICT_STYLES.get(answer.verdict, "bold red")))
     shown = [(f"first list, {names.first}", lists.inside)]
     if names.second:
         shown += [(f"second list, {names.second}", lists.outside), ("undecided", lists.undecided)]

@@ -134,6 +134,11 @@ class Certificate:
         )
 
     @property
+    def stated(self) -> str:
+        """The verdict as the head line says it: of a study from which arms were withdrawn, what it is about."""
+        return self.verdict if self.dropped is None else f"{self.verdict}, for the list that was left"
+
+    @property
     def headline(self) -> str:
         """The answer: the recommended arm, or the arms on the first list."""
         return self.best_arm if self.lists is None else self.lists.headline
@@ -142,7 +147,7 @@ class Certificate:
         asked = [] if self.lists is None else [self.lists.question]
         lines = [
             *asked,
-            f"{self.headline}   {self.verdict}",
+            f"{self.headline}   {self.stated}",
             self.promise,
             self.reason,
             f"Measurements spent: {self.pulls:,}",
@@ -161,7 +166,7 @@ class Certificate:
             *([] if self.cost is None else [("money spent", money(self.cost))]),
             *(("holds if", sentence) for sentence in self.assumptions),
         ]
-        return html_table((), rows, f"{self.headline}: {self.verdict}", most=len(rows))
+        return html_table((), rows, f"{self.headline}: {self.stated}", most=len(rows))
 
 
 MOST_NAMED = 20

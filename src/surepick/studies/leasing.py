@@ -16,6 +16,7 @@ from surepick.text import quoted
 
 USUAL_LEASE = "8h"
 BACKWARDS = 120.0  # seconds that the clock of one writer may be behind that of another
+LONGEST_PAUSE = 366 * 86_400.0  # seconds without an entry; a clock that is ahead by years takes all leases of others
 
 
 def terms(max_pulls: int | None, worker: str | None, lease: str | float | None) -> tuple[str, float]:
@@ -36,7 +37,7 @@ def checked_time(log: Log) -> float:
     """The time, if leases can be judged by it.
 
     Raises:
-        OutOfTurn: the clock is behind the latest entry.
+        OutOfTurn: the clock is behind the latest entry, or more than a year ahead of it.
     """
     now, latest = log.clock(), log.latest_time()
     if now < latest - BACKWARDS:
@@ -44,6 +45,12 @@ def checked_time(log: Log) -> float:
             f"Clock skew: it is {format_time(now)}, but the latest entry of this study is from {format_time(latest)}. "
             "Leases need consistent clocks, so none was granted. Fix the clock (results can still be reported), or "
             "pass --trust-clock (lease(..., trust_clock=True)) if the earlier entries are wrong."
+        )
+    if latest > 0.0 and now > latest + LONGEST_PAUSE:
+        raise OutOfTurn(
+            f"Clock skew: it is {format_time(now)} here, more than a year after the latest entry of this study "
+            f"({format_time(latest)}), so every lease of others would have run out. None was granted. Fix the clock, "
+            "or pass --trust-clock (lease(..., trust_clock=True)) if the study rested for so long."
         )
     return now
 

@@ -177,14 +177,15 @@ class Study(Stated, Kept):
             max_pulls: lease at most so many pulls; None: all that are free.
             worker: who measures; None: "anyone".
             duration: how long the pulls are the worker's: "8h" (the default), "30m", "2d", or seconds.
-            trust_clock: lease although entries of the study are from later than now, because their clock was wrong.
+            trust_clock: lease although entries of the study are from later than now, because their clock was wrong,
+                or all are more than a year old.
 
         Returns:
             The batch, with `.lease` and `.keys()`; its total is 0 while all that is missing is out with others. None
             once the study has stopped.
 
         Raises InvalidInput if max_pulls is no positive whole number, or the worker's name or the duration is none,
-        OutOfTurn if the clock is behind the latest entry of the study, so that we cannot judge leases.
+        OutOfTurn if the clock is behind the latest entry of the study, or a year ahead, so that we cannot judge leases.
         """
         name, seconds = leasing.terms(max_pulls, worker, duration)
         while (planned := self._ledger.open_plan()) is not None:

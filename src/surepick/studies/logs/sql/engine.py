@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine, make_url
@@ -138,8 +139,11 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
         raise InvalidInput(f"there is no folder {path.parent} for {shown(address)}; make it first.")
     if path is not None:
         _warn_of_network(path)
-    waits = {"timeout": patience_of(address).lock}
-    engine = sa.create_engine(without_patience(address), connect_args=waits, poolclass=sa.pool.QueuePool)
+    waits, opened = {"timeout": patience_of(address).lock}, without_patience(address)
+    if path is not None and _only_readable(path):
+        opened = opened.set(database=f"file:{quote(str(path.absolute()))}")
+        opened = opened.update_query_dict({"immutable": "1", "uri": "true"})
+    engine = sa.create_engine(opened, connect_args=waits, poolclass=sa.pool.QueuePool)
     engine.url = address  # for messages that say how long we waited
     file = None if path is None else OneFile(path)
 
@@ -160,6 +164,14 @@ def _sqlite(address: URL, *, create: bool) -> Engine:
     if file is not None:
         file.watch(engine)
     return engine
+
+
+def _only_readable(path: Path) -> bool:
+    """Whether the file can be read as it is, and neither it nor anything beside it can be written: then nobody here
+    changes it, and SQLite needs no files of its own to read it. What a writer left beside it would not be seen."""
+    log = path.with_name(f"{path.name}-wal")
+    waiting = log.exists() and log.stat().st_size > 0
+    return path.exists() and not waiting and not any(os.access(one, os.W_OK) for one in (path, path.parent))
 
 
 def _path(address: URL) -> Path | None:
@@ -286,7 +298,8 @@ WORDS = (
     ),
     (
         ("readonly", "read-only", "permission denied"),
-        f"the database cannot be written. {NOTHING} Give this user the right to write the file and its folder.",
+        f"the database cannot be written. {NOTHING} Give this user the right to write the file and its folder. "
+        "To read it as it is: sqlite:///file:PATH?immutable=1&uri=true.",
     ),
     (
         ("not a database", "file is encrypted"),

@@ -59,7 +59,7 @@ def test_a_column_of_keys_of_another_name(paint, refused):
         ({"id": "a b", "reward": "7"}, "outside what was declared (bounded:0.0:1.0), the first is 7 of arm 'a b'"),
         ({"id": "zz", "reward": ".5"}, "1 ids are not arms of this study, the first is 'zz'"),
         ({"id": "", "reward": ".5"}, "row 2: the id (id) is empty"),
-        ({"sku": "a b", "reward": ".5"}, "has no column 'id'; it has 'sku', 'reward'"),
+        ({"colour": "a b", "reward": ".5"}, "has no column 'id'; it has 'colour', 'reward'"),
         ({"id": "a b", "value": ".5"}, "has no column 'reward'; it has 'id', 'value'"),
         ({"id": "a b", "pulls": "2", "sum": "3"}, "the totals of 1 arms are outside bounded:0.0:1.0"),
         ({"id": "a b", "pulls": "x", "sum": "3"}, "column 'pulls' is not numeric"),

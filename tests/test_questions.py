@@ -28,6 +28,7 @@ from surepick.questions import (
     question_spec,
     taken_question,
 )
+from surepick.questions.constraints import RESERVED
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 ids = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
@@ -42,7 +43,10 @@ QUESTIONS = st.one_of(
 NOISES = st.sampled_from(["bernoulli", "bounded:-1:2.5", "subgaussian:0.3", "subgaussian:1,2,3"])
 CONSTRAINTS = st.one_of(
     st.builds(
-        Constraint, ids.filter(lambda name: name.strip() and not set(name) & set("<>=,")), numbers, st.booleans()
+        Constraint,
+        ids.filter(lambda text: text.strip() not in ("", *RESERVED) and not set(text) & set("<>=,")),
+        numbers,
+        st.booleans(),
     ),
     st.builds(Constraint, st.just("temp in C"), numbers, st.booleans(), st.floats(1e-6, 1e6), NOISES.map(parse_noise)),
 )

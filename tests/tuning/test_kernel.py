@@ -215,7 +215,7 @@ def test_equal_features_are_no_obstacle():
 
 
 @pytest.mark.parametrize("size", [1e-100, 1e100])
-@pytest.mark.parametrize("unit", [1e-100, 1e100])
+@pytest.mark.parametrize("unit", [1e-99, 1e100])  # of which a fifth is the scale of the noise
 def test_other_units_within_what_squares_can_hold_change_only_the_units(size, unit):
     features, pilot = instance(0)
     usual = choose_kernel(features, pilot, sp.SubGaussian(0.2))
@@ -252,8 +252,6 @@ def test_of_any_size_the_answer_is_finite_or_refused(criterion, noise, size, rew
         ({"features": np.zeros((12, 2))}, "the pilot measured 1 candidates that differ in features"),
         ({"pilot": Observations.nothing(12)}, "the pilot measured 0 candidates"),
         ({"pilot": pilot_of([np.nan] * 12, [1] * 12)}, "a sum of rewards of the pilot is not finite"),
-        ({"noise": sp.SubGaussian(1e-300)}, "noise of scale 1e-300 to 1e-300 has squares"),
-        ({"noise": sp.SubGaussian(1e300)}, "noise of scale 1e.300 to 1e.300 has squares"),
         ({"pilot": pilot_of(np.linspace(0.0, 1e200, 12), [1] * 12)}, "mean rewards of up to 1e.200 beside noise"),
         ({"features": 1e200 * np.eye(12)}, "differ by up to 1e.200 in a feature"),
         ({"features": 1e-200 * np.eye(12)}, "differ by up to 1e-200 in a feature"),

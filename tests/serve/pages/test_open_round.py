@@ -28,9 +28,11 @@ def told(url, rewards) -> dict[str, str]:
     with serving(url) as server:
         ann = Visitor(server).login("ann", "measurer")
         ann.send("/studies/coffee/take", max_pulls="2")
-        rows = {}
+        rows, asked = {}, []
         for place, (name, key) in enumerate(ann.tasks("coffee")):
             rows |= {f"id.{place}": name, f"key.{place}": key, f"reward.{place}": rewards[place]}
+            asked.append(f"{key} {float(rewards[place])!r}")
+        rows |= {"accept_unusual": "yes", "asked": asked}  # some stand out from the first round
         done = ann.send("/studies/coffee/results", way="rows", **rows)
         seen = {"ann": shown(ann.get("/studies/coffee").text), "said": ann.get(done.headers["location"]).status_code}
         for name, role in (("vic", "viewer"), ("bob", "measurer"), ("own", "owner"), ("adm", "admin")):

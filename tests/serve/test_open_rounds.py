@@ -94,6 +94,10 @@ CASES = {
     f"{API}/studies/{{name}}/totals": [*probes_beside(1.0, 0.0)],
     f"{API}/studies/{{name}}/prior": [("POST", f"{STUDY}/prior", tell("a", "fresher", reward=0.0))],
     f"{API}/studies/{{name}}/failures": [("POST", f"{STUDY}/failures", {"json": {"ids": ["a"], "keys": ["no"]}})],
+    f"{API}/studies/{{name}}/undo": [
+        *(("POST", f"{STUDY}/undo", {"json": {"keys": [key]}}) for key in (LEASED, OWN, "no")),
+        ("POST", f"{STUDY}/undo", {"json": {}}),
+    ],
     f"{API}/studies/{{name}}/release": [("POST", f"{STUDY}/release", {"json": {"worker": "ann"}})],
     f"{API}/studies/{{name}}/webhooks": [("GET", f"{STUDY}/webhooks", {})],  # a new one has a random secret
     f"{API}/studies/{{name}}/webhooks/{{number}}": [("DELETE", f"{STUDY}/webhooks/1", {})],

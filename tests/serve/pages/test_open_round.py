@@ -23,16 +23,22 @@ def _one_moment(monkeypatch):
             monkeypatch.setattr(module, "system_clock", lambda: 1_800_000_000.0)
 
 
+OWN = re.compile(r"<summary>What I reported in this round</summary>.*?</details>", re.DOTALL)
+
+
 def told(url, rewards) -> dict[str, str]:
     """What others see after ann told these rewards of the open round."""
     with serving(url) as server:
         ann = Visitor(server).login("ann", "measurer")
         ann.send("/studies/coffee/take", max_pulls="2")
-        rows = {}
+        rows, asked = {}, []
         for place, (name, key) in enumerate(ann.tasks("coffee")):
             rows |= {f"id.{place}": name, f"key.{place}": key, f"reward.{place}": rewards[place]}
+            asked.append(f"{key} {float(rewards[place])!r}")
+        rows |= {"accept_unusual": "yes", "asked": asked}  # some stand out from the first round
         done = ann.send("/studies/coffee/results", way="rows", **rows)
-        seen = {"ann": shown(ann.get("/studies/coffee").text), "said": ann.get(done.headers["location"]).status_code}
+        own = OWN.sub("", ann.get("/studies/coffee").text)  # she sees what she reported herself, to take it back
+        seen = {"ann": shown(own), "said": ann.get(done.headers["location"]).status_code}
         for name, role in (("vic", "viewer"), ("bob", "measurer"), ("own", "owner"), ("adm", "admin")):
             other = Visitor(server).login(name, role)
             for path in PATHS + LOGINS + DOCUMENTS:

@@ -29,6 +29,7 @@ FORMS = {
     "/studies/coffee/take": "measurer",
     "/studies/coffee/results": "measurer",
     "/studies/coffee/release": "measurer",
+    "/studies/coffee/undo": "measurer",
     "/studies/coffee/abandon": "owner",
     "/studies/coffee/withdraw": "owner",
     "/studies/coffee/add": "owner",

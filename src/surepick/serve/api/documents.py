@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Hashable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +23,9 @@ from surepick.serve.api.models import Document
 from surepick.serve.api.routing import API, Routes, Shared, Shows, Viewer
 from surepick.serve.web.problems import Refused
 from surepick.studies.reading.export import export_results
+from surepick.studies.study import Study
 
+Key = tuple[Hashable, ...]
 router = APIRouter(prefix=API, tags=["documents"])
 routes = Routes(router)
 MOST_FORECAST = 300  # candidates for which a report forecasts
@@ -33,11 +37,27 @@ KINDS = {
 Called = Annotated[str | None, Query(max_length=200, description="What the study is called in it; empty: no name.")]
 
 
+def state_of(study: Study, name: str) -> Key:
+    """What documents of the closed rounds depend on: equal states have equal documents."""
+    decision, ended, progress = study.log.last_decision(), study.log.ended(), study.progress()
+    last = None if decision is None else (decision.plan, decision.at)
+    over = None if ended is None else (ended.at, ended.reason)
+    return name, study.registration, progress.judged, last, over, progress.withdrawn, study.log.set_aside()
+
+
 @routes.add("GET", "/studies/{name}/certificate", Shows.closed, who=Role.viewer)
 def certificate(name: str, server: Shared, caller: Viewer, called: Called = None) -> dict[str, Any]:  # noqa: ARG001
     """The answer and all that it rests on; all decisions are computed again first."""
+    title = name if called is None else called or None
     with server.studies.open(name) as study:
-        return certificate_document(study, name if called is None else called or None, check=True)
+        state = state_of(study, name)
+
+    def make() -> bytes:
+        with server.studies.open(name) as study:
+            return json.dumps(certificate_document(study, title, check=True), ensure_ascii=False).encode()
+
+    found: dict[str, Any] = json.loads(server.kept.get(("certificate", *state, title), make))
+    return found
 
 
 @routes.add("GET", "/studies/{name}/report", Shows.closed, who=Role.viewer, response_class=HTMLResponse)
@@ -49,15 +69,17 @@ def report(
     forecast_up_to: Annotated[int, Query(ge=0)] = MOST_FORECAST,
 ) -> Response:
     """The study as a page that anybody can read."""
-    with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder, one_thread():
-        page = Path(folder) / "report.html"
-        write_report(
-            study,
-            page,
-            name=name if called is None else called or None,
-            forecast_up_to=min(forecast_up_to, MOST_FORECAST),
-        )
-        content = page.read_text(encoding="utf-8")
+    title, most = name if called is None else called or None, min(forecast_up_to, MOST_FORECAST)
+    with server.studies.open(name) as study:
+        state = state_of(study, name)
+
+    def make() -> bytes:
+        with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder, one_thread():
+            page = Path(folder) / "report.html"
+            write_report(study, page, name=title, forecast_up_to=most)
+            return page.read_bytes()
+
+    content = server.kept.get(("report", *state, title, most), make).decode("utf-8")
     policy = content.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
     return HTMLResponse(content, headers={"content-security-policy": policy.replace("&#39;", "'")})
 

@@ -10,17 +10,23 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 
 from surepick.errors import InvalidInput
+from surepick.serve.web.problems import Refused
 from surepick.tables import Table, TableWarning, read_table, write_table
 from surepick.tables.numbers import Written, notation
 
 PACKED = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".parquet")
 MOST_MEMORY = 2 * 2**30  # bytes of addresses
 MOST_SECONDS = 20
+MOST_WAITING = 3 * MOST_SECONDS
+TURN = threading.BoundedSemaphore(1)  # all that is uploaded to a process is unpacked one after the other
+BUSY = "Others' tables are being read. Send this one again in a moment, or save it as CSV (UTF-8)."
 READER = "from surepick.serve.pages.spreadsheets import main; main()"
 TOO_LARGE = "is too large to be read here, or damaged. Save the table as CSV (UTF-8), and give that."
 
@@ -41,11 +47,15 @@ def as_csv(content: bytes, suffix: str, shown: str) -> tuple[str, tuple[str, ...
         path.write_bytes(content)
         command = [sys.executable, "-c", READER, str(path), str(written)]
         alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        if not TURN.acquire(timeout=MOST_WAITING):
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, BUSY, {"retry-after": str(MOST_SECONDS)})
         try:
             done = subprocess.run(command, capture_output=True, timeout=MOST_SECONDS, env=alone, check=False)
             said = json.loads(done.stdout)
         except (subprocess.TimeoutExpired, ValueError):
             raise InvalidInput(f"{shown} {TOO_LARGE}") from None
+        finally:
+            TURN.release()
         if said["error"]:
             raise InvalidInput(said["error"].replace(str(path), shown))
         notes = (note.replace(str(path), shown).partition(" --sheet")[0] for note in said["notes"])

@@ -21,6 +21,7 @@ from surepick.serve.access.schema import make_tables
 from surepick.serve.access.tokens import PREFIX, Tokens
 from surepick.serve.access.webhooks import Webhooks
 from surepick.serve.settings import Settings
+from surepick.serve.web.kept import Kept
 from surepick.serve.web.limits import Pace
 from surepick.serve.web.open_studies import Studies
 from surepick.serve.web.problems import Refused
@@ -71,6 +72,7 @@ class Server:
     ended: Ended
     provider: Provider | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    kept: Kept = field(init=False, default_factory=Kept)  # documents of closed rounds
     pace: Pace = field(init=False)
     logins: Pace = field(init=False)
     streams: int = field(init=False, default=0)
@@ -106,6 +108,7 @@ class Server:
                 return
             self._stale = True
             self.studies.forget()
+            self.kept.forget()
             self.studies.database.reopen()
             secret = make_tables(self.studies.database.engine, secrets.token_urlsafe(32))
             self.sessions = signer(secret)

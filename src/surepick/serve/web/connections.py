@@ -8,6 +8,7 @@ stranger holds all connections still answers, also that stranger's neighbours.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import uvicorn
@@ -54,7 +55,7 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         proxy_headers=False,  # the application knows which proxies to believe
-        timeout_keep_alive=15,
+        timeout_keep_alive=math.ceil(settings.slowest_headers),
         timeout_graceful_shutdown=10,
         h11_max_incomplete_event_size=65536,
         lifespan="off",

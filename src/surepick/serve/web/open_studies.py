@@ -15,6 +15,8 @@ from surepick.studies.study import Study
 
 MOST_AT_ONCE = 4  # objects of one study that work: another one takes longer to make than these to be free again
 PATIENCE = 0.1  # seconds for which a request waits for one of them, before it makes its own
+MOST_OBJECTS = 2 * MOST_AT_ONCE  # of one study, for those who wait longer than that; what is more waits on
+LONGEST = 60.0  # seconds for which a request waits for one of these
 MOST_IDLE = 64  # study objects that wait to be used again
 MOST_IDLE_CANDIDATES = 500_000  # in all of them
 
@@ -31,6 +33,7 @@ class Studies:
         self._idle: OrderedDict[int, tuple[str, Study]] = OrderedDict()
         self._used: Counter[str] = Counter()
         self._lock = threading.Condition()
+        self._epoch = 0  # another one since the database is another file
 
     @contextmanager
     def open(self, name: str) -> Iterator[Study]:
@@ -40,7 +43,7 @@ class Studies:
             Refused: there is none of that name.
             StorageError: of the database.
         """
-        study, whole = self._taken(name), False
+        epoch, study, whole = self._epoch, self._taken(name), False
         try:
             if study is None:
                 try:
@@ -50,7 +53,7 @@ class Studies:
             yield study
             whole = True
         finally:
-            self._free(name, study if whole else None)  # one in which something failed is not used again
+            self._free(name, study if whole else None, epoch)  # one in which something failed is not used again
 
     def has(self, name: str) -> bool:
         """Whether there is one of that name."""
@@ -63,23 +66,32 @@ class Studies:
     def forget(self) -> None:
         """Use no object again that is there now: it knows another file of the database."""
         with self._lock:
+            self._epoch += 1
             self._idle.clear()
 
     def _taken(self, name: str) -> Study | None:
         """An object that waits, for which we wait a little where others work; None: one has to be made."""
         with self._lock:
-            self._lock.wait_for(lambda: self._used[name] < MOST_AT_ONCE, PATIENCE)
+            if not self._lock.wait_for(lambda: self._used[name] < MOST_AT_ONCE, PATIENCE) and not self._lock.wait_for(
+                lambda: self._used[name] < MOST_OBJECTS, LONGEST
+            ):
+                raise Refused(
+                    HTTPStatus.SERVICE_UNAVAILABLE,
+                    f"{MOST_OBJECTS} requests work on study {name!r} and take long; nothing was done. Ask again.",
+                    {"retry-after": "10"},
+                )
             self._used[name] += 1
             number = next((number for number, (own, _) in reversed(self._idle.items()) if own == name), None)
             return None if number is None else self._idle.pop(number)[1]
 
-    def _free(self, name: str, study: Study | None) -> None:
+    def _free(self, name: str, study: Study | None, epoch: int) -> None:
         with self._lock:
             self._used[name] -= 1
             if self._used[name] == 0:
                 del self._used[name]
             self._lock.notify_all()
-            if study is None:
+            same = sum(own == name for own, _ in self._idle.values())
+            if study is None or epoch != self._epoch or same >= MOST_AT_ONCE:
                 return
             self._idle[id(study)] = (name, study)
             while len(self._idle) > MOST_IDLE or (

@@ -16,6 +16,7 @@ from surepick.serve.access.tokens import Tokens
 from surepick.serve.api.routing import check_classified, routes_of
 from surepick.serve.app import make_app
 from surepick.serve.settings import Settings
+from surepick.studies import database
 from surepick.studies.database import Database
 
 NAME, NOW = "paint", 1_800_000_000.0
@@ -28,7 +29,8 @@ GOAL = {"candidates": {"ids": ["x", "y"]}, "epsilon": 1.0, "noise": "subgaussian
 
 @pytest.fixture(autouse=True)
 def _one_moment(monkeypatch):
-    """All clocks stand still, so that answers do not differ by their times."""
+    """All clocks stand still, and ids are not drawn, so that answers do not differ by these."""
+    monkeypatch.setattr(database, "settled_id", lambda given: given or "the same")
     for name, module in list(sys.modules.items()):
         if name.startswith("surepick") and hasattr(module, "system_clock"):
             monkeypatch.setattr(module, "system_clock", lambda: NOW)

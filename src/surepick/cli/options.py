@@ -26,8 +26,8 @@ class JudgeChoice(StrEnum):
 class SurplusChoice(StrEnum):
     """What becomes of results beyond what was asked."""
 
-    count = "count"
-    refuse = "refuse"
+    counted = "count"
+    refused = "refuse"
 
 
 class Format(StrEnum):

@@ -141,7 +141,7 @@ def test_what_else_can_be_reported(tmp_path, server):
     found = []
     for url in (str(server.base_url), f"sqlite:///{tmp_path}/here.db"):
         policy = sp.make_policy("certified-independent", sp.Arms(ids=IDS), later=["f"], **USUAL)
-        study = sp.create_study(url, "paint", policy)
+        study = sp.create_study(url, "paint", policy, surplus="count")
         part = study.lease(4, worker="ann", duration=3600)
         said = [
             study.fail(["a"], [part.keys()[0][1]], worker="ann"),

@@ -29,7 +29,7 @@ class SurplusChoice(StrEnum):
     """What becomes of results beyond what was asked."""
 
     counted = "count"
-    refuse = "refuse"
+    refused = "refuse"
 
 
 class Format(StrEnum):

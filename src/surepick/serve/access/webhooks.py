@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine, Row
 from sqlalchemy.exc import IntegrityError
 
 from surepick.core.arrays import record
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, StorageError
 from surepick.serve.access import schema
 from surepick.serve.access.addresses import check_address
 from surepick.serve.access.schema import writing
@@ -197,7 +197,16 @@ class Webhooks:
 
         Returns:
             How many are new.
+
+        Raises:
+            StorageError: of the database; or another process notes the same at this moment.
         """
+        try:
+            return self._noted(webhook, messages, opened, judged)
+        except IntegrityError as error:
+            raise StorageError("another process notes the same messages now; nothing was stored.") from error
+
+    def _noted(self, webhook: Webhook, messages: Sequence[Message], opened: int | None, judged: int | None) -> int:
         now, columns = system_clock(), schema.delivery.c
         with writing(self._engine) as connection:
             known = sa.select(columns.occasion).where(columns.webhook == webhook.id)
@@ -226,7 +235,7 @@ class Webhooks:
                     connection.execute(sa.insert(schema.reached), [row])
         return len(rows)
 
-    def due(self, most: int = 1, busy: Collection[int] = ()) -> list[Delivery]:
+    def due(self, most: int = 1, busy: Collection[int] = ()) -> Sequence[Delivery]:
         """Messages whose time has come, one a webhook. For a minute no other process is given them.
 
         Args:
@@ -245,8 +254,8 @@ class Webhooks:
             hooks = connection.execute(longest).scalars().all()
         found = []
         for hook in hooks:
-            oldest = sa.select(columns.id).where(waiting, columns.webhook == hook)
-            oldest = oldest.order_by(columns.due_at, columns.id).limit(1).scalar_subquery()
+            own = sa.select(columns.id).where(waiting, columns.webhook == hook)
+            oldest = own.order_by(columns.due_at, columns.id).limit(1).scalar_subquery()
             mine = sa.update(schema.delivery).where(columns.id == oldest, waiting)
             with writing(self._engine) as connection:
                 taken = connection.execute(mine.values(due_at=now + CLAIMED).returning(schema.delivery)).first()

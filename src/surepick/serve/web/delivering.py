@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from sqlalchemy.exc import IntegrityError
 
 from surepick.errors import InvalidInput, SurepickError
 from surepick.serve.access.addresses import Target, target_of
@@ -71,7 +70,7 @@ class Deliverer:
                 with self._server.studies.open(name) as study:
                     for hook in own:
                         self._note(name, study, hook)
-            except (Refused, SurepickError, IntegrityError) as error:  # another process notes the same just now
+            except (Refused, SurepickError) as error:
                 log.warning("a study with webhooks waits", extra={"said": {"kind": type(error).__name__}})
 
     def deliver(self) -> None:
@@ -107,7 +106,7 @@ class Deliverer:
                 )
                 running = {hook: task for hook, task in running.items() if task not in ended}
 
-    def _due(self, running: dict[int, asyncio.Task[None]]) -> list[Delivery]:
+    def _due(self, running: dict[int, asyncio.Task[None]]) -> Sequence[Delivery]:
         try:
             return self._server.webhooks.due(MOST_AT_ONCE - len(running), running)
         except Exception as error:  # a database that is away comes back

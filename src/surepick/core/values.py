@@ -114,7 +114,7 @@ def name_text(what: str, value: object) -> str:
         value: a text, a number, or any object that has a text.
 
     Raises:
-        InvalidInput: bytes, a table, an array, a list of numbers, masked, or an object without a text of its own.
+        InvalidInput: bytes, a set, an array, a list of numbers, masked, or an object without a text of its own.
     """
     if type(value) is str:
         return value
@@ -127,6 +127,10 @@ def name_text(what: str, value: object) -> str:
         raise InvalidInput(f"{what} is {quoted(value)}, which is bytes; give a text, x.decode().")
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidInput(f"{what} is masked or a masked array; give a text.")
+    if isinstance(value, set | frozenset):
+        raise InvalidInput(
+            f"{what} is {quoted(value)}, a set, which is written in another order each time: give a tuple."
+        )
     if _is_array(value) or (isinstance(value, list) and value and all(map(_is_plain_number, value))):
         raise InvalidInput(
             f"{what} is {quoted(value)}, a row of numbers. Rows of features go to sp.Arms(X, ids=...); where the row "
@@ -152,8 +156,10 @@ def name_text(what: str, value: object) -> str:
 def _scalar(value: Any) -> Any:
     """What an array of no dimension holds, or an entry of an array of another library; anything else as it is."""
     try:
-        if isinstance(value, np.ma.MaskedArray):
+        if isinstance(value, np.ma.MaskedArray | np.generic):
             return value
+        if isinstance(value, np.ndarray):
+            return value[()]
         if hasattr(type(value), "as_py"):
             return value.as_py()
         return value.item() if _is_array(value, 0) and hasattr(type(value), "item") else value

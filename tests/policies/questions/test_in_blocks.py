@@ -129,4 +129,4 @@ def test_a_spec_without_blocks_says_nothing_of_them():
 def test_what_cannot_be_asked_in_blocks_is_refused(more, says):
     asked = {"policy": "certified-independent", "blocks": "day", **ASKED, **more}
     with pytest.raises(sp.InvalidInput, match=says):
-        sp.make_policy(asked.pop("policy"), sp.Arms(np.eye(5), "abcde"), **asked)
+        sp.make_policy(asked.pop("policy"), sp.Arms(np.eye(5), [*"abcde"]), **asked)

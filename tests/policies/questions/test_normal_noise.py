@@ -104,7 +104,7 @@ def test_the_certificate_says_what_the_scales_cost():
     rng = np.random.default_rng(2)
     means = {"a": 0.0, "b": 4.0, "c": -4.0}
     found = sp.find_best(
-        "abc", lambda ids: [means[one] + rng.normal(0, 0.5) for one in ids], question="above", control="a", **ASKED
+        [*"abc"], lambda ids: [means[one] + rng.normal(0, 0.5) for one in ids], question="above", control="a", **ASKED
     )
     assert (found.verdict, found.certificate.lists.inside, found.certificate.lists.outside) == (
         "certified",

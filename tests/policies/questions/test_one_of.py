@@ -95,7 +95,8 @@ def test_the_certificate_of_a_study_verifies_and_says_that_a_sample_was_drawn():
     study = sp.Study(policy_of(200, 0.1, 1))
     result = study.run(lambda ids: means[[int(one) for one in ids]] + 0.5 * rng.standard_normal(len(ids)))
     assert result.verdict == "certified"
-    assert result.certificate.lists.inside == (result.best_arm,)
+    assert result.lists.inside == (result.best_arm,)
+    assert result.certificate.lists.inside == (str(result.best_arm),)
     assert result.certificate.lists.undecided == ()
     said = "drawn at random (seed 1, given by whoever set the study up)"
     assert any(said in sentence for sentence in result.certificate.assumptions)

@@ -23,7 +23,7 @@ ASKED = {"epsilon": EPSILON, "delta": DELTA, "noise": "subgaussian:0.2"}
 
 
 def policy_of(segments, name="certified-independent", **question):
-    arms = sp.Arms(ids=[f"arm {arm}" for arm in range(len(segments))], segments=segments)
+    arms = sp.Arms(ids=[f"arm {arm}" for arm in range(len(segments))], segments=[*segments])
     return sp.make_policy(name, arms, **ASKED, **question)
 
 

@@ -127,8 +127,9 @@ def test_rows_that_are_only_counted_are_their_labels():
 
 @pytest.mark.parametrize("name", ["index", "level_0", "sku"])
 def test_an_index_beside_a_column_of_its_name(name):
-    frame = pd.DataFrame({name: [1.0, 2.0], "x": [1.0, 2.0]}, index=pd.Index(["a", "b"], name=name))
+    frame = pd.DataFrame({name: [1.5, 2.0], "x": [1.0, 2.0]}, index=pd.Index(["a", "b"], name=name))
     assert sp.read_arms(frame).ids == ("a", "b")
+    assert sp.read_arms(frame).columns == (name, "x")
     assert sp.Arms(frame).ids == ("a", "b")
 
 
@@ -142,8 +143,9 @@ def test_ids_of_any_kind_come_back():
 def test_missing_cells():
     frame = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, np.nan, 2.0]})
     refused(lambda: sp.Arms(frame, "id"), "'b'")
+    refused(lambda: sp.read_arms(frame, "id", "x", drop_missing=True), "candidate 'b' has no row left")
     with pytest.warns(UserWarning, match="we leave out 1 of 3 rows"):
-        arms = sp.read_arms(frame, "id", "x", drop_missing=True)
+        arms = sp.read_arms(frame, "id", "x", drop_candidates=True)
     assert arms.ids == ("a", "c")
     refused(lambda: sp.read_arms(pd.DataFrame({"id": ["a", None], "x": [1.0, 2.0]}), "id"), "id")
     refused(lambda: sp.read_arms(pd.DataFrame({"id": pd.array(["a", pd.NA]), "x": [1.0, 2.0]}), "id"), "id")
@@ -152,7 +154,7 @@ def test_missing_cells():
 def test_objects_of_rows_that_are_left_out_go_with_them():
     frame = pd.DataFrame({"id": [1, 2, 3], "x": [1.0, np.nan, 2.0]})
     with pytest.warns(UserWarning, match="we leave out"):
-        arms = sp.read_arms(frame, "id", "x", drop_missing=True)
+        arms = sp.read_arms(frame, "id", "x", drop_candidates=True)
     assert [arms.objects.of_text(name) for name in arms.ids] == [1, 3]
 
 

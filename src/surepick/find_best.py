@@ -23,10 +23,9 @@ from surepick.studies.measuring import Measure, check_measure
 from surepick.studies.short_list import short_list_policy
 from surepick.studies.study import Study
 from surepick.tables import Names, read_arms
-from surepick.tables.selection import NONE, wanted_features
+from surepick.tables.selection import not_used, wanted_features
 from surepick.text import quoted
 
-NO_FEATURES = "nothing is assumed about features unless norm_bound says how much they can matter."
 AS_ARMS = "Rows of features go to sp.Arms(X, ids=[...]); where each row itself is a candidate, give tuples"
 
 
@@ -105,8 +104,8 @@ def find_best(
 def _of_frame(frame: object, id: Names | None, features: Names | None, policy: str) -> Arms:  # noqa: A002 (as in find_best)
     """The candidates of a data frame, of which the policy of that name looks at the features or not."""
     used = uses_features(policy)
-    if not used and features is not None and len(features) > 0 and features != NONE:
-        LOG.warning("features=%s is not used: %s", quoted(features), NO_FEATURES)
+    if not used and (words := not_used(features, said=f"features={quoted(features)} is")):
+        LOG.warning("%s", words)
     return read_arms(frame, id, wanted_features(features, used=used))
 
 

@@ -232,3 +232,16 @@ def test_features_that_nobody_uses_are_said(caplog):
 def test_a_policy_with_features_needs_each_of_their_cells():
     gap = PANDAS.assign(x=[1.0, np.nan, 2.0])
     refused(lambda: sp.find_best(gap, len, id="sku", norm_bound=1.0, **ASKED), "'x'")
+
+
+@pytest.mark.parametrize("features", [None, [], (), "none", " None ", "", np.array([])])
+def test_nothing_is_said_where_no_feature_is_named(caplog, features):
+    found = sp.find_best(PANDAS, lambda ids: [float(i == "b") for i in ids], id="sku", features=features, **ASKED)
+    assert found.best_arm == "b"
+    assert "not used" not in caplog.text
+
+
+@pytest.mark.parametrize("odd", [5, object(), 1.5, {"x": 1}])
+def test_features_of_any_kind_are_not_looked_at_where_nobody_uses_them(caplog, odd):
+    sp.find_best(PANDAS, lambda ids: [0.0] * len(ids), id="sku", features=odd, **(ASKED | {"epsilon": 5.0}))
+    assert "is not used" in caplog.text

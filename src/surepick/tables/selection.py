@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from enum import Enum
 
 import numpy as np
@@ -150,6 +150,20 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed:
     if not used:
         return ()
     return Unnamed.needed if features is None else features
+
+
+def not_used(features: object, *, said: str, cure: str = "norm_bound") -> str:
+    """A sentence about columns that were named as features where nobody looks at any; "" where none is named.
+
+    Args:
+        features: as they were named, whether or not there are such columns.
+        said: what is not used, with its verb.
+        cure: the option that says how much features can matter.
+    """
+    word = features.strip().lower() if isinstance(features, str) else None
+    if features is None or word in ("", NONE) or (isinstance(features, Sized) and len(features) == 0):
+        return ""
+    return f"{said} not used: nothing is assumed about features unless {cure} says how much they can matter."
 
 
 def _says_none(table: Table, features: Names) -> bool:

@@ -27,6 +27,7 @@ from surepick.policies.neural.neural_elimination import NeuralElimination
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary, stored_policy
 from surepick.policies.round_sizes import FLOORS
 from surepick.questions import QUESTION_OPTIONS
+from surepick.text import did_you_mean
 
 ARMS = sp.Arms(np.random.default_rng(0).normal(size=(4, 3)))
 REQUIRED = {
@@ -179,7 +180,10 @@ def test_an_option_without_an_effect_is_refused_with_the_known(name, option):
         make(name, **{option: values.get(option, 1)})
     known = policy_options(name)
     assert option not in known
-    assert str(refusal.value) == f"{name} has no option '{option}'; it knows {', '.join(known)}."
+    assert (
+        str(refusal.value)
+        == f"{name} has no option '{option}'; it knows {', '.join(known)}.{did_you_mean(option, known)}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def table(
     if id is not None:
         column_names(recorded, id)  # what is missing first is said first
     prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
+    prepared["drop_candidates"] = drop_candidates
     if pulls is not None or sum is not None:
         if pulls is None or sum is None or reward is not None or beside:
             raise InvalidInput(

@@ -63,3 +63,13 @@ def test_no_batch_is_evidence_against_a_true_null_on_average(name, number, high)
 @pytest.mark.parametrize("name", RANGES)
 def test_a_margin_that_the_truth_is_not_on_is_caught(name):
     assert max(means_of_e_values(name, number=True, high=True, beyond=-0.3)) > 1.0
+
+
+def test_a_threshold_beside_features_and_rewards_with_a_range_is_answered():
+    """The number stands as an arm more beside the others, of which nothing is told."""
+    features = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
+    settings = {"epsilon": 0.2, "delta": 0.1, "noise": sp.Bounded(0.0, 1.0), "norm_bound": 1.5}
+    arms = sp.Arms(features, list("abc"))
+    world = sp.environments.Environment(arms=arms, means=features @ [0.9, 0.2], noise=sp.Bounded(0.0, 1.0))
+    policy = sp.make_policy("certified-linear", arms, question="above", threshold=0.5, **settings)
+    assert sp.simulate(policy, world, seed=1, max_pulls=20_000).right

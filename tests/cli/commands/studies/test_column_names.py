@@ -108,7 +108,7 @@ def test_candidates_without_a_used_feature_are_named(lab):
 @pytest.mark.parametrize(("name", "column"), [("index.csv", "column 1"), ("index_unnamed.csv", "Unnamed: 0")])
 def test_numbers_of_rows_are_no_features_of_a_study(lab, world, name, column):
     made = make(lab, (world / name).read_text(), "--id", "id", "--norm-bound", "2")
-    assert f"column '{column}' numbers the rows, and is no feature" in made
+    assert f"column '{column}' looks like row numbers, and is no feature" in made
     assert "1 feature: x\n" in made
     named = make(
         lab, (world / name).read_text(), "--id", "id", "--norm-bound", "2", "--features", f"{column},x", name="b"

@@ -19,7 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.registry import uses_features
 from surepick.tables import Names, column_names, grouped_arms, is_olympus, read_arms, read_table
-from surepick.tables.selection import NONE, Unnamed, wanted_features
+from surepick.tables.selection import NONE, Unnamed, Unused, wanted_features
 
 NOT_USED = "{} not used: nothing is assumed about features unless {} says how much they can matter."
 
@@ -57,11 +57,11 @@ class TableReader:
 
     Args:
         options: how.
-        features: the columns that are features, () where nobody uses any.
+        features: the columns that are features.
     """
 
     options: TableOptions
-    features: Names | Unnamed
+    features: Names | Unnamed | Unused
 
     def arms(self, source: str, *, reward: str | None = None) -> Arms:
         """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
@@ -110,7 +110,7 @@ class TableReader:
     def not_used(self) -> tuple[str, ...]:
         """A sentence about columns that were named as features and that nobody looks at."""
         named = (self.options.features or NONE).strip()
-        if self.features != () or named.lower() == NONE:
+        if not isinstance(self.features, Unused) or named.lower() == NONE:
             return ()
         return (NOT_USED.format(f"--features {self.options.features} is", "--norm-bound"),)
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 import numpy as np
 
+from surepick.core.arrays import record
 from surepick.core.values import listed
 from surepick.errors import InvalidInput
 from surepick.tables.numbers import is_missing, plain_number
@@ -22,6 +23,13 @@ class Unnamed(Enum):
 
     needed = "each is a feature, and a row needs a cell in it"
     spare = "one that can be no feature is set aside, and only a policy that uses features refuses that"
+
+
+@record
+class Unused:
+    """Columns that are named as features and that nobody looks at, but for whether they are there."""
+
+    names: Names
 
 
 NONE = "none"  # in place of names: no column is a feature
@@ -106,7 +114,7 @@ def warn_of_look(source: str, ids: Collection[str]) -> None:
 
 
 def feature_columns(
-    table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | None, exclude: Sequence[str] = ()
+    table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | Unused | None, exclude: Sequence[str] = ()
 ) -> dict[str, bool]:
     """The columns that are features (those that are named, or as `read_arms` says of None), and which hold numbers.
 
@@ -138,18 +146,22 @@ def feature_columns(
     return dict.fromkeys(numeric, True)
 
 
-def named_features(table: Table, features: Names | Unnamed | None) -> tuple[str, ...] | None:
-    """The columns that are named as features, () for "none" and an empty sequence; None where nothing is said.
+def named_features(table: Table, features: Names | Unnamed | Unused | None) -> tuple[str, ...] | None:
+    """The columns that are named as features, () for "none", an empty sequence and what nobody uses; None where nothing
+    is said.
 
     Raises:
         InvalidInput: as `column_names`; or "none" is said of a table with a column of that name.
     """
     if features is None or isinstance(features, Unnamed):
         return None
-    return () if _says_none(table, features) else column_names(table, features)
+    names = features.names if isinstance(features, Unused) else features
+    names = names if isinstance(names, str) else listed("columns", names)
+    found = () if _says_none(table, names) else column_names(table, names)
+    return () if isinstance(features, Unused) else found
 
 
-def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed:
+def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | Unused:
     """What the reader of a table is told where it is known whether somebody uses features.
 
     Args:
@@ -157,7 +169,7 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed:
         used: a policy that uses features is among those for which the table is read; else no column is looked at.
     """
     if not used:
-        return ()
+        return Unused(() if features is None else features)
     return Unnamed.needed if features is None else features
 
 

@@ -141,6 +141,7 @@ def test_a_constant_feature_column(run, write, option):
 def test_missing_columns_are_answered_with_those_that_are_there(run, write):
     for option, name in (("--id", "sku"), ("--reward", "gain"), ("--features", "x,weight")):
         run(option, name, says=[f"has no column {name.rpartition(',')[2]!r}; it has 'id', 'x', 'y'"])
+    assert sp.read_arms(write(TABLE), "id", iter(["x"])).columns == ("x",)
     refused(lambda: sp.read_arms(write(TABLE), "sku"), "has no column 'sku'", "'id', 'x', 'y'")
 
 

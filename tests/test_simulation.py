@@ -216,3 +216,12 @@ def test_minimizing_is_in_the_users_sign():
     assert run.true_gap == MEANS[run.arm] - MEANS.min()
     assert mirrored.success
     assert mirrored.best_arm == "a"
+
+
+def test_a_rehearsal_asks_nobody_about_what_it_drew():
+    """Rewards far beyond the declared scale: nobody typed them, so the run goes on, and its verdict says it."""
+    wild = environment(law=NormalRewards(MEANS, np.full(4, 30.0)))
+    run = sp.simulate(make_policy("certified-independent"), wild, max_pulls=2000)
+    assert run.pulls > 4
+    assert run.verdict != "certified"
+    assert any("unusual result" in one for one in run.certificate.assumptions)

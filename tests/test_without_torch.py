@@ -108,11 +108,11 @@ def test_settings_are_still_known_and_refused_without_it():
 def test_the_command_line_names_the_extra(tmp_path):
     table = tmp_path / "measured.csv"
     table.write_text("id,x,y,r\na,1,0,1\na,1,0,1\nb,0,1,0\nb,0,1,0\n", encoding="utf-8")
-    words = ["run", str(table), "--id", "id", "--reward", "r", "--noise", "bernoulli", "--policy"]
-    printed = run(MAIN.format(words=[*words, "neural-embedding"]))
+    words = ["run", str(table), "--id", "id", "--reward", "r", "--noise", "bernoulli", "--epsilon", "0.1"]
+    printed = run(MAIN.format(words=[*words, "--policy", "neural-embedding"]))
     assert "code 2" in printed
     assert 'pip install "surepick[neural]"' in " ".join(printed.split())
-    assert "code 2" not in run(MAIN.format(words=[*words, "means-neural-rule"]))
+    assert "code 2" not in run(MAIN.format(words=[*words, "--policy", "means-neural-rule"]))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from surepick.studies.measuring import Measure, check_measure
 from surepick.studies.short_list import short_list_policy
 from surepick.studies.study import Study
 from surepick.tables import Names, read_arms
+from surepick.tables.selection import not_used, wanted_features
 from surepick.text import quoted
 
 AS_ARMS = "Rows of features go to sp.Arms(X, ids=[...]); where each row itself is a candidate, give tuples"
@@ -57,7 +58,7 @@ def find_best(
             of test items, their ids) it gets the items too, as a second list. With `constraints=` it returns a row for
             each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine. A
             reward of NaN failed: it is asked again, three times in all; then we go on without the candidate and say so.
-        id, features: the columns of a data frame, as in `read_arms`.
+        id, features: the columns of a data frame, as in `read_arms`; a policy without features looks at none of them.
         epsilon: how much worse than the best the answer may be, in reward units, > 0.
         delta: probability that the answer is worse than that, in (0, 1).
         noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
@@ -83,15 +84,14 @@ def find_best(
     check_measure(measure)
     if not is_frame(arms) and (id is not None or features is not None):
         raise InvalidInput("id and features are columns of a data frame, and the candidates are none: leave them out.")
+    chosen = fitting_policy(options) if policy is None else policy
     if isinstance(arms, RowBlocks):
         if max_cost is not None:
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
-        chosen = fitting_policy(options) if policy is None else policy
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
         budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}
         return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
-    known = _arms_of(arms, id, features)
-    chosen = fitting_policy(options) if policy is None else policy
+    known = _of_frame(arms, id, features, chosen) if is_frame(arms) else _arms_of(arms)
     made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
     used = known.features_said if uses_features(chosen) else ""
     if used:
@@ -101,7 +101,16 @@ def find_best(
     return replace(answer, features=used)
 
 
-def _arms_of(given: Any, id: Names | None, features: Names | None) -> Arms:  # noqa: A002 (as in find_best)
+def _of_frame(frame: object, id: Names | None, features: Names | None, policy: str) -> Arms:  # noqa: A002 (as in find_best)
+    """The candidates of a data frame, of which the policy of that name looks at the features or not."""
+    used = uses_features(policy)
+    found = read_arms(frame, id, wanted_features(features, used=used))
+    if not used and (words := not_used(features, said=f"features={quoted(features)} is")):
+        LOG.warning("%s", words)
+    return found
+
+
+def _arms_of(given: Any) -> Arms:
     """The candidates, from whatever a caller has.
 
     Raises:
@@ -109,8 +118,6 @@ def _arms_of(given: Any, id: Names | None, features: Names | None) -> Arms:  # n
     """
     if isinstance(given, Arms):
         return given
-    if is_frame(given):
-        return read_arms(given, id, features)
     if isinstance(given, Mapping):
         return _of_mapping(given)
     shape = getattr(given, "shape", ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
@@ -11,6 +12,9 @@ LONGEST = 500  # characters of a message
 LONGEST_VALUE = 120  # characters of a value that a message shows
 LONGEST_WORD = 60  # characters of a word (a path, a key) in a message that is too long otherwise
 BEGINNING = 3  # characters that may stand for a name that begins so
+NOT_SEEN = re.compile(  # what has no width and no meaning of its own, beside the categories Cc and Cf
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 MANY_NAMES = 2_000  # of more we look only for one that is the same but for its spelling
 
 
@@ -88,16 +92,33 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
 
 def _spelling(name: str) -> str:
     """What is the same in all spellings of a name: small letters without marks between them; a number's value."""
-    plain = look_of(name).strip()
-    try:
-        return repr(float(plain))
-    except ValueError:
-        return plain.casefold().replace("_", "").replace("-", "").replace(" ", "") or plain
+    plain = look_of(name)
+    return number_look(plain) or plain.casefold().replace("_", "").replace("-", "").replace(" ", "") or plain
 
 
 def look_of(text: str) -> str:
-    """A text as people see it: letters that are composed in two ways are one, and characters of width zero none."""
-    if text.isascii():
-        return text
-    seen = "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
-    return unicodedata.normalize("NFKC", seen)
+    """A text as people see it: as `seen`, and letters and digits that are drawn alike are one."""
+    plain = seen(text)
+    return plain if plain.isascii() else seen(unicodedata.normalize("NFKC", plain))
+
+
+def looks_as_written(text: str) -> bool:
+    """Whether `look_of` surely gives the text as it is, found quickly; "" is none such."""
+    return text.isascii() and text.isprintable() and "  " not in text and text == text.strip() != ""
+
+
+def seen(text: str) -> str:
+    """The text without what people do not see: Unicode NFC, single spaces, none around it, no characters of width 0."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
+    composed = " ".join(unicodedata.normalize("NFC", text).split())
+    shown = "".join(one for one in NOT_SEEN.sub("", composed) if unicodedata.category(one) not in ("Cf", "Cc"))
+    return unicodedata.normalize("NFC", " ".join(shown.split()))
+
+
+def number_look(look: str) -> str:
+    """The same text for all spellings of one number; "" of a text that is none."""
+    try:
+        return repr(float(look))
+    except ValueError:
+        return ""

@@ -159,7 +159,18 @@ def test_a_forecast_with_estimates_is_marked(table):
 
 
 def test_a_built_in_examples_own_bound_gives_way_to_an_estimate():
-    words = ["forecast", "two-clusters", "--norm-estimate", "1", "--rehearsals", "1", "--format", "json"]
+    words = [
+        "forecast",
+        "two-clusters",
+        "--epsilon",
+        "0.1",
+        "--norm-estimate",
+        "1",
+        "--rehearsals",
+        "1",
+        "--format",
+        "json",
+    ]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     first = json.loads(result.stdout)["rows"][0]
     assert (first["options"]["norm_source"], first["options"]["norm_bound"]) == ("estimated", 1.0)

@@ -129,7 +129,7 @@ def test_cells_that_would_be_two_names_are_said_to_look_like_data(write):
 def test_a_lost_first_row_is_said_where_no_column_is_named(write):
     arms = noted(lambda: read_arms(write("1.5,2\n3,4\n")), "looks like data ('1.5' is a number)")
     assert arms.num_arms == 1
-    frame = noted(lambda: read_arms(write(",0,1\n0,3,4\n")), "column 'column 1' numbers the rows")
+    frame = noted(lambda: read_arms(write(",0,1\n0,3,4\n")), "column 'column 1' looks like row numbers")
     assert (frame.num_arms, frame.columns) == (1, ("0", "1"))  # a data frame without names
 
 

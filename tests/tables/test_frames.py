@@ -74,7 +74,7 @@ def test_find_best_reads_a_frame_as_read_arms_does(frame):
 
     found = sp.find_best(frame, measure, id="sku", **ASKED)
     assert found.best_arm == "b"
-    assert found.study.arms == sp.read_arms(frame, id="sku")
+    assert found.study.arms == sp.read_arms(frame, id="sku", features=[])
     assert {*seen} == {"a", "b", "c"}
 
 
@@ -125,10 +125,11 @@ def test_rows_that_are_only_counted_are_their_labels():
     assert sp.find_best(kept, lambda ids: kept.loc[ids, "x"], **(ASKED | {"epsilon": 0.2})).best_arm == 2
 
 
-@pytest.mark.parametrize("name", ["index", "level_0", "sku"])
+@pytest.mark.parametrize("name", ["index", "sku"])
 def test_an_index_beside_a_column_of_its_name(name):
-    frame = pd.DataFrame({name: [1.0, 2.0], "x": [1.0, 2.0]}, index=pd.Index(["a", "b"], name=name))
+    frame = pd.DataFrame({name: [1.5, 2.0], "x": [1.0, 2.0]}, index=pd.Index(["a", "b"], name=name))
     assert sp.read_arms(frame).ids == ("a", "b")
+    assert sp.read_arms(frame).columns == (name, "x")
     assert sp.Arms(frame).ids == ("a", "b")
 
 
@@ -142,8 +143,9 @@ def test_ids_of_any_kind_come_back():
 def test_missing_cells():
     frame = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, np.nan, 2.0]})
     refused(lambda: sp.Arms(frame, "id"), "'b'")
+    refused(lambda: sp.read_arms(frame, "id", "x", drop_missing=True), "candidate 'b' has no row left")
     with pytest.warns(UserWarning, match="we leave out 1 of 3 rows"):
-        arms = sp.read_arms(frame, "id", "x", drop_missing=True)
+        arms = sp.read_arms(frame, "id", "x", drop_candidates=True)
     assert arms.ids == ("a", "c")
     refused(lambda: sp.read_arms(pd.DataFrame({"id": ["a", None], "x": [1.0, 2.0]}), "id"), "id")
     refused(lambda: sp.read_arms(pd.DataFrame({"id": pd.array(["a", pd.NA]), "x": [1.0, 2.0]}), "id"), "id")
@@ -152,7 +154,7 @@ def test_missing_cells():
 def test_objects_of_rows_that_are_left_out_go_with_them():
     frame = pd.DataFrame({"id": [1, 2, 3], "x": [1.0, np.nan, 2.0]})
     with pytest.warns(UserWarning, match="we leave out"):
-        arms = sp.read_arms(frame, "id", "x", drop_missing=True)
+        arms = sp.read_arms(frame, "id", "x", drop_candidates=True)
     assert [arms.objects.of_text(name) for name in arms.ids] == [1, 3]
 
 
@@ -161,8 +163,19 @@ def test_all_columns_of_a_frame_that_arms_takes_are_features():
     assert sp.Arms(PANDAS[["x", "z"]], ["a", "b", "c"]).columns == ("x", "z")
     refused(lambda: sp.Arms(PANDAS), "'sku'", "no numbers", "sp.read_arms(frame, id='sku')")
     refused(lambda: sp.Arms(PANDAS, "price"), "no column 'price'", "'sku'")
-    for unnamed in ("Unnamed: 0", "__index_level_0__", ""):
-        refused(lambda unnamed=unnamed: sp.Arms(PANDAS[["x", "z"]].rename(columns={"x": unnamed})), "row numbers")
+
+
+@pytest.mark.parametrize(
+    "name", ["Unnamed: 0", "__index_level_0__", "", "level_0", "_c0", "column 1", "index", "Row No."]
+)
+def test_a_column_that_numbers_the_rows_is_a_feature_where_it_is_named(name):
+    frame = pd.DataFrame({name: [1, 2, 3], "x": [1.0, 0.0, 0.5]})
+    refused(lambda: sp.Arms(frame), "row numbers", "features=[...]")
+    with pytest.warns(UserWarning, match="row numbers"):
+        assert sp.read_arms(frame).columns == ("x",)
+    if name:
+        assert sp.read_arms(frame, features=[name]).columns == (name,)
+        assert sp.read_arms(frame, id=name).ids == ("1", "2", "3")
 
 
 @pytest.mark.parametrize("take", [sp.Arms, sp.read_arms, lambda frame: sp.find_best(frame, len, **ASKED)])
@@ -199,3 +212,35 @@ def test_no_library_of_frames_is_loaded_with_ours():
     code = f"import sys, surepick as sp; sp.find_best; sp.read_arms; sp.Arms; {loaded}"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "set()"
+
+
+@pytest.mark.parametrize("cells", [[1.0, np.nan, 2.0], ["p", "q", "r"], [1, 2, 3], [np.inf, 1.0, 2.0], [None] * 3])
+@pytest.mark.parametrize("name", ["x", "Unnamed: 0"])
+def test_a_policy_without_features_looks_at_no_feature_column(name, cells):
+    frame = pd.DataFrame({"sku": ["a", "b", "c"], name: cells, "z": [0.0, 1.0, 2.0]})
+    found = sp.find_best(frame, lambda ids: [float(i == "b") for i in ids], id="sku", **ASKED)
+    assert (found.best_arm, found.features) == ("b", "")
+    assert (found.study.arms.ids, found.study.arms.features.shape) == (("a", "b", "c"), (3, 0))
+
+
+def test_features_that_nobody_uses_are_said(caplog):
+    found = sp.find_best(PANDAS, lambda ids: [float(i == "b") for i in ids], id="sku", features=["x"], **ASKED)
+    assert found.study.arms.features.shape == (3, 0)
+    assert "features=['x'] is not used: nothing is assumed about features" in caplog.text
+
+
+def test_a_policy_with_features_needs_each_of_their_cells():
+    gap = PANDAS.assign(x=[1.0, np.nan, 2.0])
+    refused(lambda: sp.find_best(gap, len, id="sku", norm_bound=1.0, **ASKED), "'x'")
+
+
+@pytest.mark.parametrize("features", [None, [], (), "none", " None ", "", np.array([])])
+def test_nothing_is_said_where_no_feature_is_named(caplog, features):
+    found = sp.find_best(PANDAS, lambda ids: [float(i == "b") for i in ids], id="sku", features=features, **ASKED)
+    assert found.best_arm == "b"
+    assert "not used" not in caplog.text
+
+
+@pytest.mark.parametrize("odd", [5, object(), 1.5, {"x": 1}, "y", ["x", "y"]])
+def test_features_that_are_not_there_are_refused_also_where_nobody_uses_them(odd):
+    refused(lambda: sp.find_best(PANDAS, len, id="sku", features=odd, **ASKED), "column")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
+from surepick.core.column_names import counts
 from surepick.tables import TableWarning, grouped_arms, read_arms, read_table, write_table
-from surepick.tables.selection import counts
 
 QUESTION = {"epsilon": 0.5, "delta": 0.05, "noise": "subgaussian:0.3"}
 UNFIT = {  # cells of a column that nobody named, one a row of b, c, d -> what is said of it
@@ -29,7 +29,7 @@ def quietly(read):
 
 @pytest.mark.parametrize(("name", "column"), [("index.csv", "column 1"), ("index_unnamed.csv", "Unnamed: 0")])
 def test_a_number_of_the_row_is_no_feature(world, name, column):
-    with pytest.warns(TableWarning, match=f"column '{column}' numbers the rows"):
+    with pytest.warns(TableWarning, match=f"column '{column}' looks like row numbers"):
         arms = read_arms(world / name, id="id")
     assert arms.columns == ("x",)
     assert read_arms(world / name, id="id", features=[column, "x"]).columns == (column, "x")

@@ -45,17 +45,21 @@ def refusal(path, *options, reward="y", given=ANSWER):
 
 
 @pytest.mark.parametrize(
-    ("name", "cell", "one", "other"),
-    [("thousands.tsv", "1,234", "1.234", "1234"), ("thousands_semicolon.csv", "12,400", "12.4", "12400")],
+    ("name", "cell", "one", "other", "noise", "epsilon"),
+    [
+        ("thousands.tsv", "1,234", "1.234", "1234", "subgaussian:8", "5"),
+        ("thousands_semicolon.csv", "12,400", "12.4", "12400", "subgaussian:4455", "400"),
+    ],
 )
-def test_thousands_are_never_decimals_unasked(world, name, cell, one, other):
+def test_thousands_are_never_decimals_unasked(world, name, cell, one, other, noise, epsilon):
+    given = ("--id", "id", "--noise", noise, "--epsilon", epsilon)  # half of what the repeats span
     message = refusal(world / name)
     assert f"is '{cell}' the number {one} or {other}? Give --decimal , or --thousands ," in message
-    winner, notes = best(world / name, "--thousands", ",")
+    winner, notes = best(world / name, "--thousands", ",", given=given)
     assert winner == "a"
     assert f"commas between thousands: '{cell}' is {other}" in notes
-    assert best(world / name, "--decimal", ".")[0] == "a"
-    winner, notes = best(world / name, "--decimal", ",")
+    assert best(world / name, "--decimal", ".", given=given)[0] == "a"
+    winner, notes = best(world / name, "--decimal", ",", given=given)
     assert winner == "b"
     assert f"commas as decimal points: '{cell}' is {one}" in notes
 

@@ -19,9 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.registry import uses_features
 from surepick.tables import Names, column_names, grouped_arms, is_olympus, read_arms, read_table
-from surepick.tables.selection import NONE, Unnamed, Unused, wanted_features
-
-NOT_USED = "{} not used: nothing is assumed about features unless {} says how much they can matter."
+from surepick.tables.selection import Unnamed, Unused, not_used, wanted_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +107,10 @@ class TableReader:
     @property
     def not_used(self) -> tuple[str, ...]:
         """A sentence about columns that were named as features and that nobody looks at."""
-        named = (self.options.features or NONE).strip()
-        if not isinstance(self.features, Unused) or named.lower() == NONE:
+        if not isinstance(self.features, Unused):
             return ()
-        return (NOT_USED.format(f"--features {self.options.features} is", "--norm-bound"),)
+        words = not_used(self.options.features, said=f"--features {self.options.features} is", cure="--norm-bound")
+        return (words,) if words else ()
 
     @property
     def _keywords(self) -> dict[str, Any]:

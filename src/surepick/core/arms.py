@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from copy import copy
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import HERE, LATER, FloatArray, IntArray, record, settled
+from surepick.core.column_names import numbers_rows
 from surepick.core.frames import SOURCE, frame_of, is_frame
 from surepick.core.html import html_table
 from surepick.core.originals import Originals
@@ -60,7 +60,6 @@ def checked_ids(ids: Sequence[object] | None, num_arms: int) -> tuple[str, ...]:
 
 
 FEATURES_GO = "Features are the first argument: sp.Arms(X, ids=...)."
-UNNAMED = re.compile(r"(unnamed: ?\d+.*|__index_level_\d+__)?", re.IGNORECASE)
 CHECKED_ENTRIES = 4_000_000
 SHOWN_COLUMNS = 8
 MOST_COST_RATIO = 1e9  # of the dearest measurement to the cheapest
@@ -173,12 +172,6 @@ def _of_frame(
     else:
         named, apart = found.labels if ids is None else ids, set(found.index)
     names = [name for name in found.columns if name not in apart]
-    unnamed = next((name for name in names if UNNAMED.fullmatch(name.strip())), None)
-    if unnamed is not None:
-        raise InvalidInput(
-            f"{SOURCE} has the column {unnamed!r}, which looks like row numbers of another table, and every column "
-            "would be a feature. Drop it, or name the features: sp.read_arms(frame, features=[...])."
-        )
     rows = [
         real_numbers(
             f"the cells of {name!r}",
@@ -187,6 +180,13 @@ def _of_frame(
         )
         for name in names
     ]
+    held = [name for name in found.columns if name not in found.index]
+    counting = next((name for name, cells in zip(names, rows, strict=True) if numbers_rows(held, name, cells)), None)
+    if counting is not None:
+        raise InvalidInput(
+            f"{SOURCE} has the column {counting!r}, which looks like row numbers, and every column would be a feature. "
+            "Drop it, or name the features: sp.read_arms(frame, features=[...])."
+        )
     matrix = np.column_stack(rows) if rows else np.empty((len(found.labels), 0))
     return matrix, named, names if columns is None else columns
 

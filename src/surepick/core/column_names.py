@@ -1,15 +1,27 @@
-"""What the columns of a study's tables are called: of the ids, and of the results."""
+"""What columns of tables are called: those of a study's ids and results, and those that only number the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from surepick.core.arrays import record
+import numpy as np
+
+from surepick.core.arrays import FloatArray, record
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput
 
 ID, REWARD = "id", "reward"  # the usual names, which are always understood
+NAMELESS = re.compile(  # what pandas, readr, Spark and SheetJS write in place of a name
+    r"unnamed: ?\d+(\.\d+)*(_level_\d+)?|__index_level_\d+__|\.\.\.\d+|level_\d+|_c0|__empty(_\d+)?", re.IGNORECASE
+)
+COUNTING = frozenset({  # names of columns that number the rows, without what stands between their words
+    "#", "index", "idx", "no", "nr", "row", "rows", "rowid", "rowindex", "rownum", "rownumber", "rowno", "rownr",
+    "rowname", "rownames", "rn", "line", "lineno", "linenumber", "obs", "observation", "record", "recordno",
+    "serial", "serialno", "sno", "srno", "slno", "lfdnr", "column1", "field1",
+})  # fmt: skip
+BETWEEN_WORDS = re.compile(r"[\s._-]+")
 
 
 @record
@@ -45,6 +57,17 @@ class ColumnNames:
         said = {name: value for name, value in (("id", self.id), ("reward", self.reward)) if value is not None}
         return {"names": said} if said else {}
 
+    def written(self, taken: Collection[str]) -> tuple[str, str]:
+        """(column of the ids, column of the results) of a table that we write: the study's own names, where it has one
+        of each that no other column has.
+
+        Args:
+            taken: names of the other columns.
+        """
+        mine, results = self.id or ID, self.reward or REWARD
+        mine = ID if "," in mine or mine in taken else mine
+        return mine, REWARD if results in taken or results == mine else results
+
     def id_in(self, columns: Collection[str]) -> str:
         """The column (or "a,b") of the ids in a table with these columns: the study's own name if it is there."""
         name = self.id or ID
@@ -53,3 +76,31 @@ class ColumnNames:
     def reward_in(self, columns: Collection[str]) -> str:
         """The column of the results in a table with these columns: the study's own name if it is there."""
         return str(self.reward) if self.reward in columns else REWARD
+
+
+def is_nameless(names: Sequence[str], name: str) -> bool:
+    """Whether nobody gave a column its name: a reader made it up, or the library that wrote the table."""
+    return bool(NAMELESS.fullmatch(name.strip())) or not name.strip() or name == f"column {names.index(name) + 1}"
+
+
+def may_count(name: str) -> bool:
+    """Whether a column of this name numbers the rows if its cells count."""
+    return BETWEEN_WORDS.sub("", name.lower()) in COUNTING
+
+
+def counts(values: FloatArray) -> bool:
+    """Whether numbers, shape (rows,), are whole ones from 0 or 1 on, each once, in any order."""
+    if len(values) < 2 or values.min() not in (0.0, 1.0):
+        return False
+    return bool(np.array_equal(np.sort(values) - values.min(), np.arange(len(values))))
+
+
+def numbers_rows(names: Sequence[str], name: str, values: FloatArray) -> bool:
+    """Whether a column among those of these names is no feature unless somebody names it as one.
+
+    Args:
+        names: of all columns of the table.
+        name: of the column.
+        values: its cells as numbers, shape (rows,), NaN where one is none; of no matter unless `may_count(name)`.
+    """
+    return is_nameless(names, name) or (may_count(name) and counts(values))

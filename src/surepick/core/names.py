@@ -13,12 +13,10 @@ from decimal import Decimal
 import numpy as np
 
 from surepick.core.validation import storable_text, text_of
+from surepick.core.values import is_absent
 from surepick.errors import InvalidInput
-from surepick.text import quoted
+from surepick.text import quoted, seen
 
-NOT_SEEN = re.compile(  # what has no width and no meaning of its own, beside the categories Cc and Cf
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
 WHOLE, FRACTION, EXPONENT = r"(?:0|[1-9][0-9]*)", r"[0-9]+", r"(?:[eE][+-]?[0-9]{1,3})?"
 NUMBER = re.compile(rf"[+-]?(?:{WHOLE}[.,]?|{WHOLE}?[.,]{FRACTION}){EXPONENT}")
 GROUPED = re.compile(  # 1,234,567 and 1,234.5 and 1.234,5, where what parts thousands is no decimal point
@@ -29,19 +27,6 @@ MARKS = str.maketrans("．，＋－\u2212", ".,+--")
 ROUNDED_FROM = Decimal(10) ** 11  # from here on spreadsheets write numbers with an exponent, and leave digits out
 WRITTEN_OUT = 30  # zeros behind the point; a number of more is written with an exponent
 MISSING_TEXTS = frozenset({"nan", "<na>", "nat", "none", "null", "#n/a"})  # what programs write where nothing is
-
-
-def is_absent(value: object) -> bool:
-    """Whether the value says that there is none: None, NaN of any kind of number or time, NA of pandas."""
-    if value is None:
-        return True
-    if isinstance(value, str):
-        return False
-    try:
-        differs = value != value  # noqa: PLR0124 (only what is not a number differs from itself)
-        return (isinstance(differs, bool | np.bool_) and bool(differs)) or type(value).__name__ == "NAType"
-    except Exception:  # a stranger's class may raise anything
-        return False
 
 
 def is_missing_text(text: str) -> bool:
@@ -116,15 +101,6 @@ def one_form(what: str, text: str) -> str:
             "0 away, or give a name that is no number, such as 's1.10'. Nothing of this call was stored."
         )
     return found
-
-
-def seen(text: str) -> str:
-    """The text as one sees it: Unicode NFC, single spaces, none around it, without characters that are not seen."""
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split())
-    composed = " ".join(unicodedata.normalize("NFC", text).split())
-    shown = "".join(one for one in NOT_SEEN.sub("", composed) if unicodedata.category(one) not in ("Cf", "Cc"))
-    return unicodedata.normalize("NFC", " ".join(shown.split()))
 
 
 def is_number(text: str) -> bool:

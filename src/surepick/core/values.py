@@ -17,7 +17,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.frames import is_frame
 from surepick.errors import InvalidInput
-from surepick.text import look_of, quoted
+from surepick.text import look_of, looks_as_written, number_look, quoted
 
 LARGEST = 2**53
 MOST = 20_000_000  # entries of what says no length, or says one that no memory holds
@@ -46,9 +46,9 @@ def is_absent(value: object) -> bool:
     """Whether the value says that there is none: None, NaN of any kind of number or time, NA of pandas."""
     if value is None or type(value).__name__ == "NAType":
         return True
-    if isinstance(value, str | np.ma.core.MaskedConstant):
-        return False
     try:
+        if isinstance(value, str | np.ma.core.MaskedConstant):
+            return False
         differs = value != value  # noqa: PLR0124 (only what is not a number differs from itself)
         return isinstance(differs, bool | np.bool_) and bool(differs)
     except Exception:
@@ -203,29 +203,21 @@ def check_looks(what: str, values: Sequence[object], names: Sequence[str]) -> No
     numbers = any(issubclass(kind, int | float | np.number) for kind in kinds) and any(
         issubclass(kind, str) for kind in kinds
     )
-    plain = {name for name in names if name.isascii() and name == name.strip() != ""}
+    plain = {name for name in names if looks_as_written(name)}
     if len(plain) == len(names) and not numbers:
         return
     seen: dict[str, str] = {}
     for name in names:
-        look = name if name in plain else look_of(name).strip()
+        look = name if name in plain else look_of(name)
         if not look:
             raise InvalidInput(f"{what} is {name!a}, which is empty: nobody could see which is meant. Name it.")
         if numbers:
-            look = number_look(look)
+            look = number_look(look) or look
         if seen.setdefault(look, name) != name:
             raise InvalidInput(
                 f"{what} is {_ascii(seen[look])} and another is {_ascii(name)}: they look alike. If they are one, give "
                 "it once; if they are two, name them so that people see which is which."
             )
-
-
-def number_look(look: str) -> str:
-    """The same text for all spellings of one number; any other text as it is."""
-    try:
-        return repr(float(look))
-    except ValueError:
-        return look
 
 
 def _ascii(name: str) -> str:

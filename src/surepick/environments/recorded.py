@@ -73,7 +73,10 @@ def table(
     if drop_candidates:
         reading["drop_missing"] = True
     recorded = read_table(path, **reading)
+    if id is not None:
+        column_names(recorded, id)  # what is missing first is said first
     prepared: dict[str, Any] = {"segments": segments, "standardize": standardize, "intercept": intercept}
+    prepared["drop_candidates"] = drop_candidates
     if pulls is not None or sum is not None:
         if pulls is None or sum is None or reward is not None or beside:
             raise InvalidInput(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from surepick.core.names import is_absent
+from surepick.core.values import is_absent
 from surepick.errors import InvalidInput, OutOfTurn
 from surepick.integrations.answers import Answers, Expected, only_name, score_of, sha
 from surepick.integrations.recognised import inspect_logs

@@ -330,6 +330,8 @@ class Study(Stated, Kept):
     def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
         """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for.
 
+        Nobody typed it, so nobody is asked about results that stand out.
+
         Args:
             batch: of this study.
             seen: totals of all arms, shape (K,), in the user's sign and unit.
@@ -340,7 +342,7 @@ class Study(Stated, Kept):
         columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
         beside = seen.quantities if self.constraints else None
         rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
-        return recording.tell(self._ledger, rows, worker, plan)
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual="unasked")
 
     def tell_prior(
         self,

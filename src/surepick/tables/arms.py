@@ -12,6 +12,7 @@ import numpy as np
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms, KnownIds, checked_ids
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.column_names import may_count
 from surepick.core.files import as_path
 from surepick.core.frames import SOURCE, is_frame
 from surepick.errors import InvalidInput
@@ -28,7 +29,6 @@ from surepick.tables.selection import (
     column_names,
     complete_rows,
     feature_columns,
-    may_count,
     named_features,
     row_ids,
     warn_of_look,

@@ -12,11 +12,12 @@ import numpy as np
 from surepick.blocks.rows import RowBlocks, RowSource
 from surepick.blocks.sources import NpySource
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.column_names import is_nameless, may_count
 from surepick.core.files import as_path, check_regular, is_folder
 from surepick.errors import InvalidInput
 from surepick.tables.content import readable
 from surepick.tables.parquet import ParquetSource, pyarrow_parquet
-from surepick.tables.selection import Names, column_names, is_nameless, may_count, named_features
+from surepick.tables.selection import Names, column_names, named_features
 from surepick.tables.table import Table
 
 KINDS = (".npy", ".parquet")

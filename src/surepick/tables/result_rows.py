@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from surepick.core.names import seen
 from surepick.errors import InvalidInput
 from surepick.tables.numbers import is_missing, truth
 from surepick.tables.reading import SHEETS, kind_of
 from surepick.tables.table import EXACT_INTEGERS, Table, Understood
-from surepick.text import quoted
+from surepick.text import look_of, quoted
 
 KEY = "key"  # the usual column of the keys
 KEYS = frozenset({KEY, "keys"})  # in any spelling
@@ -51,7 +49,7 @@ def key_column(source: str, columns: Iterable[str]) -> str | None:
     Raises:
         InvalidInput: there are several.
     """
-    found = [name for name in columns if seen(unicodedata.normalize("NFKC", name)).strip("'\"").casefold() in KEYS]
+    found = [name for name in columns if look_of(name).strip("'\"").casefold() in KEYS]
     if len(found) > 1:
         raise InvalidInput(
             f"{source} has the columns {quoted(found[0])} and {quoted(found[1])}, and one of them holds the keys: name "

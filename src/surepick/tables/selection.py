@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from enum import Enum
 
 import numpy as np
 
 from surepick.core.arrays import record
+from surepick.core.column_names import may_count, numbers_rows
 from surepick.core.values import listed
 from surepick.errors import InvalidInput
 from surepick.tables.numbers import is_missing, plain_number
-from surepick.tables.table import Column, Table, header_hint, warn
+from surepick.tables.table import Table, header_hint, warn
 from surepick.text import look_of, quoted
 
 Names = str | Sequence[str]
@@ -33,15 +33,6 @@ class Unused:
 
 
 NONE = "none"  # in place of names: no column is a feature
-NAMELESS = re.compile(  # what pandas, readr, Spark and SheetJS write in place of a name
-    r"unnamed: ?\d+(\.\d+)*(_level_\d+)?|__index_level_\d+__|\.\.\.\d+|level_\d+|_c0|__empty(_\d+)?", re.IGNORECASE
-)
-COUNTING = frozenset({  # names of columns that number the rows, without what stands between their words
-    "#", "index", "idx", "no", "nr", "row", "rows", "rowid", "rowindex", "rownum", "rownumber", "rowno", "rownr",
-    "rowname", "rownames", "rn", "line", "lineno", "linenumber", "obs", "observation", "record", "recordno",
-    "serial", "serialno", "sno", "srno", "slno", "lfdnr", "column1", "field1",
-})  # fmt: skip
-BETWEEN_WORDS = re.compile(r"[\s._-]+")
 SHOWN = 3
 LISTED = 10  # candidates that go, by name
 NO_ID = "the id"
@@ -99,7 +90,7 @@ def warn_of_look(source: str, ids: Collection[str]) -> None:
     pairs = [
         (first, name)
         for name in dict.fromkeys(ids)
-        if (first := seen.setdefault(look_of(name).casefold().strip(), name)) != name
+        if (first := seen.setdefault(look_of(name).casefold(), name)) != name
     ]
     if pairs:
         first, second = pairs[0]
@@ -137,8 +128,8 @@ def feature_columns(
     counting = [name for name in numeric if _counts_rows(table, name)]
     if counting:
         warn(
-            f"{table.source}: column {counting[0]!r} numbers the rows, and is no feature. If it is one, name it among "
-            "the features."
+            f"{table.source}: column {counting[0]!r} looks like row numbers, and is no feature. If it is one, name it "
+            "among the features."
         )
     numeric = [name for name in numeric if name not in counting]
     if not numeric and len(id_columns) > 1:
@@ -169,8 +160,24 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | 
         used: a policy that uses features is among those for which the table is read; else no column is looked at.
     """
     if not used:
-        return Unused(() if features is None else features)
+        if features is None or (isinstance(features, str) and not features.strip()):
+            return Unused(())
+        return Unused(features)
     return Unnamed.needed if features is None else features
+
+
+def not_used(features: object, *, said: str, cure: str = "norm_bound") -> str:
+    """A sentence about columns that were named as features where nobody looks at any; "" where none is named.
+
+    Args:
+        features: as they were named.
+        said: what is not used, with its verb.
+        cure: the option that says how much features can matter.
+    """
+    word = features.strip().lower() if isinstance(features, str) else None
+    if features is None or word in ("", NONE) or (isinstance(features, Sized) and len(features) == 0):
+        return ""
+    return f"{said} not used: nothing is assumed about features unless {cure} says how much they can matter."
 
 
 def _says_none(table: Table, features: Names) -> bool:
@@ -185,27 +192,10 @@ def _says_none(table: Table, features: Names) -> bool:
     return word.lower() == NONE
 
 
-def is_nameless(names: Sequence[str], name: str) -> bool:
-    """Whether nobody gave a column its name: a reader made it up, or the library that wrote the table."""
-    return bool(NAMELESS.fullmatch(name.strip())) or not name.strip() or name == f"column {names.index(name) + 1}"
-
-
-def may_count(name: str) -> bool:
-    """Whether a column of this name numbers the rows if its cells count."""
-    return BETWEEN_WORDS.sub("", name.lower()) in COUNTING
-
-
-def counts(cells: Column) -> bool:
-    """Whether the cells are whole numbers from 0 or 1 on, each once, in any order."""
-    found = [plain_number(cell) if isinstance(cell, str) else cell for cell in cells]
-    values = np.array([np.nan if value is None else value for value in found], np.float64)
-    if len(values) < 2 or values.min() not in (0.0, 1.0):
-        return False
-    return bool(np.array_equal(np.sort(values) - values.min(), np.arange(len(values))))
-
-
 def _counts_rows(table: Table, name: str) -> bool:
-    return is_nameless(list(table.columns), name) or (may_count(name) and counts(table.column(name)))
+    found = (plain_number(cell) if isinstance(cell, str) else cell for cell in table.column(name) if may_count(name))
+    values = np.array([np.nan if value is None else value for value in found], np.float64)
+    return numbers_rows(list(table.columns), name, values)
 
 
 def looks_numeric(table: Table, name: str) -> bool:

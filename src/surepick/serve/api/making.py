@@ -22,11 +22,8 @@ from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import built_policy, stored_policy, uses_features
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
 from surepick.tables import TableWarning, read_arms
-from surepick.tables.selection import wanted_features
+from surepick.tables.selection import not_used, wanted_features
 
-UNUSED = (
-    "feature_columns are not used: nothing is assumed about features unless norm_bound says how much they can matter."
-)
 OPTIONS = re.compile(r" Give --decimal .*")  # of the command line
 PLAIN = "Write numbers with a decimal point, and nothing between thousands."
 FEW = 1_000  # candidates for which a second option is forecast beside the one that was asked about
@@ -63,11 +60,11 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
             words = OPTIONS.sub(" " + PLAIN, str(error))
             raise InvalidInput(words.replace(str(path), "the table")) from None
         notes = [str(one.message).replace(str(path), "the table") for one in caught]
-        unused = given.feature_columns and not used
+        unused = "" if used else not_used(given.feature_columns, said="feature_columns are")
         return arms, [
             *doubts,
             *notes,
-            *([UNUSED] if unused else []),
+            *([unused] if unused else []),
             *([arms.features_said] if arms.features_said else []),
         ]
 

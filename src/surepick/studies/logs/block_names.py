@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surepick.core.names import is_missing_text, one_form, seen, written
+from surepick.core.names import is_missing_text, one_form, written
 from surepick.core.observations import BlockTotals
 from surepick.core.plan import Blocking
 from surepick.errors import InvalidInput
 from surepick.studies.logs.base import Log, Results
-from surepick.text import quoted
+from surepick.text import quoted, seen
 
 ZEROS = re.compile(r"^([+-]?)0+(?=[0-9]+(?:[.,][0-9]*)?$)")  # of 007, which is seed 7
 

@@ -13,11 +13,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from surepick.core.names import is_missing_text, is_number, one_form, seen, written
+from surepick.core.names import is_missing_text, is_number, one_form, written
 from surepick.core.values import listed
 from surepick.errors import InvalidInput
 from surepick.studies.logs.leases import pull_key
-from surepick.text import quoted
+from surepick.text import look_of, quoted, seen
 
 NUMBERED = "(0|[1-9][0-9]{0,17})"  # as it is written, so that each is one
 PULL_KEY = re.compile(rf"p([1-9][0-9]{{0,17}})\.{NUMBERED}@.*", re.DOTALL)
@@ -138,5 +138,4 @@ def normal_form(text: str) -> str:
 
 def _folded(text: str) -> str:
     """The text as a careless reader sees it: NFKC, without case, white space, and characters that cannot be seen."""
-    compatible = unicodedata.normalize("NFKC", seen(text)).casefold()
-    return "".join(one for one in compatible if not one.isspace() and unicodedata.category(one) not in ("Cf", "Cc"))
+    return "".join(look_of(text).casefold().split())

@@ -3,6 +3,8 @@
 import pytest
 from fuzz_commands import run
 
+from surepick.core.column_names import ColumnNames
+
 
 def surepick(*words):
     """(exit code, standard output, standard error) of a command, as a user meets it."""
@@ -106,7 +108,7 @@ def test_candidates_without_a_used_feature_are_named(lab):
 @pytest.mark.parametrize(("name", "column"), [("index.csv", "column 1"), ("index_unnamed.csv", "Unnamed: 0")])
 def test_numbers_of_rows_are_no_features_of_a_study(lab, world, name, column):
     made = make(lab, (world / name).read_text(), "--id", "id", "--norm-bound", "2")
-    assert f"column '{column}' numbers the rows, and is no feature" in made
+    assert f"column '{column}' looks like row numbers, and is no feature" in made
     assert "1 feature: x\n" in made
     named = make(
         lab, (world / name).read_text(), "--id", "id", "--norm-bound", "2", "--features", f"{column},x", name="b"
@@ -132,3 +134,19 @@ def test_a_candidate_that_would_go_is_named_by_run(world):
     code, output, errors = surepick("run", world / "always_missing.csv", *asked, "--drop-candidates")
     assert "Candidate 'b' has no row left and is not compared." in errors
     assert "Recommended: c   certified" in output
+
+
+def test_what_ask_writes_has_the_names_that_create_was_given(lab):
+    make(lab, "Reaction,Yield\nA,\nB,\n", "--id", "Reaction", "--reward", "Yield")
+    sheet = lab.folder / "todo.csv"
+    assert "Fill in the column Yield" in lab.done("ask", "--out", sheet)
+    assert sheet.read_text(encoding="utf-8").splitlines()[0] == "Reaction,key,Yield"
+    sheet.write_text(sheet.read_text(encoding="utf-8").replace("@A,", "@A,66").replace("@B,", "@B,50"))
+    assert "has results that were not told (2 rows)" in surepick("ask", lab.url, "paint", "--out", sheet)[2]
+    assert "2 results counted" in lab.done("tell", sheet)
+
+
+@pytest.mark.parametrize("name", ["key", "item", "a,b"])
+def test_names_that_other_columns_have_are_not_written(name):
+    assert ColumnNames(name, "y").written({"key", "item"}) == ("id", "y")
+    assert ColumnNames("x", name if name != "a,b" else "x").written({"key", "item"}) == ("x", "reward")

@@ -104,9 +104,10 @@ def find_best(
 def _of_frame(frame: object, id: Names | None, features: Names | None, policy: str) -> Arms:  # noqa: A002 (as in find_best)
     """The candidates of a data frame, of which the policy of that name looks at the features or not."""
     used = uses_features(policy)
+    found = read_arms(frame, id, wanted_features(features, used=used))
     if not used and (words := not_used(features, said=f"features={quoted(features)} is")):
         LOG.warning("%s", words)
-    return read_arms(frame, id, wanted_features(features, used=used))
+    return found
 
 
 def _arms_of(given: Any) -> Arms:

@@ -75,10 +75,12 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
     """A question to end a refusal with, " Did you mean 'ID'?"; "" where no known name is like the word.
 
     Args:
-        word: what is not known.
+        word: what is not known; what is no text is like no name.
         known: the names that are.
     """
-    names, typed = [str(name) for name in known], shortened(str(word), LONGEST_VALUE)
+    if not isinstance(word, str):
+        return ""
+    names, typed = [str(name) for name in known], shortened(word, LONGEST_VALUE)
     close = next((name for name in names if _spelling(name) == _spelling(typed)), None)
     if close is None and len(names) <= MANY_NAMES:
         alike = {_spelling(name): name for name in reversed(names) if len(name) <= LONGEST_VALUE}

@@ -92,14 +92,17 @@ def test_a_noise_that_was_measured_first(tmp_path):
 
 def test_equal_studies_give_equal_files(tmp_path):
     files = [
-        sp.write_certificate(study_of("certified-linear", norm_bound=2.0), tmp_path / f"{number}.json", name="paint")
-        for number in range(2)
+        sp.write_certificate(
+            study_of("certified-linear", norm_bound=2.0, study_id=drawn), tmp_path / f"{number}.json", name="paint"
+        )
+        for number, drawn in enumerate(["same", "same", None])
     ]
     assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_bytes() != files[2].read_bytes()  # of another study of the same question
 
 
 def test_nothing_of_an_open_plan_is_in_it():
-    quiet, loud = (study_of("certified-independent", most=1) for _ in range(2))
+    quiet, loud = (study_of("certified-independent", most=1, study_id="same") for _ in range(2))
     for study, reward in ((quiet, 0.0), (loud, 2.0)):
         study.tell([study.ask().table()[0][0]], [reward])
     assert certificate_document(quiet) == certificate_document(loud)

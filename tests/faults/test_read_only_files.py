@@ -65,6 +65,17 @@ def test_what_would_write_names_the_way_to_read(read_only):
     assert len(str(refused.value)) <= 500
 
 
+@pytest.mark.parametrize("length", [240, 250, 252, 255, 256, 300])
+def test_a_name_that_leaves_no_room_for_the_files_beside_it(tmp_path, length):
+    """SQLite adds up to 8 characters to the name, and disks take 255."""
+    url = f"sqlite:///{tmp_path / ('x' * length)}"
+    if length == 240:
+        assert sp.create_study(url, "paint", ARMS, make("certified-independent", ARMS, epsilon=0.5)).ask().total
+        return
+    with pytest.raises(sp.StorageError, match="cannot be opened"):
+        sp.create_study(url, "paint", ARMS, make("certified-independent", ARMS, epsilon=0.5))
+
+
 def test_what_a_writer_left_beside_it_is_not_passed_over(read_only):
     url, folder = read_only
     folder.chmod(0o755)

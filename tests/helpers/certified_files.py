@@ -20,12 +20,20 @@ POLICIES = {
 
 
 def study_of(
-    name: str, *, most: int = 6, minimize: bool = False, seed: int = 0, epsilon: float = 0.4, costs=None, **options
+    name: str,
+    *,
+    most: int = 6,
+    minimize: bool = False,
+    seed: int = 0,
+    epsilon: float = 0.4,
+    costs=None,
+    study_id=None,
+    **options,
 ) -> sp.Study:
     """A small study: bounded rewards, told in parts, up to its end or to so many plans."""
     arms = sp.Arms(FEATURES, [*"abcde"], columns=["x", "y"], costs=costs)
     policy = sp.make_policy(name, arms, epsilon=epsilon, delta=0.1, noise=sp.Bounded(-2.0, 2.0), **options)
-    study = sp.Study(arms, policy, minimize=minimize)
+    study = sp.Study(arms, policy, minimize=minimize, study_id=study_id)
     for number in range(most):
         plan = study.ask()
         if plan is None:

@@ -66,7 +66,7 @@ def finished(name="certified-independent", num_arms=5, *, minimize=False, most_p
     arms = sp.Arms(features, ids)
     given = {"epsilon": 0.5, "delta": 0.05, "noise": sp.SubGaussian(0.5)} | options
     log = MemoryLog(clock=lambda: 1_750_000_000.0)
-    study = sp.Study(arms, sp.make_policy(name, arms, **given), minimize=minimize, log=log)
+    study = sp.Study(arms, sp.make_policy(name, arms, **given), minimize=minimize, log=log, study_id="report")
     means = features @ [1.0, -0.5]
     while most_plans > 0 and (plan := study.ask()) is not None:
         ids_told = [one for one, pulls in plan.table() for _ in range(pulls)]

@@ -106,8 +106,9 @@ def test_the_usual_limit_ends_a_study_and_says_how_to_raise_it():
     huge = sp.make_policy("lucb", sp.Arms(ids=list(MEANS)), epsilon=0.001, delta=0.05, noise="subgaussian:3")
     assert usual_limit(huge, None) == pytest.approx(20 * 6 * 2 * 2 * 9 * math.log(120) / 1e-6, rel=0.1)
     honest, count = noisy(), iter(range(10**9))
-    with pytest.warns(UnusualWarning, match="7200 of 'b' stands out"):
+    with pytest.warns(UnusualWarning, match="of 'b' stands out") as said:
         found = find(lambda ids: [7200.0 if next(count) == 1 else honest(name) for name in ids])
+    assert str(said[0].message).startswith("7200 of 'b'")
     assert (found.verdict, found.ended_by) == ("budget-exhausted", "pulls")
     assert found.pulls <= limit
     assert f"{limit:,} measurements, the usual limit: 20 times" in found.certificate.reason

@@ -38,7 +38,7 @@ def states_by_hand(study: sp.Study) -> list[str]:
             np.add.at(counts, rows.arms, rows.pulls)
             np.add.at(sums, rows.arms, rows.sums)
             np.add.at(squares, rows.arms, rows.squares)
-        state = policy.tell(state, planned.plan, Observations(counts, sums, squares)).state
+        state = policy.tell(state, planned.plan, Observations(counts, sums, squares, within=np.zeros(3))).state
         states.append(to_json(state))
     return states
 

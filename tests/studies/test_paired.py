@@ -81,7 +81,7 @@ def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database
 def test_what_a_lease_has_left_keeps_its_streams(database_url):
     study = create_study(database_url, "line", policy_of())
     first, second = (study.lease(10, worker=name) for name in ("ann", "ben"))
-    assert {*first.blocks, *second.blocks} == {f"1.{number}" for number in range(1, 6)}
+    assert {*first.blocks, *second.blocks} == {f"b1.{number}" for number in range(1, 6)}
     both = [*zip(first.pulls(), first.blocks, strict=True), *zip(second.pulls(), second.blocks, strict=True)]
     assert len(set(both)) == len(both) == 20
     rows = list(zip(first.pulls(), first.keys(), first.blocks, strict=True))

@@ -25,7 +25,7 @@ def test_no_result_beyond_what_was_asked_is_stored_whatever_it_is(more, told, re
     study = in_memory("refuse")
     study.tell(study.ask(), [0.0] * study.ask().total)  # the second round asks for more of each
     study.ask()
-    study.tell(["a"] * told, rewards[:told])
+    study.tell(["a"] * told, rewards[:told], accept_unusual=True)
     left = int(study.missing[0])
     with pytest.raises(InvalidInput, match="counts no results beyond what it asked"):
         study.tell(["a"] * (left + more), (rewards * (left + more))[: left + more])

@@ -109,6 +109,7 @@ def test_a_bound_that_is_not_finite_is_refused():
         (([2], [1.0], [math.inf]), "finite"),
         (([-2], [1.0], [1.0]), "whole numbers"),
         (([2.5], [1.0], [1.0]), "whole numbers"),
+        (([1e300], [1.0], [1.0]), r"from 0 to 2\^53"),
         ((["two"], [1.0], [1.0]), "three lists of numbers"),
         (([2], [1.0], None), "three lists|shapes"),
     ],

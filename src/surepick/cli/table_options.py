@@ -19,7 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise
 from surepick.policies.registry import uses_features
 from surepick.tables import Names, column_names, grouped_arms, is_olympus, read_arms, read_table
-from surepick.tables.selection import Unnamed, not_used, wanted_features
+from surepick.tables.selection import Unnamed, Unused, not_used, wanted_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class TableReader:
 
     Args:
         options: how.
-        features: the columns that are features, () where nobody uses any.
+        features: the columns that are features.
     """
 
     options: TableOptions
-    features: Names | Unnamed
+    features: Names | Unnamed | Unused
 
     def arms(self, source: str, *, reward: str | None = None) -> Arms:
         """The candidates, one a row; `reward` names a column of results, which is no feature where it is there."""
@@ -107,7 +107,7 @@ class TableReader:
     @property
     def not_used(self) -> tuple[str, ...]:
         """A sentence about columns that were named as features and that nobody looks at."""
-        if self.features != ():
+        if not isinstance(self.features, Unused):
             return ()
         words = not_used(self.options.features, said=f"--features {self.options.features} is", cure="--norm-bound")
         return (words,) if words else ()

@@ -19,7 +19,7 @@ from surepick.errors import InvalidInput
 from surepick.noise import Bounded, Noise, SubGaussian, unrounded
 from surepick.tables import Grouped, Names, ReadOptions, Table, column_names, grouped_arms, read_table
 from surepick.tables.layout import side_by_side
-from surepick.tables.selection import Unnamed
+from surepick.tables.selection import Unnamed, Unused
 from surepick.tables.table import warn
 
 MOST_PULLS = 2**53
@@ -29,7 +29,7 @@ def table(
     path: str | Path,
     id: Names | None = None,  # noqa: A002 (the public name)
     reward: Names | None = None,
-    features: Names | Unnamed | None = None,
+    features: Names | Unnamed | Unused | None = None,
     *,
     pulls: str | None = None,
     sum: str | None = None,  # noqa: A002 (the public name)

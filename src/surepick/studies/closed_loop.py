@@ -18,7 +18,7 @@ from surepick.core.arrays import FloatArray, IntArray, record
 from surepick.core.certificate import Certificate, Listed
 from surepick.core.originals import Originals
 from surepick.core.step import RoundRecord
-from surepick.core.validation import whole_number
+from surepick.core.validation import as_number, whole_number
 from surepick.errors import InvalidInput, MeasurementFailed, SurepickError, UnusualResult, UnusualWarning
 from surepick.noise import known_scale
 from surepick.policies.prices import Prices, added, checked_budget
@@ -131,7 +131,7 @@ def run_study(
     """As `Study.run`, which has the arguments."""
     if unusual not in get_args(OnUnusual):
         raise InvalidInput(f"unusual is {quoted(unusual)}; it must be 'warn', 'accept' or 'refuse'.")
-    if max_pulls is not None and max_pulls != math.inf:
+    if max_pulls is not None and as_number("max_pulls", max_pulls) != math.inf:
         whole_number("max_pulls", max_pulls, least=0, meaning="a number of pulls, or math.inf for no limit.")
     if at_once is not None:
         whole_number("at_once", at_once, least=1, meaning="a number of pulls.")

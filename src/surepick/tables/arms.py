@@ -24,6 +24,7 @@ from surepick.tables.reading import ReadOptions, kind_of, read_table
 from surepick.tables.selection import (
     Names,
     Unnamed,
+    Unused,
     candidates_gone,
     column_names,
     complete_rows,
@@ -67,7 +68,7 @@ def read_arms(
 def read_arms(
     path: object,
     id: Names | None = None,
-    features: Names | Unnamed | None = None,
+    features: Names | Unnamed | Unused | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -81,7 +82,7 @@ def read_arms(
 def read_arms(
     path: object,
     id: Names | None = None,  # noqa: A002 (the public name)
-    features: Names | Unnamed | None = None,
+    features: Names | Unnamed | Unused | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -174,7 +175,7 @@ def read_arms(
 def _parquet_arms(
     source: ParquetSource,
     id: Names | None,  # noqa: A002 (as in read_arms)
-    features: Names | Unnamed,
+    features: Names | Unnamed | Unused,
     apart: Apart,
     *,
     standardize: bool,
@@ -225,7 +226,7 @@ def _parquet_arms(
 def grouped_arms(
     table: Table,
     id: Names | None = None,  # noqa: A002 (as in read_arms)
-    features: Names | Unnamed | None = None,
+    features: Names | Unnamed | Unused | None = None,
     *,
     cost: str | None = None,
     segments: str | None = None,
@@ -253,7 +254,7 @@ def grouped_arms(
 def _grouped(
     table: Table,
     id: Names | None,  # noqa: A002 (as in read_arms)
-    features: Names | Unnamed,
+    features: Names | Unnamed | Unused,
     exclude: Sequence[str] = (),
     needed: Sequence[str] = (),
     *,

@@ -7,6 +7,7 @@ from enum import Enum
 
 import numpy as np
 
+from surepick.core.arrays import record
 from surepick.core.column_names import may_count, numbers_rows
 from surepick.core.values import listed
 from surepick.errors import InvalidInput
@@ -22,6 +23,13 @@ class Unnamed(Enum):
 
     needed = "each is a feature, and a row needs a cell in it"
     spare = "one that can be no feature is set aside, and only a policy that uses features refuses that"
+
+
+@record
+class Unused:
+    """Columns that are named as features and that nobody looks at, but for whether they are there."""
+
+    names: Names
 
 
 NONE = "none"  # in place of names: no column is a feature
@@ -97,7 +105,7 @@ def warn_of_look(source: str, ids: Collection[str]) -> None:
 
 
 def feature_columns(
-    table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | None, exclude: Sequence[str] = ()
+    table: Table, id_columns: tuple[str, ...], features: Names | Unnamed | Unused | None, exclude: Sequence[str] = ()
 ) -> dict[str, bool]:
     """The columns that are features (those that are named, or as `read_arms` says of None), and which hold numbers.
 
@@ -129,18 +137,22 @@ def feature_columns(
     return dict.fromkeys(numeric, True)
 
 
-def named_features(table: Table, features: Names | Unnamed | None) -> tuple[str, ...] | None:
-    """The columns that are named as features, () for "none" and an empty sequence; None where nothing is said.
+def named_features(table: Table, features: Names | Unnamed | Unused | None) -> tuple[str, ...] | None:
+    """The columns that are named as features, () for "none", an empty sequence and what nobody uses; None where nothing
+    is said.
 
     Raises:
         InvalidInput: as `column_names`; or "none" is said of a table with a column of that name.
     """
     if features is None or isinstance(features, Unnamed):
         return None
-    return () if _says_none(table, features) else column_names(table, features)
+    names = features.names if isinstance(features, Unused) else features
+    names = names if isinstance(names, str) else listed("columns", names)
+    found = () if _says_none(table, names) else column_names(table, names)
+    return () if isinstance(features, Unused) else found
 
 
-def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed:
+def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed | Unused:
     """What the reader of a table is told where it is known whether somebody uses features.
 
     Args:
@@ -148,7 +160,9 @@ def wanted_features(features: Names | None, *, used: bool) -> Names | Unnamed:
         used: a policy that uses features is among those for which the table is read; else no column is looked at.
     """
     if not used:
-        return ()
+        if features is None or (isinstance(features, str) and not features.strip()):
+            return Unused(())
+        return Unused(features)
     return Unnamed.needed if features is None else features
 
 
@@ -156,7 +170,7 @@ def not_used(features: object, *, said: str, cure: str = "norm_bound") -> str:
     """A sentence about columns that were named as features where nobody looks at any; "" where none is named.
 
     Args:
-        features: as they were named, whether or not there are such columns.
+        features: as they were named.
         said: what is not used, with its verb.
         cure: the option that says how much features can matter.
     """

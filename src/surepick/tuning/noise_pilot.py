@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.random_streams import stream
-from surepick.core.validation import probability
+from surepick.core.validation import LARGEST_WHOLE, probability
 from surepick.core.values import real_numbers
 from surepick.environments import Environment, RecordedRewards
 from surepick.errors import InvalidInput
@@ -116,8 +116,9 @@ def _checked_columns(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike) -> 
             f"counts, sums and squares have shapes {pulls.shape}, {totals.shape}, {raw.shape}; give one number per arm "
             "in each."
         )
-    if not all(np.all(np.isfinite(column)) for column in given) or np.any(pulls < 0) or np.any(pulls % 1 != 0):
-        raise InvalidInput("counts must be whole numbers, 0 or more, and all sums and squares finite.")
+    counted = (pulls >= 0) & (pulls <= LARGEST_WHOLE) & (pulls == np.floor(pulls))
+    if not np.all(counted) or not all(np.all(np.isfinite(column)) for column in (totals, raw)):
+        raise InvalidInput("counts must be whole numbers from 0 to 2^53, and all sums and squares finite.")
     repeated = pulls > 1
     return pulls[repeated].astype(np.int64), totals[repeated], raw[repeated]
 

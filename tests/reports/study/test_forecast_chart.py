@@ -24,7 +24,7 @@ def test_a_forecast_that_takes_long_is_left_out(certified, tmp_path):
 
 @pytest.mark.parametrize("error", [ContractError("no room"), ValueError("a shape"), FloatingPointError("over")])
 def test_a_forecast_that_fails_does_not_fail_the_report(certified, tmp_path, monkeypatch, error):
-    def refuse(policy):
+    def refuse(policy, **limits):
         raise error
 
     monkeypatch.setattr(study_spending, "forecast", refuse)

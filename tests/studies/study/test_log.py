@@ -67,7 +67,7 @@ def test_the_log_holds_what_happened_in_order():
     assert events == [("abandoned", 2, 1, "lost"), ("abandoned", 3, 1, "lost"), ("closed", None, 0, "")]
     start, decision = log.decisions()
     assert (start.plan, start.stopped) == (0, False)
-    assert decision.seen == Observations([1, 1, 0, 0], [1.0, -3.0, 0.0, 0.0], [1.0, 9.0, 0.0, 0.0])
+    assert decision.seen == Observations([1, 1, 0, 0], [1.0, -3.0, 0.0, 0.0], [1.0, 9.0, 0.0, 0.0], within=[0.0] * 4)
 
 
 class Stumbling(Listener):

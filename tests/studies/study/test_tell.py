@@ -113,7 +113,7 @@ def test_squares_are_unknown_when_any_part_has_none():
     )
     mixed = heard_of(lambda s: s.tell_totals(s.ids, first, first), lambda s: s.tell(["c", "d"], [1, 1]))
     alone = heard_of(lambda s: s.tell_totals(s.ids, [1, 1, 1, 1], [1, 1, 1, 1]))
-    assert known == Observations([1, 1, 1, 1], [1.0] * 4, [1.0] * 4)
+    assert known == Observations([1, 1, 1, 1], [1.0] * 4, [1.0] * 4, within=[0.0] * 4)
     assert partly.squares is mixed.squares is alone.squares is None
     assert partly == mixed == alone
 
@@ -130,7 +130,7 @@ def test_squares_do_not_depend_on_the_order_either():
 
 def test_minimizing_turns_the_sums_and_not_the_squares():
     seen = heard_of(lambda s: s.tell(IDS, [1.0, 2.0, 3.0, -4.0]), minimize=True)
-    assert seen == Observations([1, 1, 1, 1], [-1.0, -2.0, -3.0, 4.0], [1.0, 4.0, 9.0, 16.0])
+    assert seen == Observations([1, 1, 1, 1], [-1.0, -2.0, -3.0, 4.0], [1.0, 4.0, 9.0, 16.0], within=[0.0] * 4)
 
 
 def test_more_results_than_asked_are_counted():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.environments.rewards import NormalRewards
+from surepick.environments.rewards import NormalRewards, RecordedRewards
 from surepick.simulation import Run
 
 FEATURES = np.eye(4)
@@ -216,3 +216,18 @@ def test_minimizing_is_in_the_users_sign():
     assert run.true_gap == MEANS[run.arm] - MEANS.min()
     assert mirrored.success
     assert mirrored.best_arm == "a"
+
+
+def test_draws_that_stand_out_count_since_nobody_typed_them():
+    """A record whose repeats contradict the declared scale is rehearsed to the end, and nothing is certified by it."""
+    rng = np.random.default_rng(0)
+    arms = np.append(np.repeat(np.arange(10), 5), [10, 10])
+    rewards = np.append(np.repeat(np.arange(10.0), 5) + rng.normal(0, 1, 50), [-496.0, 504.0])
+    law = RecordedRewards(rewards, arms)
+    listed = sp.Arms(ids=list("abcdefghijk"))
+    world = sp.environments.Environment(arms=listed, means=law.means, noise=sp.SubGaussian(2), law=law)
+    policy = sp.make_policy("certified-independent", listed, epsilon=0.5, delta=0.05, noise=world.noise)
+    runs = [sp.simulate(policy, world, seed=seed, max_pulls=200) for seed in range(6)]
+    warned = ["about which nobody was asked" in " ".join(run.certificate.assumptions) for run in runs]
+    assert any(warned)
+    assert all(run.verdict == "heuristic" for run, unusual in zip(runs, warned, strict=True) if unusual)

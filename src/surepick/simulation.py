@@ -107,7 +107,7 @@ def simulate(
     def pull(batch: Batch) -> None:
         if batch.items is not None:
             arms = np.repeat(np.arange(len(batch.counts)), batch.counts)
-            study.tell(batch, environment.answer(arms, batch.items))
+            study.tell(batch, environment.answer(arms, batch.items), accept_unusual="unasked")
             return
         if batch.blocks:
             _pull_blocks(study, environment, batch, seed)
@@ -144,7 +144,7 @@ def _pull_blocks(study: Study, environment: Environment, batch: Batch, seed: int
     """Pull a batch block by block: where rewards come from streams, each block is one, else a call of its own."""
     rng, arms = stream(seed, "rewards", batch.number - 1), np.repeat(np.arange(len(batch.counts)), batch.counts)
     if isinstance(environment.law, StreamedRewards):
-        study.tell(batch, environment.law.observe(arms, batch.blocks, seed=seed))
+        study.tell(batch, environment.law.observe(arms, batch.blocks, seed=seed), accept_unusual="unasked")
         return
     names, rows = np.array(batch.blocks), []
     for name in dict.fromkeys(batch.blocks):
@@ -154,7 +154,7 @@ def _pull_blocks(study: Study, environment: Environment, batch: Batch, seed: int
         rows += [(batch.ids[arm], seen.counts[arm], seen.sums[arm], unknown[arm], name) for arm in pulled]
     ids, counts, sums, squares, blocks = zip(*rows, strict=True)
     known = None if np.isnan(squares).any() else squares
-    study.tell_totals(ids, counts, sums, known, plan=batch.number, blocks=blocks)
+    study.tell_totals(ids, counts, sums, known, plan=batch.number, blocks=blocks, accept_unusual="unasked")
 
 
 def oracle_pulls(trace: tuple[RoundRecord, ...], environment: Environment, policy: Policy[Any]) -> int | None:

@@ -236,7 +236,7 @@ def test_numbers_are_one_id_in_every_spelling():
     study = sp.Study(sp.make_policy("certified-independent", sp.Arms(ids=[1, 2]), **PROMISE))
     study.ask()
     assert study.tell([1.0, np.int64(2)], [0.1, 0.2]).counted == 2
-    refused(lambda: study.tell(["1.0"], [0.1]), "there is '1'")
+    refused(lambda: study.tell(["1.0"], [0.1]), "Did you mean '1'?")
     refused(lambda: study.tell(["x"], [0.1]), "the first is 'x'.")
 
 

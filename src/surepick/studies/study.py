@@ -328,7 +328,8 @@ class Study(Stated, Kept):
         return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
     def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
-        """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for.
+        """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for. Results
+        that stand out count: nobody typed them.
 
         Args:
             batch: of this study.
@@ -340,7 +341,7 @@ class Study(Stated, Kept):
         columns = (seen.counts, seen.sums, seen.squares, None, worker, None)
         beside = seen.quantities if self.constraints else None
         rows = self._ledger.totals(self.ids, *columns, beside, seen.within)
-        return recording.tell(self._ledger, rows, worker, plan)
+        return recording.tell(self._ledger, rows, worker, plan, accept_unusual="unasked")
 
     def tell_prior(
         self,

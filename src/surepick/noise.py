@@ -169,6 +169,7 @@ class PilotGaussian:
 
     def __post_init__(self) -> None:
         sigma = positive_number("sigma", self.sigma, "an upper bound on the standard deviation of a measurement.")
+        check_size("sigma", sigma)
         object.__setattr__(self, "sigma", sigma)
         object.__setattr__(self, "failure", probability("failure", self.failure, TOO_SMALL))
         meaning = "degrees of freedom of the pilot. An arm that was measured once shows no spread."

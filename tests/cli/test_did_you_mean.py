@@ -91,7 +91,8 @@ def test_ids_of_results():
     study = sp.Study(sp.make_policy("certified-independent", sp.Arms(ids=["1", "2"]), **QUESTION))
     study.ask()
     with pytest.raises(sp.InvalidInput, match=r"the first is '1\.0'\. Did you mean '1'\?"):
-        study.tell([1.0, 2.0], [1.0, 0.0])
+        study.tell(["1.0", "2"], [1.0, 0.0])
+    assert study.tell([1.0, 2], [1.0, 0.0]).counted == 2  # a whole number is one id in every spelling
 
 
 def test_every_option_knows_itself():

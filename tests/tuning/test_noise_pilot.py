@@ -13,7 +13,7 @@ from surepick.noise import Noise, failure_probability
 from surepick.policies.verdict import noise_assumption
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-positive = st.floats(min_value=1e-300, max_value=1e300)
+positive = st.floats(min_value=1e-100, max_value=1e100)
 
 
 def statistics(*rewards):
@@ -92,9 +92,9 @@ def test_a_spread_below_rounding_is_refused():
     assert pilot([0, 1], [0, 2]).sigma > 0
 
 
-def test_a_bound_that_is_not_finite_is_refused():
-    with pytest.raises(sp.InvalidInput, match="no finite bound"):
-        pilot([0, 1], failure=1e-200)
+def test_a_bound_that_nothing_can_be_computed_with_is_refused():
+    with pytest.raises(sp.InvalidInput, match="no float holds the square"):
+        pilot([0, 10], failure=1e-100)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_records_without_meaning_are_refused(sigma, repeats):
 # its text, and who may use it
 
 
-@given(positive, st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True), st.integers(1, 10**9))
+@given(positive, st.floats(min_value=1e-100, max_value=1 - 1e-6), st.integers(1, 10**9))
 def test_the_text_gives_an_equal_noise(sigma, failure, repeats):
     noise = sp.PilotGaussian(sigma, failure, repeats)
     assert isinstance(noise, Noise)

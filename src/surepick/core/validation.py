@@ -13,6 +13,8 @@ LARGEST_WHOLE = 2**53  # beyond it not every whole number is a float
 LEAST_SLACK = 1e-6  # with less, rounding takes more pulls than anybody has
 CERTAINTY = 1e-6  # a probability that is nearer to 1 promises nothing
 SMALLEST, LARGEST = 1e-100, 1e100  # what can be squared, and the square multiplied and divided by, as a float
+MOST_SCALES = 1e50  # of noise to a tolerance: their square, times what a study has of it, is a float
+LARGEST_REWARD = 1e50  # a value beyond it leaves what numbers can hold once its square is squared and added up
 
 
 def as_number(name: str, value: object) -> float:
@@ -92,6 +94,25 @@ def check_size(name: str, *numbers: float) -> None:
                 f"{name} is {number:g}; no float holds the square that we compute with. Take another unit, so that it "
                 f"lies between {SMALLEST:g} and {LARGEST:g}."
             )
+
+
+def check_reach(name: str, tolerance: float, scale: float) -> None:
+    """Refuse a tolerance that no number of measurements reaches.
+
+    Args:
+        name: of the tolerance.
+        tolerance: in reward units, positive.
+        scale: of the noise, in the same units.
+
+    Raises:
+        InvalidInput: the noise is 1e50 times as large, so that the square of this, how many measurements it takes, may
+            leave the range of floats.
+    """
+    if scale > MOST_SCALES * tolerance:
+        raise InvalidInput(
+            f"{name} is {tolerance:g} and the noise has scale {scale:g}; nobody can measure so often. State both "
+            "in the unit of the measurements."
+        )
 
 
 def whole_number(name: str, value: object, *, least: int, meaning: str) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
-from surepick.core.validation import positive_number
+from surepick.core.validation import LARGEST_REWARD, positive_number
 from surepick.environments.answers import RecordedAnswers
 from surepick.environments.environment import Environment
 from surepick.environments.rewards import RecordedRewards, RewardLaw, TwoPointRewards
@@ -97,6 +97,8 @@ def table(
     grouped = grouped_arms(recorded, id, features, cost=cost, exclude=used, needed=(reward,), **prepared)
     rewards = _checked_rewards(grouped.table, reward, noise)
     others = [grouped.table.numbers_or_missing(name) for name in beside]
+    for name, values in zip(beside, others, strict=True):
+        _check_sizes(grouped.table, name, values)
     law = RecordedRewards(rewards, grouped.arm_of_row, np.stack(others, axis=1) if others else None)
     direction = bool(recorded.minimize) if minimize is None else minimize
     return Environment(arms=grouped.arms, means=law.means, noise=noise, minimize=direction, law=law)
@@ -197,6 +199,16 @@ def _shares(grouped: Grouped, pulls: str, sums: str, noise: Noise) -> FloatArray
     return shares
 
 
+def _check_sizes(recorded: Table, column: str, values: FloatArray) -> None:
+    """Refuse values that a study could not add up."""
+    huge = np.flatnonzero(np.abs(values) > LARGEST_REWARD)
+    if huge.size:
+        raise InvalidInput(
+            f"{recorded.source}, row {recorded.line_of(huge[0])}: {values[huge[0]]:g} in column {column!r} is beyond "
+            f"{LARGEST_REWARD:g}, and could not be added up. Write the column in a larger unit."
+        )
+
+
 def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
     """The rewards, shape (rows,), as the noise declares them."""
     written = recorded.numbers(reward)
@@ -213,6 +225,7 @@ def _checked_rewards(recorded: Table, reward: str, noise: Noise) -> FloatArray:
             f"{recorded.source}: {bad.size} rewards in column {reward!r} are not finite (rows {rows}). "
             "Drop these rows: a lost measurement is not a reward."
         )
+    _check_sizes(recorded, reward, rewards)
     low, high = noise.support or (-np.inf, np.inf)
     outside = np.flatnonzero((rewards < low) | (rewards > high))
     if outside.size:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from surepick.blocks.long_list import LongListed
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
@@ -15,7 +17,7 @@ from surepick.core.design import Design, Embedding, IndependentArms
 from surepick.core.observations import Observations
 from surepick.core.plan import Blocking, Plan
 from surepick.core.step import RoundRecord, Step
-from surepick.core.validation import LARGEST_WHOLE, check_size, positive_number, probability, whole_number
+from surepick.core.validation import LARGEST_WHOLE, check_reach, check_size, positive_number, probability, whole_number
 from surepick.errors import InvalidInput
 from surepick.items import ItemOrder
 from surepick.noise import Noise, known_scale, largest_scale, scales
@@ -89,7 +91,7 @@ class Problem:
             gap = positive_number("gap_bound", self.gap_bound, "the largest possible gap between two arms.")
             object.__setattr__(self, "gap_bound", _plain(self.gap_bound, gap))
         if known_scale(self.noise):
-            scales(self.noise, self.num_arms)
+            check_reach("epsilon", epsilon, float(np.max(scales(self.noise, self.num_arms))))
 
     @property
     def sigma(self) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from surepick.core.arrays import record
-from surepick.core.validation import finite_number, not_negative, storable_text
+from surepick.core.validation import check_reach, check_size, finite_number, not_negative, storable_text
 from surepick.errors import InvalidInput
-from surepick.noise import Noise, known_scale, parse_noise
+from surepick.noise import Noise, known_scale, largest_scale, parse_noise
 from surepick.text import quoted
 
 RESERVED = ("id", "key", "reward", "item", "pulls", "sum", "squares")  # columns of results
@@ -25,7 +25,8 @@ class Constraint:
         noise: what is assumed of a measurement of it; None: it has no noise, so that one measurement tells it.
 
     Raises:
-        InvalidInput: a value has no meaning, or there is noise of unknown scale, or without tolerance.
+        InvalidInput: a value has no meaning, or there is noise of unknown scale, without tolerance, or 1e50 times as
+            large.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Constraint:
                 f"the constraint on {name} has noise and no tolerance: a mean right at the bound would be measured for "
                 f"ever. Say how far beyond the bound the answer may be: {name}{self.sign}{self.bound:g},tolerance=..."
             )
+        check_size("tolerance", self.tolerance)
+        check_reach("tolerance", self.tolerance, largest_scale(self.noise))
 
     @property
     def sign(self) -> str:

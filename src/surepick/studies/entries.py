@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.names import one_form
 from surepick.core.observations import Quantity
 from surepick.core.plan import Blocking
 from surepick.core.values import check_order
@@ -68,18 +67,11 @@ class Entries:
         names = border.names_of(ids)
         unknown = [name for name in names if name not in self._index]
         if unknown:
-            alike = self._like(unknown[0])
-            there = f"; there is {quoted(alike)}, and an id must be written as in the study" if alike else ""
             raise InvalidInput(
-                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}{there}."
-                f"{'' if alike else did_you_mean(unknown[0], self.ids)}"
+                f"{len(unknown)} ids are not arms of this study, the first is {quoted(unknown[0])}."
+                f"{did_you_mean(unknown[0], self.ids)}"
             )
         return np.array([self._index[name] for name in names], np.int64), names
-
-    def _like(self, name: str) -> str | None:
-        """The id that is meant, where a program has written it otherwise: the only one that reads the same."""
-        like = [one for one in self.ids if _read(one) == _read(name)]
-        return like[0] if len(like) == 1 else None
 
     def keys_by_item(
         self, ids: Sequence[object] | Batch, keys: Sequence[object] | None, items: Sequence[object]
@@ -182,14 +174,6 @@ class Entries:
             blocks = ids.blocks or None if blocks is None else blocks
             ids, keys = pulls_and_keys(ids, keys)
         return self.singles(ids, rewards, keys, worker, blocks), worker, plan
-
-
-def _read(name: str) -> str:
-    """A name without what programs change: its case, its white space, the form of a number."""
-    try:
-        return one_form("an id", name).casefold()
-    except InvalidInput:
-        return name
 
 
 def pulls_and_keys(batch: Batch, keys: Sequence[object] | None) -> tuple[list[str], Sequence[object] | None]:

@@ -328,7 +328,8 @@ class Study(Stated, Kept):
         return recording.tell(self._ledger, rows, worker, plan, accept_unusual=accept_unusual)
 
     def tell_simulated(self, batch: Batch, seen: Observations) -> Receipt:
-        """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for.
+        """Report what a simulation drew for a batch, with the deviations that `tell_totals` has no place for. Results
+        that stand out count: nobody typed them.
 
         Nobody typed it, so nobody is asked about results that stand out.
 

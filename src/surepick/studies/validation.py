@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.observations import EPS, Observations
-from surepick.core.validation import storable_text, texts_of
+from surepick.core.validation import LARGEST_REWARD, storable_text, texts_of
 from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale, unrounded
@@ -21,7 +21,7 @@ from surepick.questions import Above
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Results, Surplus
 from surepick.studies.logs.block_names import block_totals
 from surepick.studies.logs.centred import deviations_of, known_deviations
-from surepick.studies.logs.quantities import LARGEST, quantity_totals
+from surepick.studies.logs.quantities import quantity_totals
 from surepick.text import quoted
 
 JUDGES = (CLOSED_ROUNDS, AS_THEY_COME)
@@ -45,11 +45,11 @@ def check_rewards(rewards: ArrayLike, noise: Noise, expected: int, ids: Sequence
             f"{len(bad)} rewards are not finite, the first is {values[bad[0]]} of arm {ids[bad[0]]!r}. "
             "Do not report a failed measurement as a reward; measure again, or abandon it."
         )
-    huge = np.flatnonzero(np.abs(values) > LARGEST)
+    huge = np.flatnonzero(np.abs(values) > LARGEST_REWARD)
     if len(huge):
         raise InvalidInput(
-            f"{len(huge)} rewards are beyond {LARGEST:g}, the first is {values[huge[0]]:g} of arm {ids[huge[0]]!r}; "
-            "they could not be added up. Report them in a larger unit."
+            f"{len(huge)} rewards are beyond {LARGEST_REWARD:g}, the first is {values[huge[0]]:g} of arm "
+            f"{ids[huge[0]]!r}; they could not be added up. Report them in a larger unit."
         )
     values = unrounded(values, noise)
     if isinstance(noise, Bernoulli):
@@ -88,9 +88,11 @@ def check_sums(
             raise InvalidInput(f"{name} of arm {ids[bad[0]]!r} is {array[bad[0]]}; totals must be finite.")
     if np.any(pulls < 0) or np.any(pulls != np.floor(pulls)) or np.any(pulls > MOST_PULLS):
         raise InvalidInput("counts must be whole numbers, zero or more, and at most 2^53.")
-    _refuse(np.abs(totals) > LARGEST, ids, f"are beyond {LARGEST:g} and could not be added up")
+    _refuse(np.abs(totals) > LARGEST_REWARD, ids, f"are beyond {LARGEST_REWARD:g} and could not be added up")
     if energies is not None:
-        _refuse(energies > LARGEST**2, ids, f"have squares beyond {LARGEST**2:g}, which could not be added up")
+        _refuse(
+            energies > LARGEST_REWARD**2, ids, f"have squares beyond {LARGEST_REWARD**2:g}, which could not be added up"
+        )
     slack = ROUNDING * (np.abs(totals) + pulls)
     if noise.support is not None:
         low, high = noise.support

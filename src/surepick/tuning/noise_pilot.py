@@ -98,11 +98,6 @@ def pilot_noise(counts: ArrayLike, sums: ArrayLike, squares: ArrayLike, *, failu
             "subgaussian:SIGMA."
         )
     quantile = 2.0 * float(gammaincinv(repeats / 2.0, chance))
-    if quantile < np.finfo(np.float64).tiny:
-        raise InvalidInput(
-            f"with {repeats} degrees of freedom no finite bound fails with probability {chance:g} only. Measure more "
-            "repeats, or accept a larger failure probability."
-        )
     return PilotGaussian(math.sqrt(spread + math.fsum(rounding)) / math.sqrt(quantile), chance, repeats)
 
 

@@ -338,4 +338,24 @@ def test_a_question_that_a_budget_ends_is_not_called_wrong(table):
 def test_the_same_seed_draws_the_same_sample_of_the_list(table):
     words = ("--question", "one-of", "--share", "0.4", "--seed", "3")
     assert rehearse(table, *words) == rehearse(table, *words)
-    assert "(seed 3)" in " ".join(rehearse(table, *words)[1].split())
+    assert "(seed 3, given by whoever set the study up)" in " ".join(rehearse(table, *words)[1].split())
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "said"),
+    [
+        ("a,1e200\na,2e200\nb,3e200\n", ("--noise", "normal"), "row 2: 1e\\+200 in column 'y' is beyond 1e\\+50"),
+        ("a,1\na,2\nb,3\n", ("--noise", "subgaussian:1e100", "--epsilon", "1e-100"), "nobody can measure so often"),
+        ("a,1\na,2\nb,3\n", ("--noise", "bounded:-1e90:1e90", "--epsilon", "1"), "nobody can measure so often"),
+        (
+            "a,1\na,2\nb,3\n",
+            ("--noise", "subgaussian:1", "--constraint", "y<=2,tolerance=1e-300,noise=subgaussian:1"),
+            "tolerance is 1e-300",
+        ),
+    ],
+)
+def test_sizes_that_nothing_can_be_computed_with_are_refused(tmp_path, rows, words, said):
+    path = tmp_path / "huge.csv"
+    path.write_text(f"id,y\n{rows}")
+    with pytest.raises(sp.InvalidInput, match=said):
+        rehearse(path, "--id", "id", "--reward", "y", *words)

@@ -107,7 +107,20 @@ def test_records_that_share_no_standard_deviation_are_noted(tmp_path):
     path = tmp_path / "uneven.csv"
     path.write_text(rows(10, 20) + "wild,-500\nwild,500\n")
     _, _, errors = surepick(
-        path, "--id", "name", "--reward", "worth", "--noise", "pilot:6", *POLICY, "--max-pulls", 100, "--seed", 2
+        path,
+        "--id",
+        "name",
+        "--reward",
+        "worth",
+        "--noise",
+        "pilot:6",
+        *POLICY,
+        "--epsilon",
+        1,
+        "--max-pulls",
+        100,
+        "--seed",
+        2,
     )
     assert "the recorded measurements of wild have standard deviation 500" in errors
     assert "which 1 of 11 candidates exceed" in errors

@@ -60,8 +60,7 @@ def tune(
     else:
         world = example.make(seed)
     counts = spread_pulls(np.arange(world.num_arms), pulls, world.num_arms, stream(seed, "tune"))
-    with np.errstate(over="ignore"):  # rewards whose squares overflow are refused by choose_kernel
-        seen = world.pull(counts, stream(seed, "tune", "rewards"))
+    seen = world.pull(counts, stream(seed, "tune", "rewards"))
     assumed = parse_noise(noise) if noise else world.noise
     with one_thread():
         choice = choose_kernel(world.arms.features, seen, assumed, criterion=criterion.value)

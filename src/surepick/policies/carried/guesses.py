@@ -23,6 +23,7 @@ HEURISTIC_DECLARED = 10  # pulls that the declared noise scale is worth beside w
 HEURISTIC_SPREADS = 25  # spreads of the means that are tried
 MOST_AT_ONCE = 1_000_000  # entries of the likelihoods of spreads
 MOST_ERRORS = 3  # candidates whose errors are kept
+SAME_CHANCE = 1e-12  # chances nearer than this differ by rounding alone
 FEW = 16  # arms of which there are less than one in so many have their errors formed alone
 
 
@@ -76,7 +77,7 @@ class Guess:
             away: arms that cannot be it, shape (K,); None: all can.
         """
         chances = self.chances(epsilon) if away is None else np.where(away, -1.0, self.chances(epsilon))
-        return int(max(np.flatnonzero(chances >= chances.max()), key=lambda arm: self.scores[arm]))
+        return int(max(np.flatnonzero(chances >= chances.max() - SAME_CHANCE), key=lambda arm: self.scores[arm]))
 
     def best_of(self, away: BoolArray) -> int:
         """The arm that looks best of those that are not away, shape (K,)."""

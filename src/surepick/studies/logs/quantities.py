@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 
 from surepick.core.arrays import FloatArray
 from surepick.core.observations import Quantity
+from surepick.core.validation import LARGEST_REWARD
 from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli
 from surepick.questions import Constraint
 from surepick.studies.logs.base import Results, Values
 from surepick.studies.logs.centred import deviations_of
-
-LARGEST = 1e50  # a value beyond it leaves what numbers can hold once its square is squared and added up
 
 
 def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[ArrayLike, FloatArray | None]:
@@ -51,8 +50,8 @@ def split_values(given: ArrayLike, constraints: Sequence[Constraint]) -> tuple[A
 
 def _check_values(column: FloatArray, constraint: Constraint) -> None:
     name, known = constraint.name, column[~np.isnan(column)]
-    if np.any(np.abs(known) > LARGEST):
-        raise InvalidInput(f"a value of {name} is infinite or beyond {LARGEST:g}; it could not be added up.")
+    if np.any(np.abs(known) > LARGEST_REWARD):
+        raise InvalidInput(f"a value of {name} is infinite or beyond {LARGEST_REWARD:g}; it could not be added up.")
     noise = constraint.noise
     if noise is None or noise.support is None:
         return
@@ -94,7 +93,9 @@ def total_values(
     if given is None or len(given) != len(constraints) or any(len(one.counts) != number for one in given):
         raise InvalidInput(f"give the totals of {names}: a Quantity each, with an entry for each row.")
     for one, constraint in zip(given, constraints, strict=True):
-        wrong = (one.counts < 0) | ~np.isfinite(one.sums) | ~np.isfinite(one.squares) | (np.abs(one.sums) > LARGEST)
+        wrong = (
+            (one.counts < 0) | ~np.isfinite(one.sums) | ~np.isfinite(one.squares) | (np.abs(one.sums) > LARGEST_REWARD)
+        )
         wrong |= (one.counts == 0) & (one.sums != 0.0)
         wrong |= one.squares * np.maximum(one.counts, 1) < one.sums**2 * (1.0 - 1e-6) - 1e-9
         support = None if constraint.noise is None else constraint.noise.support

@@ -3,6 +3,7 @@
 import pytest
 from fuzz_commands import run
 
+import surepick as sp
 from surepick.core.column_names import ColumnNames
 
 
@@ -44,11 +45,14 @@ def test_several_id_columns(lab):
 
 
 def test_names_are_no_part_of_the_registration(lab):
+    policy = sp.make_policy(
+        "certified-independent", sp.Arms(ids=["A", "B"]), epsilon=5, delta=0.05, noise="bounded:0:9"
+    )
     codes = set()
-    for name, words in (("one", ("--id", "Reaction", "--reward", "Yield")), ("two", ("--id", "id"))):
-        text = f"{words[1]},x\nA,1\nB,2\n"
-        made = make(lab, text, *words, name=name)
-        codes.add(made.partition("Registration code: ")[2].split(". ")[0])
+    for name, words in (("one", {"id_column": "Reaction", "reward_column": "Yield"}), ("two", {})):
+        made = sp.create_study(lab.url, name, policy, study_id="x", **words)
+        codes.add(made.registration)
+        made.log._engine.dispose()
     assert len(codes) == 1
 
 

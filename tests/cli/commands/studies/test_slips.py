@@ -77,7 +77,7 @@ def test_run_study_warns_accepts_or_ends(lab, tmp_path, answer):
         with pytest.raises(MeasurementFailed, match=r"stands out.*as --unusual refuse says; --unusual accept goes on"):
             surepick(*words)
     else:
-        assert ("it counts, since a program measured it" in surepick(*words)[2]) == (answer == "warn")
+        assert ("It counts, since a program measured it" in surepick(*words)[2]) == (answer == "warn")
     told = sp.open_study(url, "bread")
     assert told.progress().pulls == (0 if answer == "refuse" else 6)
     told.log._engine.dispose()

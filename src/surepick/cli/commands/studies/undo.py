@@ -21,11 +21,11 @@ def undo(
     reason: Annotated[str, Option(help="Why, for the record.")] = "a typing error",
     output: options.FormatOption = options.Format.text,
 ) -> None:
-    """Take back results of the open round that you reported and that were typed wrongly.
+    """Take back results that were typed wrongly, while their round is open.
 
-    Their measurements are wanted again: tell the right values, under the same keys. The log keeps what was taken back,
-    and the certificate says how many were. Do so only because a result is not what was read, whatever its value. Once a
-    round is closed its results stay.
+    You can take back what you reported, nothing else. The measurements are wanted again: tell the right values, under
+    the same keys. The log keeps what was taken back, and the certificate says how many were. Do so only because a
+    result is not what was read, whatever its value. Once a round is closed its results stay.
     """
     study = resumed(url, name)
     ids = study.undo(keys or None, worker=worker, reason=reason)

@@ -33,7 +33,8 @@ class Between:
         self._address, self.deed, self.seen = address, deed, Counter()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._serving = threading.Thread(target=self._serve, daemon=True)
+        self._serving.start()
 
     def _serve(self):
         with contextlib.suppress(OSError):
@@ -55,6 +56,8 @@ class Between:
                     client.sendall(answer.replace(b"\r\n", b"\r\nconnection: close\r\n", 1))
 
     def close(self):
+        self._listening.shutdown(socket.SHUT_RDWR)  # which wakes who waits for a connection
+        self._serving.join(10.0)
         self._listening.close()
 
 

@@ -10,7 +10,7 @@ from surepick.errors import UnusualResult
 def study(server):
     arms = sp.Arms(ids=["a", "b", "c"])
     policy = sp.make_policy("certified-independent", arms, epsilon=0.5, delta=0.1, noise="subgaussian:1")
-    return sp.create_study(str(server.base_url), "paint", policy)
+    return sp.create_study(str(server.base_url), "paint", policy, surplus="count")  # repeats within a round
 
 
 def test_results_that_stand_out_are_asked_about(study):

@@ -43,8 +43,7 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
             server.should_exit = True
             thread.join(20.0)
             listening.close()
-            app.state.server.trail.close()
-            app.state.server.studies.database.engine.dispose()
+            app.state.server.close()
 
 
 def token_for(client: httpx.Client, name: str, role: str, study: str | None = None) -> dict[str, str]:

@@ -188,7 +188,7 @@ def test_a_route_that_is_not_classified_is_refused(tmp_path, tokens):
     app.include_router(more)
     with pytest.raises(AssertionError, match="peek"):
         check_classified(app)
-    app.state.server.studies.database.engine.dispose()
+    app.state.server.close()
 
 
 def test_an_answer_that_compares_values_is_caught(tmp_path, tokens, monkeypatch):

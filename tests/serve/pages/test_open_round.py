@@ -53,9 +53,12 @@ def told(url, rewards) -> dict[str, str]:
     return seen
 
 
-def first_round(url) -> None:
+def begun(url, rounds) -> None:
+    """A study of which that many rounds are closed."""
     with serving(url) as server:
         assert server.post("/api/v1/studies", json=NEW).status_code == 201
+        if not rounds:
+            return
         leased = server.post("/api/v1/studies/coffee/leases", json={}).json()["measurements"]
         rows = [{"id": one["id"], "key": one["key"], "reward": 0.1 * place} for place, one in enumerate(leased)]
         server.post("/api/v1/studies/coffee/results", json={"results": rows})
@@ -65,14 +68,10 @@ def first_round(url) -> None:
 def test_pages_do_not_depend_on_rewards_of_the_open_round(tmp_path, rounds):
     seen = []
     base = tmp_path / "base.db"
-    first_round(f"sqlite:///{base}") if rounds else None
+    begun(f"sqlite:///{base}", rounds)  # once: what is drawn when a study is made is then the same
     for which, rewards in (("one", ("0.5", "-3")), ("other", ("-7", "1e6"))):
         path = tmp_path / f"{which}.db"
-        if rounds:
-            copied(base, path)
-        else:
-            with serving(f"sqlite:///{path}") as server:
-                server.post("/api/v1/studies", json=NEW)
+        copied(base, path)
         seen.append(told(f"sqlite:///{path}", rewards))
     assert seen[0].keys() == seen[1].keys()
     for place in seen[0]:

@@ -95,9 +95,11 @@ def serve(
     say(f"Serving on http://{shown}:{listening.getsockname()[1]}{root_path}/ (Ctrl-C ends it; what was stored stays).")
     if app.state.server.is_local():
         note("there is no token yet: whoever uses this machine may do everything. surepick token create makes one.")
-    with delivering(app.state.server):
-        uvicorn.Server(configuration(app, settings)).run(sockets=[listening])
-    app.state.server.trail.close()
+    try:
+        with delivering(app.state.server):
+            uvicorn.Server(configuration(app, settings)).run(sockets=[listening])
+    finally:
+        app.state.server.close()
 
 
 def check_extra() -> None:

@@ -56,6 +56,10 @@ class Provider:
         self._until = 0.0
         self._lock = threading.Lock()
 
+    def close(self) -> None:
+        """Ask it nothing any more."""
+        self.fetching.close()
+
     def address(self, flow: Flow, back: str) -> str:
         """Where a browser goes to log in.
 

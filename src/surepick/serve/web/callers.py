@@ -97,6 +97,14 @@ class Server:
         """Whether the database is another file than the one that was opened, or none."""
         return self._stale or self.studies.database.moved
 
+    def close(self) -> None:
+        """Store what waits for the trail, and let go of the database and of the provider."""
+        self.trail.close()
+        self.studies.forget()
+        self.studies.database.engine.dispose()
+        if self.provider is not None:
+            self.provider.close()
+
     def reopen(self) -> None:
         """Open the file that is there now. Sessions are those of that file, and so are tokens.
 

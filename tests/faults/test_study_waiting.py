@@ -1,5 +1,6 @@
 """Waits for a server end, each with a sentence of its own; a lost connection is replaced once."""
 
+import contextlib
 import secrets
 import socket
 import threading
@@ -115,6 +116,8 @@ class Proxy:
 
     def close(self) -> None:
         for one in self._opened:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)  # wakes whoever waits on it; to close it would not
             one.close()
 
 

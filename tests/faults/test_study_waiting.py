@@ -1,10 +1,9 @@
 """Waits for a server end, each with a sentence of its own; a lost connection is replaced once."""
 
-import contextlib
 import secrets
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import sqlalchemy as sa
@@ -116,7 +115,7 @@ class Proxy:
 
     def close(self) -> None:
         for one in self._opened:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)  # wakes whoever waits on it; to close it would not
             one.close()
 

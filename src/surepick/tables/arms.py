@@ -147,7 +147,7 @@ def read_arms(
                 "candidates in blocks are rows of numbers as they are: leave out cost, segments, standardize, "
                 "intercept, and what says how to read a table, and prepare the files."
             )
-        named = None if isinstance(features, Unnamed) else features
+        named = None if isinstance(features, Unnamed) else () if isinstance(features, Unused) else features
         where = as_path(path, meaning="rows in blocks are in files.")
         return read_blocks(where, id if id is None or isinstance(id, str) else ",".join(id), named)
     apart = Apart(cost, segments, reward)

@@ -3,7 +3,7 @@
 import secrets
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import sqlalchemy as sa
@@ -115,6 +115,8 @@ class Proxy:
 
     def close(self) -> None:
         for one in self._opened:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)  # wakes whoever waits on it; to close it would not
             one.close()
 
 

@@ -64,7 +64,7 @@ def test_an_order_that_everybody_knows_is_caught(table):
 def test_each_study_draws_its_own_order():
     def seed() -> int:
         policy = sp.make_policy(
-            "certified-items", sp.Arms(ids="ab"), epsilon=0.1, delta=0.1, noise="bernoulli", items=9
+            "certified-items", sp.Arms(ids=list("ab")), epsilon=0.1, delta=0.1, noise="bernoulli", items=9
         )
         return policy.spec["seed"]
 

@@ -57,7 +57,9 @@ def test_a_database_of_the_first_version_is_upgraded_in_its_place(database, data
     with serving(database_url) as server:
         assert server.get("/api/v1/me", headers={"authorization": "Bearer spk_old"}).json()["name"] == "ann"
     with database.engine.connect() as plain:
-        assert plain.exec_driver_sql("SELECT version FROM serve_schema").all() == [(2,)]
+        assert plain.exec_driver_sql("SELECT version FROM serve_schema").all() == [(schema.VERSION,)]
+    indexes = {one["name"] for one in sa.inspect(database.engine).get_indexes("serve_delivery")}
+    assert indexes >= {one.name for one in schema.delivery.indexes}
 
 
 def test_processes_that_upgrade_at_once_do_it_once(database):
@@ -81,9 +83,9 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
     database.prepare()
     make_tables(database.engine, "the secret")
     with sqlite3.connect(path) as plain:
-        plain.execute("UPDATE serve_schema SET version = 3")
+        plain.execute(f"UPDATE serve_schema SET version = {schema.VERSION + 1}")
     plain.close()
-    with pytest.raises(StorageError, match="version 3; this one knows 2"):
+    with pytest.raises(StorageError, match=f"version {schema.VERSION + 1}; this one knows {schema.VERSION}"):
         make_tables(database.engine, "x")
     database.engine.dispose()
 

@@ -58,3 +58,30 @@ def test_one_more_waits_until_another_is_free_and_no_longer_than_a_moment(studie
     for thread in threads:
         thread.join(20.0)
     assert len(found) == 5
+
+
+def test_what_is_kept_is_limited_by_bytes(sqlite_url, monkeypatch):
+    """Leases of a plan weigh as many candidates as it has, so a study of few results may be large."""
+    names = ("paint", "glue", "ink")
+    for name in names:
+        make_study(sqlite_url, name, [f"c{number}" for number in range(1_000)])
+    studies = Studies(Database(sqlite_url))
+
+    def size(name, leases=0):
+        with studies.open(name) as study:
+            before = study.replay.kept_bytes
+            for number in range(leases):
+                study.lease(1, worker=f"w{number}")
+            study.progress()  # which looks at the last of them too
+            return study.replay.kept_bytes - before
+
+    assert size("paint", leases=20) >= 20 * 32 * 1_000
+    monkeypatch.setattr(open_studies, "MOST_IDLE_BYTES", 2_000_000)
+    for name in ("glue", "ink"):
+        size(name)
+    assert [name for name, *_ in studies._idle.values()] == ["paint", "glue", "ink"]
+    size("glue", leases=20)
+    assert [name for name, *_ in studies._idle.values()] == ["ink", "glue"]
+    monkeypatch.setattr(open_studies, "MOST_IDLE_BYTES", 1)
+    size("ink")
+    assert [name for name, *_ in studies._idle.values()] == ["ink"]

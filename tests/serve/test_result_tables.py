@@ -6,6 +6,8 @@ import surepick as sp
 from surepick.errors import InvalidInput
 from surepick.serve.api.tables import rows_of
 
+PAINT = "/api/v1/studies/paint"
+
 
 @pytest.fixture(scope="module")
 def study():
@@ -28,7 +30,7 @@ def study():
     ],
 )
 def test_a_table_of_results(study, text, meant):
-    assert [one.reward for one in rows_of(text.encode(), study)] == meant
+    assert [one.reward for one in rows_of(text.encode(), study)[0]] == meant
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,16 @@ def test_a_table_with_two_meanings_is_refused(study, text, words):
         rows_of(text.encode(), study)
     assert words in str(caught.value)
     assert "--" not in str(caught.value)
+
+
+def test_how_numbers_were_read_is_said(client, people):
+    lease = client.post(f"{PAINT}/leases", json={}, headers=people["measurer"]).json()["measurements"]
+    table = "id\treward\tkey\n" + "".join(f"{one['id']}\t−2\t{one['key']}\n" for one in lease)
+    headers = {**people["measurer"], "content-type": "text/csv"}
+    first, again = (client.post(f"{PAINT}/results", content=table.encode(), headers=headers).json() for _ in range(2))
+    assert first == again
+    assert first["notes"] == [
+        "the table: we read signs that are not on a keyboard as plain ones: '−2' is -2 (column 'reward')."
+    ]
+    plain = client.post(f"{PAINT}/results", json={"results": []}, headers=people["measurer"])
+    assert "notes" not in plain.json()

@@ -8,7 +8,8 @@ writeable view of it and do not make it writeable again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar, cast, dataclass_transform
 
@@ -91,3 +92,14 @@ def freeze(instance: object, **arrays: np.dtype[Any] | type) -> None:
             value = np.array(value, dtype=dtype)
             value.flags.writeable = False
         object.__setattr__(instance, name, value)
+
+
+def array_bytes(value: object) -> int:
+    """The bytes of all arrays in a value: in records, tuples, lists and mappings."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(array_bytes(getattr(value, one.name)) for one in fields(value))
+    if isinstance(value, Mapping):
+        return sum(map(array_bytes, value.values()))
+    return sum(map(array_bytes, value)) if isinstance(value, tuple | list) else 0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arms import Arms
+from surepick.core.arrays import array_bytes
 from surepick.core.json import from_json
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
@@ -36,6 +37,9 @@ from surepick.text import printable, shortened
 
 Build = Callable[[], "tuple[Arms, Policy[Any]]"]
 LONGEST_WHY = 200  # characters of why a plan cannot be judged
+AN_OBJECT = 400  # bytes of a candidate with its id, or of a row of the trace, beside arrays
+A_LEASE = 32  # bytes of an open plan's lease, for each candidate
+COPIES = 3  # of the features: those of the arms, and what a policy derives of them
 NOT_OF_RESULTS = (StorageError, MemoryError, ImportError, OSError)  # whoever raises it, the results are not to blame
 
 
@@ -335,6 +339,15 @@ class Replay:
             self._open_plan = OpenPlan.of(planned)
         self._open_plan.add(self.log.arrivals(planned.number, self._open_plan.mark))
         return self._open_plan
+
+    @property
+    def kept_bytes(self) -> int:
+        """About as many bytes as it keeps: of candidates, of leases of the open plan, of results and decisions."""
+        leases = 0 if self._open_plan is None else len(self._open_plan.held)
+        built = 0 if self._built is None else COPIES * array_bytes(self._built[0].features)
+        rows = sum(AN_OBJECT + row.active.nbytes for row in self._trace.values())
+        known = array_bytes((self._state, self._told))
+        return (AN_OBJECT + A_LEASE * leases) * self._num_arms + built + rows + known
 
     def forget(self) -> None:
         """Forget what we read inside a turn that failed."""

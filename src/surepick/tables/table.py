@@ -64,11 +64,15 @@ class Understood:
 
     def say(self, source: str, name: str, found: Notation) -> None:
         """The notes on a column, each kind once in a table."""
-        for note in found.notes:
-            kind = note if found.truths else note.partition(":")[0]
-            if kind not in self.said:
-                self.said.add(kind)
-                warn(f"{source}: {note} (column {name!r}).")
+        for note in self.news(source, name, found):
+            warn(note)
+
+    def news(self, source: str, name: str, found: Notation) -> list[str]:
+        """The notes on a column, without those of a kind that was said of the table."""
+        kinds = {note if found.truths else note.partition(":")[0]: note for note in found.notes}
+        news = [f"{source}: {note} (column {name!r})." for kind, note in kinds.items() if kind not in self.said]
+        self.said |= kinds.keys()
+        return news
 
 
 @record

@@ -14,7 +14,7 @@ from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.one_file import stored
 
 VERSION = 3
-UPGRADED = (1, 2)  # older ones, which lack whole tables and nothing else
+UPGRADED = (1, 2)  # older ones, which lack whole tables and an index
 metadata = MetaData()
 
 about = Table(
@@ -136,6 +136,8 @@ def make_tables(engine: Engine, secret: str) -> str:
             connection.execute(about.insert(), [{"version": VERSION, "secret": secret}])
             return secret
         if row.version in UPGRADED:
+            for index in delivery.indexes:
+                index.create(connection, checkfirst=True)
             connection.execute(about.update().values(version=VERSION))
             return str(row.secret)
     if row.version != VERSION:

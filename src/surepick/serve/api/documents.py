@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from surepick.reports.study.page import write_report
 from surepick.serve.access.roles import Role
 from surepick.serve.api.models import Document
 from surepick.serve.api.routing import API, Routes, Shared, Shows, Viewer
+from surepick.serve.web.callers import Server
 from surepick.serve.web.problems import Refused
 from surepick.studies.reading.export import export_results
 from surepick.studies.study import Study
@@ -45,18 +46,33 @@ def state_of(study: Study, name: str) -> Key:
     return name, study.registration, progress.judged, last, over, progress.withdrawn, study.log.set_aside()
 
 
+def of_its_state(server: Server, name: str, kind: Key, make: Callable[[Study], bytes]) -> bytes:
+    """A document of the closed rounds, made once of each state of a study.
+
+    Args:
+        server, name: where the study is, and what it is called.
+        kind: what document, and what it depends on beside the study.
+        make: makes it.
+    """
+    with server.studies.open(name) as study:
+        state = state_of(study, name)
+
+    def made() -> bytes:
+        with server.studies.open(name) as study:
+            return make(study)
+
+    return server.kept.get((*kind, *state), made)
+
+
 @routes.add("GET", "/studies/{name}/certificate", Shows.closed, who=Role.viewer)
 def certificate(name: str, server: Shared, caller: Viewer, called: Called = None) -> dict[str, Any]:  # noqa: ARG001
     """The answer and all that it rests on; all decisions are computed again first."""
     title = name if called is None else called or None
-    with server.studies.open(name) as study:
-        state = state_of(study, name)
 
-    def make() -> bytes:
-        with server.studies.open(name) as study:
-            return json.dumps(certificate_document(study, title, check=True), ensure_ascii=False).encode()
+    def make(study: Study) -> bytes:
+        return json.dumps(certificate_document(study, title, check=True), ensure_ascii=False).encode()
 
-    found: dict[str, Any] = json.loads(server.kept.get(("certificate", *state, title), make))
+    found: dict[str, Any] = json.loads(of_its_state(server, name, ("certificate", title), make))
     return found
 
 
@@ -70,16 +86,14 @@ def report(
 ) -> Response:
     """The study as a page that anybody can read."""
     title, most = name if called is None else called or None, min(forecast_up_to, MOST_FORECAST)
-    with server.studies.open(name) as study:
-        state = state_of(study, name)
 
-    def make() -> bytes:
-        with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder, one_thread():
+    def make(study: Study) -> bytes:
+        with tempfile.TemporaryDirectory() as folder, one_thread():
             page = Path(folder) / "report.html"
             write_report(study, page, name=title, forecast_up_to=most)
             return page.read_bytes()
 
-    content = server.kept.get(("report", *state, title, most), make).decode("utf-8")
+    content = of_its_state(server, name, ("report", title, most), make).decode("utf-8")
     policy = content.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
     return HTMLResponse(content, headers={"content-security-policy": policy.replace("&#39;", "'")})
 
@@ -89,18 +103,27 @@ def export(name: str, kind: str, server: Shared, caller: Viewer) -> Response:  #
     """The results of the closed rounds, as a table: csv, jsonl or parquet."""
     if kind not in KINDS:
         raise Refused(HTTPStatus.NOT_FOUND, f"Results are exported as {' or '.join(KINDS)}, not as {kind[:20]!r}.")
-    with server.studies.open(name) as study, tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"results.{kind}"
-        rows = export_results(study, path)
-        return Response(path.read_bytes(), media_type=KINDS[kind], headers={"x-surepick-rows": str(rows)})
+
+    def make(study: Study) -> bytes:
+        """The number of its rows, in a line, and the table."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"results.{kind}"
+            rows = export_results(study, path)
+            return b"%d\n%b" % (rows, path.read_bytes())
+
+    rows, _, table = of_its_state(server, name, ("export", kind), make).partition(b"\n")
+    return Response(table, media_type=KINDS[kind], headers={"x-surepick-rows": rows.decode()})
 
 
 @routes.add("GET", "/studies/{name}/history", Shows.closed, who=Role.viewer)
 def history(name: str, server: Shared, caller: Viewer) -> dict[str, Any]:  # noqa: ARG001
     """Who told how much of each closed round, and when it was open; and the latest of what was done over HTTP."""
-    with server.studies.open(name) as study:
-        found = history_of(study.log, study.progress().judged)
-    return {"history": encode(found), "trail": [encode(one) for one in server.trail.latest(name)]}
+
+    def make(study: Study) -> bytes:
+        return json.dumps(encode(history_of(study.log, study.progress().judged))).encode()
+
+    found = json.loads(of_its_state(server, name, ("history",), make))
+    return {"history": found, "trail": [encode(one) for one in server.trail.latest(name)]}
 
 
 @routes.add("POST", "/verify", Shows.nothing, who=Role.viewer)

@@ -93,16 +93,22 @@ async def tell(
 ) -> dict[str, Any]:
     """Report results, in JSON or as a table (text/csv; columns id, reward, key, and those of quantities and blocks).
 
-    All are stored, or none. Sending the same again changes nothing, and has the same answer. The header
-    X-Surepick-Receipt says what became of them this time: what counted, and what had been reported before.
+    All are stored, or none. Sending the same again changes nothing, and has the same answer; `notes` in it says how
+    numbers of a table were read that are not written plainly. The header X-Surepick-Receipt says what became of them
+    this time: what counted, and what had been reported before.
     """
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
+    notes: list[str] = []
+
+    def read(study: Study) -> Results:
+        found, notes[:] = results_in(body, kind, study)
+        return found
+
     def stored() -> tuple[dict[str, Any], Receipt]:
-        return store_results(
-            server, name, caller, address_of(request), lambda study: results_in(body, kind, study), once
-        )
+        answer, receipt = store_results(server, name, caller, address_of(request), read, once)
+        return answer | ({"notes": notes} if notes else {}), receipt
 
     return _answered(response, *await run_in_threadpool(stored))
 

@@ -16,14 +16,14 @@ from surepick.tables.delimited import Delimited, read_delimited
 from surepick.tables.kinds import refuse_foreign
 from surepick.tables.numbers import Notation, Written, as_number, is_missing, notation, truth
 from surepick.tables.result_rows import FAILED, key_column
-from surepick.tables.table import check_distinct
+from surepick.tables.table import Understood, check_distinct
 from surepick.text import did_you_mean
 
 THE_TABLE = Path("the table")
 
 
-def results_in(body: bytes, kind: str, study: Study) -> Results:
-    """The results of a body.
+def results_in(body: bytes, kind: str, study: Study) -> tuple[Results, list[str]]:
+    """The results of a body, and what is to be known of how its numbers were read.
 
     Args:
         body: as it came.
@@ -35,14 +35,17 @@ def results_in(body: bytes, kind: str, study: Study) -> Results:
         Refused: of another kind.
     """
     if kind == "application/json":
-        return brought(Results, body, "The results are")
+        return brought(Results, body, "The results are"), []
     if kind == "text/csv":
-        return Results(results=rows_of(body, study))
+        rows, notes = rows_of(body, study)
+        return Results(results=rows), notes
     raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Results come as application/json or text/csv.")
 
 
-def rows_of(body: bytes, study: Study) -> list[Result]:
-    """The rows of a table; one without a reward is left out (it is still to be measured).
+def rows_of(body: bytes, study: Study) -> tuple[list[Result], list[str]]:
+    """The rows of a table, and notes; a row without a reward is left out (it is still to be measured).
+
+    Notes show cells. They are no warnings, which another thread of the process could catch.
 
     Raises:
         InvalidInput: it is no table with the columns that are needed, or a cell has no meaning.
@@ -55,7 +58,7 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
     if not text.strip():
         raise InvalidInput("the table is empty; it needs a header and at least one row.")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TableWarning)  # an answer has no place for notes
+        warnings.simplefilter("ignore", TableWarning)
         table = read_delimited(THE_TABLE, text)
     (_, header), *lines = table.rows
     columns = [name.strip() for name in header]
@@ -77,6 +80,8 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
             raise InvalidInput(f"row {line} has another number of cells than the header.")
     rows = [(line, dict(zip(columns, cells, strict=True))) for line, cells in lines]
     how = {name: _notation([row[name] for _, row in rows], name, table) for name in (reward, *beside)}
+    understood = Understood()
+    notes = [note for name, one in how.items() for note in understood.news("the table", name, one)]
     found = []
     for line, row in rows:
         cell = row[reward].strip()
@@ -96,7 +101,7 @@ def rows_of(body: bytes, study: Study) -> list[Result]:
                 },
             )
         )
-    return found
+    return found, notes
 
 
 def _names(study: Study, columns: list[str]) -> tuple[list[str], str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +19,7 @@ from surepick.serve.api.routing import Routes, Shared, Shows, Viewer
 from surepick.serve.pages.forms import Posted
 from surepick.serve.pages.shell import page
 from surepick.serve.pages.study import standing_of
+from surepick.serve.web.callers import Server
 from surepick.serve.web.problems import status_of
 from surepick.studies.study import Study
 
@@ -28,9 +27,6 @@ router = APIRouter(include_in_schema=False)
 routes = Routes(router)
 Drawings = list[tuple[str, str, Markup]]
 MOST_DRAWN = 5_000  # candidates of a study whose pictures are drawn here; the report has those of larger ones
-MOST_KEPT = 64  # studies whose pictures are kept
-_kept: OrderedDict[tuple[object, ...], Drawings] = OrderedDict()
-_lock = threading.Lock()
 
 
 @routes.add("GET", "/studies/{name}/answer", Shows.closed, who=Role.viewer)
@@ -39,8 +35,9 @@ def answer(name: str, request: Request, server: Shared, caller: Viewer) -> Respo
     with server.studies.open(name) as study:
         shown = standing_of(study, name, caller)
         found = study.certificate() if shown["progress"].judged or shown["over"] else None
-        drawings = drawings_of(study, str(server.settings.url), name)
+        drawn = shown["progress"].judged and len(study.ids) <= MOST_DRAWN
         problem = study.policy.problem
+    drawings = drawings_of(server, name) if drawn else []
     asked = TopM(1) if problem.question is None else problem.question  # of each segment, where it is none
     names = list_names(asked, problem.epsilon)
     return page(request, "answer.html", caller, answer=found, drawings=drawings, names=names, **shown)
@@ -108,20 +105,12 @@ def _document(content: bytes) -> dict[str, Any]:
     return found
 
 
-def drawings_of(study: Study, url: str, name: str) -> Drawings:
-    """The report's pictures of the closed rounds. They are kept, because nothing of these changes any more."""
-    progress = study.progress()
-    if not progress.judged or len(study.ids) > MOST_DRAWN:
-        return []
-    key = (url, name, study.registration, progress.judged, progress.stopped, progress.ended, progress.withdrawn)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
-    with one_thread():
-        found = report_drawings(study)
-    with _lock:
-        _kept[key] = found
-        while len(_kept) > MOST_KEPT:
-            _kept.popitem(last=False)
-    return found
+def drawings_of(server: Server, name: str) -> Drawings:
+    """The report's pictures of the closed rounds of a study that is not too large."""
+
+    def make(study: Study) -> bytes:
+        with one_thread():
+            return json.dumps([*map(list, report_drawings(study))]).encode()
+
+    found = json.loads(documents.of_its_state(server, name, ("drawings",), make))
+    return [(key, heading, Markup(drawing)) for key, heading, drawing in found]

@@ -59,6 +59,7 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
     is. Pressing it holds for the results that were asked about, with their values.
     """
     came: list[Result] = []
+    notes: list[str] = []
 
     def read(study: Study) -> Results:
         found = rows_given(study)
@@ -71,7 +72,7 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
         content = form.files["file"][1] if "file" in form.files else form.raw("pasted").strip().encode()
         if not content.strip():
             raise InvalidInput("There is no table: choose a file, or paste its rows with their header.")
-        table = results_in(content, "text/csv", study)
+        table, notes[:] = results_in(content, "text/csv", study)
         return table.model_copy(update={"results": with_keys(table.results, study, tasks_of(study, caller))})
 
     def accepted(study: Study) -> Results:
@@ -102,7 +103,7 @@ def tell(name: str, request: Request, server: Shared, caller: Measurer, form: Po
         if refused and status == HTTPStatus.NOT_FOUND:
             raise
         return show(request, server, caller, name, status=status, error=said, typed=typed)
-    return to(request, study_path(name), said_of(answer))
+    return to(request, study_path(name), " ".join([said_of(answer), *map(spoken_note, notes)]))
 
 
 @routes.add("POST", "/studies/{name}/undo", Shows.own, who=Role.measurer)
@@ -135,6 +136,11 @@ def said_of_unusual(came: list[Result], question: UnusualResult) -> list[str]:
     """The results that are asked about, each with its value; what was reported before has no place among them."""
     rows = [came[row] for row in question.rows if row < len(came)]
     return [f"{one.key} {one.reward!r}" for one in rows] or [str(question)]
+
+
+def spoken_note(note: str) -> str:
+    """A note on a table, as a sentence of a page."""
+    return note[:1].upper() + note[1:]
 
 
 def said_of(answer: dict[str, Any]) -> str:

@@ -44,7 +44,8 @@ class Kept:
             raise
         with self._lock:
             del self._coming[key]
-            self._kept[key] = made
+            if len(made) <= self._most:  # a larger one would drive out all others, and go itself
+                self._kept[key] = made
             while sum(map(len, self._kept.values())) > self._most:
                 self._kept.popitem(last=False)
         coming.set_result(made)

@@ -18,7 +18,7 @@ PATIENCE = 0.1  # seconds for which a request waits for one of them, before it m
 MOST_OBJECTS = 2 * MOST_AT_ONCE  # of one study, for those who wait longer than that; what is more waits on
 LONGEST = 60.0  # seconds for which a request waits for one of these
 MOST_IDLE = 64  # study objects that wait to be used again
-MOST_IDLE_CANDIDATES = 500_000  # in all of them
+MOST_IDLE_BYTES = 256 * 2**20  # of all of them, roughly; the one that was used last stays, however large
 
 
 class Studies:
@@ -30,7 +30,7 @@ class Studies:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._idle: OrderedDict[int, tuple[str, Study]] = OrderedDict()
+        self._idle: OrderedDict[int, tuple[str, Study, int]] = OrderedDict()
         self._used: Counter[str] = Counter()
         self._lock = threading.Condition()
         self._epoch = 0  # another one since the database is another file
@@ -81,20 +81,21 @@ class Studies:
                     {"retry-after": "10"},
                 )
             self._used[name] += 1
-            number = next((number for number, (own, _) in reversed(self._idle.items()) if own == name), None)
+            number = next((number for number, (own, *_) in reversed(self._idle.items()) if own == name), None)
             return None if number is None else self._idle.pop(number)[1]
 
     def _free(self, name: str, study: Study | None, epoch: int) -> None:
+        size = 0 if study is None else study.replay.kept_bytes
         with self._lock:
             self._used[name] -= 1
             if self._used[name] == 0:
                 del self._used[name]
             self._lock.notify_all()
-            same = sum(own == name for own, _ in self._idle.values())
+            same = sum(own == name for own, *_ in self._idle.values())
             if study is None or epoch != self._epoch or same >= MOST_AT_ONCE:
                 return
-            self._idle[id(study)] = (name, study)
+            self._idle[id(study)] = (name, study, size)
             while len(self._idle) > MOST_IDLE or (
-                len(self._idle) > 1 and sum(len(one.ids) for _, one in self._idle.values()) > MOST_IDLE_CANDIDATES
+                len(self._idle) > 1 and sum(size for *_, size in self._idle.values()) > MOST_IDLE_BYTES
             ):
                 self._idle.popitem(last=False)

@@ -57,17 +57,6 @@ class ColumnNames:
         said = {name: value for name, value in (("id", self.id), ("reward", self.reward)) if value is not None}
         return {"names": said} if said else {}
 
-    def written(self, taken: Collection[str]) -> tuple[str, str]:
-        """(column of the ids, column of the results) of a table that we write: the study's own names, where it has one
-        of each that no other column has.
-
-        Args:
-            taken: names of the other columns.
-        """
-        mine, results = self.id or ID, self.reward or REWARD
-        mine = ID if "," in mine or mine in taken else mine
-        return mine, REWARD if results in taken or results == mine else results
-
     def id_in(self, columns: Collection[str]) -> str:
         """The column (or "a,b") of the ids in a table with these columns: the study's own name if it is there."""
         name = self.id or ID

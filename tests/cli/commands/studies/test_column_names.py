@@ -4,7 +4,6 @@ import pytest
 from fuzz_commands import run
 
 import surepick as sp
-from surepick.core.column_names import ColumnNames
 
 
 def surepick(*words):
@@ -138,19 +137,3 @@ def test_a_candidate_that_would_go_is_named_by_run(world):
     code, output, errors = surepick("run", world / "always_missing.csv", *asked, "--drop-candidates")
     assert "Candidate 'b' has no row left and is not compared." in errors
     assert "Recommended: c   certified" in output
-
-
-def test_what_ask_writes_has_the_names_that_create_was_given(lab):
-    make(lab, "Reaction,Yield\nA,\nB,\n", "--id", "Reaction", "--reward", "Yield")
-    sheet = lab.folder / "todo.csv"
-    assert "Fill in the column Yield" in lab.done("ask", "--out", sheet)
-    assert sheet.read_text(encoding="utf-8").splitlines()[0] == "Reaction,key,Yield"
-    sheet.write_text(sheet.read_text(encoding="utf-8").replace("@A,", "@A,66").replace("@B,", "@B,50"))
-    assert "has results that were not told (2 rows)" in surepick("ask", lab.url, "paint", "--out", sheet)[2]
-    assert "2 results counted" in lab.done("tell", sheet)
-
-
-@pytest.mark.parametrize("name", ["key", "item", "a,b"])
-def test_names_that_other_columns_have_are_not_written(name):
-    assert ColumnNames(name, "y").written({"key", "item"}) == ("id", "y")
-    assert ColumnNames("x", name if name != "a,b" else "x").written({"key", "item"}) == ("x", "reward")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +28,7 @@ from surepick.tables.writing import check_suffix, write_table
 from surepick.text import money
 
 MOST_ROWS = 40
+ID, REWARD = "id", "reward"
 
 
 def ask(
@@ -62,14 +62,14 @@ def ask(
     if leased and worker is None and holder == ANYONE:
         note(f"leased to {ANYONE!r}: two people who give no --worker are given the same measurements.")
     if out is not None and plan is not None and plan.total:
-        _write_plan(plan, out, program, _columns(study, plan))
+        _write_plan(plan, out, program, _beside(study))
     progress = study.progress()
     if output is options.Format.json:
         print_json(_plan_json(progress, plan) | _cost(study, progress, plan))
     elif plan is None:
         say(f"Nothing to measure. {name}: {progress}")
     else:
-        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, _columns(study, plan))
+        _print_plan(progress, plan, _cost(study, progress, plan), out, [url, name], program, _beside(study))
 
 
 def _checked(url: str, name: str, out: Path | None, program: Program | None) -> Study:
@@ -127,7 +127,7 @@ def _print_plan(
     out: Path | None,
     study: list[str],
     program: Program | None,
-    names: Columns,
+    measured: tuple[str, ...],
 ) -> None:
     leases = [f"  {part.pulls:,} with {part.worker} until {format_time(part.until)}" for part in progress.out]
     if plan.total == 0:
@@ -143,8 +143,8 @@ def _print_plan(
     rows = [(candidate, f"{pulls:,} times" if pulls > 1 else "once") for candidate, pulls in plan.table()]
     print_table(("candidate", "measure"), rows[:MOST_ROWS], left=("candidate",))
     if plan.items is not None:
-        items = list(dict.fromkeys(plan.item_ids))
-        say(f"Items: {', '.join(items[:MOST_ROWS])}{', ...' if len(items) > MOST_ROWS else ''}")
+        names = list(dict.fromkeys(plan.item_ids))
+        say(f"Items: {', '.join(names[:MOST_ROWS])}{', ...' if len(names) > MOST_ROWS else ''}")
     if len(rows) > MOST_ROWS:
         say(f"({MOST_ROWS} of {len(rows):,} candidates shown; --out FILE or --format json has all)")
     whose = () if plan.lease is None or plan.lease.worker == ANYONE else ("--worker", plan.lease.worker)
@@ -155,43 +155,27 @@ def _print_plan(
             say(line)
     elif out is None:
         beside = f", {plan.block_name}" if plan.blocks else ", item" if plan.items is not None else ""
-        columns = f"{names.id}{beside} and {' and '.join(names.measured)}"
+        columns = f"id{beside} and {' and '.join([REWARD, *measured])}"
         say(f"Then: {then}   (a table with the columns {columns})")
     else:
         if plan.blocks:
             say(f"The column {plan.block_name} says what goes together; where yours are others, write what they are.")
-        say(f"{out} has one row a measurement. Fill in {columns_named(names.measured)}, then: {then}")
+        say(f"{out} has one row a measurement. Fill in {columns_named(measured)}, then: {then}")
     for line in leases:
         say(line)
 
 
-def columns_named(measured: tuple[str, ...]) -> str:
+def columns_named(beside: tuple[str, ...]) -> str:
     """What is to be filled in."""
-    return f"the column{'s' * (len(measured) > 1)} {', '.join(measured)}"
+    return f"the columns {', '.join([REWARD, *beside])}" if beside else f"the column {REWARD}"
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What columns are called in the tables of a study.
-
-    Args:
-        id: of the candidates.
-        measured: of the results, and of what is measured beside them.
-    """
-
-    id: str
-    measured: tuple[str, ...]
+def _beside(study: Study) -> tuple[str, ...]:
+    """The columns of what is measured beside the reward."""
+    return tuple(one.name for one in study.constraints)
 
 
-def _columns(study: Study, plan: Batch) -> Columns:
-    """The names of the columns that are written and filled in."""
-    beside = tuple(one.name for one in study.constraints)
-    block = (plan.block_name,) if plan.blocks else ()
-    name, reward = study.column_names.written({KEY, ITEM, *block, *beside})
-    return Columns(name, (reward, *beside))
-
-
-def _write_plan(plan: Batch, out: Path, program: Program | None, names: Columns) -> None:
+def _write_plan(plan: Batch, out: Path, program: Program | None, beside: tuple[str, ...]) -> None:
     """A table with one row a measurement, whose rewards are to be filled in; or files for a program."""
     if program is not None:
         write_plan(program, plan, out)
@@ -199,9 +183,9 @@ def _write_plan(plan: Batch, out: Path, program: Program | None, names: Columns)
     ids, keys = zip(*plan.keys(), strict=True)
     items = {ITEM: plan.item_ids} if plan.items is not None else {}
     blocks = {plan.block_name: plan.blocks} if plan.blocks else {}
-    to_fill_in = {name: [None] * len(ids) for name in names.measured}
-    columns = {names.id: ids, **items, **blocks, KEY: keys, **to_fill_in}
-    write_table(out, columns, kinds={**dict.fromkeys(columns, str), **dict.fromkeys(to_fill_in, float)})
+    measured = (REWARD, *beside)
+    columns = {ID: ids, **items, **blocks, KEY: keys, **{name: [None] * len(ids) for name in measured}}
+    write_table(out, columns, kinds={**dict.fromkeys(columns, str), **dict.fromkeys(measured, float)})
 
 
 def _keep_rewards(study: Study, out: Path) -> None:
@@ -213,11 +197,10 @@ def _keep_rewards(study: Study, out: Path) -> None:
     if not is_file(out):
         return
     table = read_table(out)
-    name, reward = (one(table.columns) for one in (study.column_names.id_in, study.column_names.reward_in))
-    if not {name, KEY, reward} <= table.columns.keys():
+    if not {ID, KEY, REWARD} <= table.columns.keys():
         raise InvalidInput(f"{out} is there already, and is not a table that ask wrote; give another name.")
-    filled = [row for row, cell in enumerate(table.text(reward)) if cell.strip() not in ("", "nan")]
-    ids, keys = row_ids(table, name), row_keys(table) or []
+    filled = [row for row, cell in enumerate(table.text(REWARD)) if cell.strip() not in ("", "nan")]
+    ids, keys = row_ids(table, ID), row_keys(table) or []
     lost = study.recorded([ids[row] for row in filled], [keys[row] for row in filled]).count(False)
     if lost:
         raise InvalidInput(

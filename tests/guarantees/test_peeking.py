@@ -67,7 +67,7 @@ SHOWN = {  # commands that show something of a study -> arguments after URL and 
 }
 WRITTEN = ("results.csv", "report.html", "certificate.json")  # what these commands write
 OF_ALL = {"list": [[], ["--format", "json"]], "migrate": [[], ["--format", "json"]]}
-ENDING = {"release": [["--worker", "bob"]], "close": [["--reason", "enough"]]}
+ENDING = {"release": [["--worker", "bob"]], "undo": [["k1"], ["--worker", "ann"]], "close": [["--reason", "enough"]]}
 WRITING = {
     "create",
     "abandon",
@@ -117,14 +117,15 @@ def begun(home: Home, rewards) -> tuple[sp.Study, list[str]]:
     arms = sp.Arms(ids=IDS)
     asked = {"epsilon": 1.0, "delta": 0.05, "noise": sp.SubGaussian(3.0), "evidence": "epochs"}
     policy = sp.make_policy("certified-independent", arms, **asked)
-    study = sp.create_study(home.url, "paint", arms, policy)
+    study = sp.create_study(home.url, "paint", arms, policy, study_id="one")
     study.tell([*"aaabbbccc"], [1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 0.0, 0.5, 1.0])
     assert study.ask().counts.min() >= 2
     keys = study.lease(max_pulls=2, worker="ann", duration="1h").keys()
     assert [arm for arm, _ in keys] == ["a", "a"]
     study.lease(max_pulls=1, worker="bob")
-    said = [study.tell(["a", "a"], rewards[:2], [key for _, key in keys], worker="ann")]
-    said.append(study.tell(["b", "c", "b"], rewards[2:], ["k1", "k2", None]))
+    sure = {"accept_unusual": True}  # whoever reports loud rewards confirms them
+    said = [study.tell(["a", "a"], rewards[:2], [key for _, key in keys], worker="ann", **sure)]
+    said.append(study.tell(["b", "c", "b"], rewards[2:], ["k1", "k2", None], **sure))
     rows = [f"{arm},{reward!r},{key}" for (arm, key), reward in zip(keys, map(float, rewards[:2]), strict=True)]
     (home.folder / "again.csv").write_text("\n".join(["id,reward,key", *rows]))
     (home.folder / "other.csv").write_text("id,reward,key\nb,12345,k1")
@@ -218,7 +219,7 @@ def test_after_the_last_result_the_plan_is_seen(home):
     main = shown(home("main"), QUIET, to_the_end=True)
     differing = {ours.partition(":")[0] for ours, theirs in zip(left, main, strict=True) if ours != theirs}
     assert {"certificate", "trace", "progress", "status"} <= differing
-    assert any("verdict='certified'" in line for line in left)
+    assert any("verdict='heuristic'" in line for line in left)  # they are too far from its earlier repeats
 
 
 SERVERS = {"serve"}  # every answer of it is compared in tests/serve/test_open_rounds.py and tests/serve/pages

@@ -225,7 +225,7 @@ def store(
         log.add_results(open_number, current, status=COUNTED, at=now)
     counted = int(np.count_nonzero(~rest))
     if known:
-        _note_unusual(log, open_number, news.source, counted, known)
+        _note_unusual(log, open_number, news.source, counted, known, now)
     if counted and open_plan is not None:
         closed = open_plan.completed_by(news.arms[~rest], news.pulls[~rest])
         if closed:
@@ -280,12 +280,14 @@ def slips_in(ledger: Ledger, new: Results, plan: int, places: IntArray, *, why: 
     return [(one, why) for one in found]
 
 
-def _note_unusual(log: Log, plan: int, source: str, stored: int, known: Sequence[tuple[Unusual, str]]) -> None:
+def _note_unusual(
+    log: Log, plan: int, source: str, stored: int, known: Sequence[tuple[Unusual, str]], now: float
+) -> None:
     """Store why results count that stand out, once they are stored."""
     latest = log.reported(plan, source)[-stored:]
     for one, why in known:
         number = one.number if one.row < 0 else latest[one.row].number
-        log.add_event(Event(UNUSUAL, plan, one.arm, reason=why, at=log.clock(), result=number))
+        log.add_event(Event(UNUSUAL, plan, one.arm, reason=why, at=now, result=number))
 
 
 def _keep_late(log: Log, results: Results, belongs: IntArray, ids: Sequence[str], *, of_items: bool) -> int:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -44,9 +46,30 @@ class TableWarning(UserWarning):
     """We read a table in a way that its owner should know of."""
 
 
+_KEPT: ContextVar[list[str] | None] = ContextVar("notes on tables", default=None)
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """The notes on tables that are read inside, in place of warnings.
+
+    Only those of this thread: `warnings.catch_warnings` would catch what other threads warn of, too.
+    """
+    kept: list[str] = []
+    token = _KEPT.set(kept)
+    try:
+        yield kept
+    finally:
+        _KEPT.reset(token)
+
+
 def warn(sentence: str) -> None:
-    """A `TableWarning`, of the caller of the function that warns."""
-    warnings.warn(sentence, TableWarning, stacklevel=3)
+    """A `TableWarning`, of the caller of the function that warns; or a note, inside of `noted`."""
+    kept = _KEPT.get()
+    if kept is None:
+        warnings.warn(sentence, TableWarning, stacklevel=3)
+    else:
+        kept.append(sentence)
 
 
 def warn_of_comments(path: Path, comments: int) -> None:

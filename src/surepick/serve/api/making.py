@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from surepick.policies.base import Policy, doubts_of_delta, name_of
 from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import built_policy, stored_policy, uses_features
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
-from surepick.tables import TableWarning, read_arms
+from surepick.tables import noted, read_arms
 from surepick.tables.selection import not_used, wanted_features
 
 OPTIONS = re.compile(r" Give --decimal .*")  # of the command line
@@ -43,8 +42,7 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
         return Arms(_features(given), given.ids, **held), doubts
     used = uses_features(_name_of(goal))
     prepared: dict[str, Any] = {"standardize": given.standardize and used, "intercept": given.intercept and used}
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TableWarning)
+    with tempfile.TemporaryDirectory() as folder, noted() as said:
         path = Path(folder) / f"candidates.{given.kind}"
         path.write_text(given.table, encoding="utf-8")
         try:
@@ -59,7 +57,7 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
         except InvalidInput as error:
             words = OPTIONS.sub(" " + PLAIN, str(error))
             raise InvalidInput(words.replace(str(path), "the table")) from None
-        notes = [str(one.message).replace(str(path), "the table") for one in caught]
+        notes = [note.replace(str(path), "the table") for note in said]
         unused = "" if used else not_used(given.feature_columns, said="feature_columns are")
         return arms, [
             *doubts,

@@ -11,14 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import warnings
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
 from surepick.errors import InvalidInput
 from surepick.serve.web.problems import Refused
-from surepick.tables import Table, TableWarning, read_table, write_table
+from surepick.tables import Table, noted, read_table, write_table
 from surepick.tables.numbers import Written, notation
 
 PACKED = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".parquet")
@@ -69,11 +68,9 @@ def main() -> None:
     notes: list[str] = []
     error = ""
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", TableWarning)
+        with noted() as notes:
             table = read_table(path)
             write_table(written, {name: _cells(table, name) for name in table.columns})
-        notes = [str(one.message) for one in caught]
     except InvalidInput as refused:
         error = str(refused)
     except MemoryError:

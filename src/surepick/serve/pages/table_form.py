@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.serve.pages.forms import Form
 from surepick.serve.pages.spreadsheets import PACKED, as_csv
-from surepick.tables import TableWarning, read_table
+from surepick.tables import noted, read_table
 from surepick.tables.content import decoded
 from surepick.tables.kinds import refuse_foreign
 from surepick.tables.selection import looks_numeric
@@ -109,13 +108,12 @@ def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
     if suffix not in KINDS:
         raise InvalidInput(f"{shown} is none of {', '.join((*KINDS, *PACKED))}. Save the table as CSV (UTF-8).")
     refuse_foreign(shown, content)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TableWarning)
+    with noted() as said:
         try:
             text = decoded(shown, content)
         except UnicodeDecodeError:
             raise InvalidInput(f"{shown} is no text in UTF-8. Save it as CSV (UTF-8).") from None
-    return text, KINDS[suffix], tuple(str(one.message) for one in caught)
+    return text, KINDS[suffix], tuple(said)
 
 
 def read(text: str, kind: str) -> Given:
@@ -127,8 +125,7 @@ def read(text: str, kind: str) -> Given:
     if kind not in KINDS.values():
         raise InvalidInput("This kind of table is not known.")
     text = text.replace("\r\n", "\n")
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TableWarning)
+    with tempfile.TemporaryDirectory() as folder, noted() as said:
         path = Path(folder) / f"candidates.{kind}"
         path.write_text(text, encoding="utf-8")
         try:
@@ -136,7 +133,7 @@ def read(text: str, kind: str) -> Given:
             numeric = {name: looks_numeric(table, name) for name in table.columns}
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(path), "the table")) from None
-    notes = dict.fromkeys(str(one.message).replace(str(path), "the table") for one in caught)
+    notes = dict.fromkeys(note.replace(str(path), "the table") for note in said)
     columns = []
     for name in table.columns:
         cells = [str(cell) for cell in table.column(name)]

@@ -5,14 +5,14 @@ import warnings
 
 import pytest
 
-from surepick.tables import TableWarning, noted, read_table
+from surepick.tables import TableWarning, keeping_notes, read_table
 
 
 def test_inside_a_note_is_a_value_and_outside_a_warning(write):
     path = write("id;x\na;1\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with noted() as notes:
+        with keeping_notes() as notes:
             read_table(path)
     assert len(notes) == 1
     assert "semicolons" in notes[0]
@@ -22,13 +22,13 @@ def test_inside_a_note_is_a_value_and_outside_a_warning(write):
 
 
 def test_nobody_sees_the_notes_of_another_thread(write):
-    """Two read in turn, each inside of its own `noted`: a catch of warnings would hold both."""
+    """Two read in turn, each inside of its own `keeping_notes`: a catch of warnings would hold both."""
     mine, theirs = write("id;x\na;1\n", "mine.csv"), write("id;x\na;1\n", "theirs.csv")
     inside, done = threading.Event(), threading.Event()
     found = {}
 
     def other():
-        with noted() as notes:
+        with keeping_notes() as notes:
             inside.set()
             done.wait(10)
             read_table(theirs)
@@ -37,7 +37,7 @@ def test_nobody_sees_the_notes_of_another_thread(write):
     thread = threading.Thread(target=other)
     thread.start()
     inside.wait(10)
-    with noted() as notes:
+    with keeping_notes() as notes:
         read_table(mine)
         done.set()
         thread.join()

@@ -7,7 +7,7 @@ from surepick.tables.arms import Grouped, grouped_arms, read_arms
 from surepick.tables.parquet import read_columns
 from surepick.tables.reading import ReadOptions, is_olympus, read_json_lines, read_table
 from surepick.tables.selection import Names, column_names, row_ids
-from surepick.tables.table import Table, TableWarning, noted
+from surepick.tables.table import Table, TableWarning, keeping_notes
 from surepick.tables.writing import write_json_lines, write_table
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "column_names",
     "grouped_arms",
     "is_olympus",
-    "noted",
+    "keeping_notes",
     "read_arms",
     "read_columns",
     "read_json_lines",

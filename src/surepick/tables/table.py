@@ -50,7 +50,7 @@ _KEPT: ContextVar[list[str] | None] = ContextVar("notes on tables", default=None
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
+def keeping_notes() -> Iterator[list[str]]:
     """The notes on tables that are read inside, in place of warnings.
 
     Only those of this thread: `warnings.catch_warnings` would catch what other threads warn of, too.
@@ -64,7 +64,7 @@ def noted() -> Iterator[list[str]]:
 
 
 def warn(sentence: str) -> None:
-    """A `TableWarning`, of the caller of the function that warns; or a note, inside of `noted`."""
+    """A `TableWarning`, of the caller of the function that warns; or a note, inside of `keeping_notes`."""
     kept = _KEPT.get()
     if kept is None:
         warnings.warn(sentence, TableWarning, stacklevel=3)

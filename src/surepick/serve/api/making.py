@@ -20,7 +20,7 @@ from surepick.policies.base import Policy, doubts_of_delta, name_of
 from surepick.policies.parts import fitting_policy
 from surepick.policies.registry import built_policy, stored_policy, uses_features
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
-from surepick.tables import noted, read_arms
+from surepick.tables import keeping_notes, read_arms
 from surepick.tables.selection import not_used, wanted_features
 
 OPTIONS = re.compile(r" Give --decimal .*")  # of the command line
@@ -42,7 +42,7 @@ def arms_of(goal: Goal) -> tuple[Arms, list[str]]:
         return Arms(_features(given), given.ids, **held), doubts
     used = uses_features(_name_of(goal))
     prepared: dict[str, Any] = {"standardize": given.standardize and used, "intercept": given.intercept and used}
-    with tempfile.TemporaryDirectory() as folder, noted() as said:
+    with tempfile.TemporaryDirectory() as folder, keeping_notes() as said:
         path = Path(folder) / f"candidates.{given.kind}"
         path.write_text(given.table, encoding="utf-8")
         try:

@@ -10,7 +10,7 @@ from surepick.serve.api.making import PLAIN
 from surepick.serve.api.models import MOST_ROWS, Result, Results, brought
 from surepick.serve.web.problems import Refused
 from surepick.studies.study import Study
-from surepick.tables import noted
+from surepick.tables import keeping_notes
 from surepick.tables.delimited import Delimited, read_delimited
 from surepick.tables.kinds import refuse_foreign
 from surepick.tables.numbers import Notation, Written, as_number, is_missing, notation, truth
@@ -56,7 +56,7 @@ def rows_of(body: bytes, study: Study) -> tuple[list[Result], list[str]]:
     refuse_foreign(THE_TABLE, body)
     if not text.strip():
         raise InvalidInput("the table is empty; it needs a header and at least one row.")
-    with noted():  # how cells are separated needs no note
+    with keeping_notes():  # how cells are separated needs no note
         table = read_delimited(THE_TABLE, text)
     (_, header), *lines = table.rows
     columns = [name.strip() for name in header]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from surepick.errors import InvalidInput
 from surepick.serve.web.problems import Refused
-from surepick.tables import Table, noted, read_table, write_table
+from surepick.tables import Table, keeping_notes, read_table, write_table
 from surepick.tables.numbers import Written, notation
 
 PACKED = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".parquet")
@@ -68,7 +68,7 @@ def main() -> None:
     notes: list[str] = []
     error = ""
     try:
-        with noted() as notes:
+        with keeping_notes() as notes:
             table = read_table(path)
             write_table(written, {name: _cells(table, name) for name in table.columns})
     except InvalidInput as refused:

@@ -12,7 +12,7 @@ from surepick.core.arrays import record
 from surepick.errors import InvalidInput
 from surepick.serve.pages.forms import Form
 from surepick.serve.pages.spreadsheets import PACKED, as_csv
-from surepick.tables import noted, read_table
+from surepick.tables import keeping_notes, read_table
 from surepick.tables.content import decoded
 from surepick.tables.kinds import refuse_foreign
 from surepick.tables.selection import looks_numeric
@@ -108,7 +108,7 @@ def _in_file(name: str, content: bytes) -> tuple[str, str, tuple[str, ...]]:
     if suffix not in KINDS:
         raise InvalidInput(f"{shown} is none of {', '.join((*KINDS, *PACKED))}. Save the table as CSV (UTF-8).")
     refuse_foreign(shown, content)
-    with noted() as said:
+    with keeping_notes() as said:
         try:
             text = decoded(shown, content)
         except UnicodeDecodeError:
@@ -125,7 +125,7 @@ def read(text: str, kind: str) -> Given:
     if kind not in KINDS.values():
         raise InvalidInput("This kind of table is not known.")
     text = text.replace("\r\n", "\n")
-    with tempfile.TemporaryDirectory() as folder, noted() as said:
+    with tempfile.TemporaryDirectory() as folder, keeping_notes() as said:
         path = Path(folder) / f"candidates.{kind}"
         path.write_text(text, encoding="utf-8")
         try:

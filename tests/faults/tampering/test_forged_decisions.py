@@ -13,8 +13,8 @@ def test_a_forged_decision_on_an_open_plan_is_found(path):
     run(
         path,
         "INSERT INTO decision (study, plan, round, state, seen, trace, deviations, leader, stopped, verdict, "
-        "previous, hash, decided_at) SELECT study, 6, round, state, seen, trace, deviations, leader, 1, "
-        "'certified', previous, hash, decided_at FROM decision WHERE plan = 5",
+        "records, previous, hash, decided_at) SELECT study, 6, round, state, seen, trace, deviations, leader, 1, "
+        "'certified', records, previous, hash, decided_at FROM decision WHERE plan = 5",
     )
     rechain(path)
     refused(path, "decision 6 is on a plan that was never closed")

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, freeze, record
+from surepick.core.arrays import LATER, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
@@ -308,12 +308,12 @@ class Deviations:
     repeated: int = 0
     abandoned: tuple[str, ...] = ()
     doubtful: bool = False
-    withdrawn: tuple[Withdrawal, ...] | None = None
-    added: tuple[Addition, ...] | None = None
-    contradicted: str | None = None
-    undone: int | None = None
-    confirmed: int | None = None
-    unasked: int | None = None
+    withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
+    added: tuple[Addition, ...] | None = field(default=None, metadata=LATER)
+    contradicted: str | None = field(default=None, metadata=LATER)
+    undone: int | None = field(default=None, metadata=LATER)
+    confirmed: int | None = field(default=None, metadata=LATER)
+    unasked: int | None = field(default=None, metadata=LATER)
 
     @property
     def relists(self) -> bool:

@@ -51,9 +51,9 @@ except ImportError:  # a version from before the rooms had these names, with --a
 
 ARMS = 1_000
 PROCESSES = (1, 8)
-COLUMNS = "study, plan, standing, key, arm, pulls, sum, squares, lease, source, told_at"
+COLUMNS = "study, plan, status, key, arm, pulls, sum, squares, lease, source, told_at"
 BARE = """CREATE TABLE bare (
-    id {serial} PRIMARY KEY, study bigint NOT NULL, plan bigint NOT NULL, standing text NOT NULL, key text,
+    id {serial} PRIMARY KEY, study bigint NOT NULL, plan bigint NOT NULL, status text NOT NULL, key text,
     arm bigint NOT NULL, pulls bigint NOT NULL, sum double precision NOT NULL, squares double precision,
     lease bigint NOT NULL, source text NOT NULL, told_at double precision NOT NULL, UNIQUE (study, key))"""
 

@@ -136,9 +136,7 @@ def test_a_database_of_a_newer_version(database_url):
     released(study)
     execute(database_url, "UPDATE surepick_schema SET version_num = '9999'")
     for call in files_of(database_url):
-        with pytest.raises(
-            sp.StorageError, match="has schema 9999, which this version of surepick does not know"
-        ) as no:
+        with pytest.raises(sp.StorageError, match="has schema 9999, and this version of surepick knows") as no:
             call()
         assert "pip install -U surepick" in str(no.value)
     execute(database_url, f"UPDATE surepick_schema SET version_num = '{sql_engine.SCHEMA}'")

@@ -9,7 +9,7 @@ import surepick as sp
 from surepick.core.json import to_json
 from surepick.studies.logs.sql import schema as tables
 
-COLUMNS = ("plan", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")
+COLUMNS = ("plan", "state", "seen", "trace", "deviations", "leader", "stopped", "verdict")
 
 
 def left_behind(url: str, seed: int) -> tuple[int, dict]:
@@ -20,7 +20,7 @@ def left_behind(url: str, seed: int) -> tuple[int, dict]:
     observation, decision = tables.observation.c, tables.decision.c
     try:
         with study.log._engine.connect() as connection:
-            told = sa.select(observation.key, observation.plan, observation.standing, observation.sum)
+            told = sa.select(observation.key, observation.plan, observation.status, observation.sum)
             decided = sa.select(*(decision[name] for name in COLUMNS)).order_by(decision.plan)
             return deaths, {
                 "certificate": to_json(study.certificate()),
@@ -43,11 +43,11 @@ def check(url: str, seed: int, undisturbed: dict) -> int:
 
 
 def test_the_session_has_late_results(undisturbed):
-    late = [key for key, plan, standing, _ in undisturbed["results"] if not key.startswith(f"p{plan}.")]
+    late = [key for key, plan, status, _ in undisturbed["results"] if not key.startswith(f"p{plan}.")]
     assert len(late) > 5
     keys = [key for key, *_ in undisturbed["results"]]
     assert len(set(keys)) == len(keys)
-    assert {standing for _, _, standing, _ in undisturbed["results"]} == {"counted"}
+    assert {status for _, _, status, _ in undisturbed["results"]} == {"counted"}
 
 
 def test_those_who_judge_parts_are_killed(database_url, undisturbed):

@@ -56,7 +56,7 @@ def undisturbed(tmp_path_factory):
 UNLIKE = re.compile(  # when who came or went, and how often somebody mistyped: that depends on who works when
     r',\\"(at|undone)\\":[0-9.e+]+|,?\\"[0-9]+ results? taken back[^"]*"'
 )
-DECIDED = ("plan", "round", "state", "seen", "trace", "circumstances", "leader", "stopped", "verdict")  # but the times
+DECIDED = ("plan", "round", "state", "seen", "trace", "deviations", "leader", "stopped", "verdict")  # but the times
 
 
 def left_behind(order: Order) -> dict:
@@ -87,7 +87,7 @@ def check_results(order: Order) -> None:
         columns = tables.observation.c
         with study.log._engine.connect() as connection:
             rows = connection.execute(
-                sa.select(columns.plan, columns.standing, columns.key, columns.arm, columns.pulls, columns.sum).where(
+                sa.select(columns.plan, columns.status, columns.key, columns.arm, columns.pulls, columns.sum).where(
                     columns.study == study.log._study, columns.id.not_in(UNDONE_ROWS)
                 ),
                 {STUDY: study.log._study},
@@ -105,7 +105,7 @@ def check_results(order: Order) -> None:
     assert not differ, f"acknowledged and never asked, or not: {sorted(differ)[:5]}"
     reward = rewards_of(order.subject, order.seed)
     for row in rows:
-        assert (row.standing, row.pulls, row.sum) == ("counted", 1, reward(study.ids[row.arm], row.key)), row
+        assert (row.status, row.pulls, row.sum) == ("counted", 1, reward(study.ids[row.arm], row.key)), row
         assert asked[row.key] == row.plan
         assert row.key.endswith(f"@{study.ids[row.arm]}")
 

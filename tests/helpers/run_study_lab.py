@@ -77,7 +77,7 @@ class Lab:
     def stored(self) -> list[tuple[str, float, str]]:
         """(key, reward, source) of the results that count."""
         with open_study(self.url, "x").log._engine.connect() as connection:
-            question = "SELECT key, sum, source FROM observation WHERE standing = 'counted' ORDER BY id"
+            question = "SELECT key, sum, source FROM observation WHERE status = 'counted' ORDER BY id"
             return [tuple(row) for row in connection.execute(sa.text(question))]
 
     def by_hand(self, value=rewards) -> dict:

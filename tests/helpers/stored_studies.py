@@ -45,7 +45,7 @@ def finish(study) -> sp.Certificate:
 def acknowledged(study) -> list[tuple]:
     """The stored results, as they are in the database."""
     with study.log._engine.connect() as connection:
-        question = "SELECT key, plan, standing, arm, pulls, sum FROM observation ORDER BY id"
+        question = "SELECT key, plan, status, arm, pulls, sum FROM observation ORDER BY id"
         return [tuple(row) for row in connection.execute(sa.text(question))]
 
 

@@ -81,7 +81,7 @@ def rechain(path) -> None:
                 plan = plans[number + 1]
                 previous = plan_hash(own, plan["plan"], plan["opened_at"])
                 put("plan", plan, hash=previous)
-        aside = rows("SELECT * FROM observation WHERE standing <> 'counted' ORDER BY id")
+        aside = rows("SELECT * FROM observation WHERE status <> 'counted' ORDER BY id")
         for row in aside:
             put("observation", row, hash=None)
         hashes = sql_seals.set_aside_hashes(database, study["id"], start, aside)

@@ -1,6 +1,5 @@
-"""Identities: entered by an admin, of one person at a time; and databases that an older version has made."""
+"""Identities: entered by an admin, of one person at a time; and tables of a server that another version has made."""
 
-import sqlite3
 import threading
 
 import pytest
@@ -12,24 +11,10 @@ from surepick.serve.access import schema
 from surepick.serve.access.identities import read_identity
 from surepick.serve.access.roles import Role
 from surepick.serve.access.schema import make_tables
-from surepick.serve.access.tokens import Tokens, hash_of
+from surepick.serve.access.tokens import Tokens
 from surepick.studies.database import Database
 
 API = "/api/v1/tokens"
-OLD = (  # what the first version made
-    "CREATE TABLE serve_schema (version INTEGER NOT NULL, secret TEXT NOT NULL)",
-    "CREATE TABLE serve_token (id {key}, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, study TEXT, hash TEXT NOT NULL "
-    "UNIQUE, made_by TEXT NOT NULL, made_at FLOAT NOT NULL, expires_at FLOAT NOT NULL, revoked_at FLOAT)",
-    "CREATE TABLE serve_audit (id {key}, at FLOAT NOT NULL, who TEXT NOT NULL, address TEXT NOT NULL, action TEXT NOT "
-    "NULL, study TEXT, words TEXT NOT NULL)",
-    "CREATE TABLE serve_webhook (id {key}, study TEXT NOT NULL, url TEXT NOT NULL, events TEXT NOT NULL, secret TEXT "
-    "NOT NULL, set_by TEXT NOT NULL, allowed_by TEXT, private BOOLEAN NOT NULL, made_at FLOAT NOT NULL, CONSTRAINT "
-    "one_webhook_an_address UNIQUE (study, url))",
-    "CREATE TABLE serve_delivery (id {key}, webhook INTEGER NOT NULL, event TEXT NOT NULL, occasion TEXT NOT NULL, "
-    "body TEXT NOT NULL, made_at FLOAT NOT NULL, due_at FLOAT NOT NULL, tries INTEGER NOT NULL, outcome TEXT, done_at "
-    "FLOAT, CONSTRAINT noted_once UNIQUE (webhook, occasion))",
-    "INSERT INTO serve_schema VALUES (1, 'the secret')",
-)
 LATER = 4e9
 
 
@@ -41,53 +26,27 @@ def database(database_url):
     found.engine.dispose()
 
 
-def test_a_database_of_the_first_version_is_upgraded_in_its_place(database, database_url):
-    key = "INTEGER PRIMARY KEY" if database.engine.dialect.name == "sqlite" else "SERIAL PRIMARY KEY"
-    with database.engine.connect() as plain, plain.begin():
-        for line in OLD:
-            plain.exec_driver_sql(line.format(key=key))
-        row = {"name": "ann", "role": "measurer", "hash": hash_of("spk_old"), "made_by": "boss", "made_at": 1.0}
-        plain.execute(sa.insert(schema.token), [{**row, "expires_at": LATER}])
-    for _ in range(2):
-        assert make_tables(database.engine, "another secret") == "the secret"
-    known = Tokens(database.engine)
-    assert known.principal("spk_old").name == "ann"
-    assert known.bind("ann", "ann@example.org").identities == ("ann@example.org",)
-    assert known.known_as(("ann@example.org",)).name == "ann"
-    with serving(database_url) as server:
-        assert server.get("/api/v1/me", headers={"authorization": "Bearer spk_old"}).json()["name"] == "ann"
-    with database.engine.connect() as plain:
-        assert plain.exec_driver_sql("SELECT version FROM serve_schema").all() == [(schema.VERSION,)]
-    indexes = {one["name"] for one in sa.inspect(database.engine).get_indexes("serve_delivery")}
-    assert indexes >= {one.name for one in schema.delivery.indexes}
-
-
-def test_processes_that_upgrade_at_once_do_it_once(database):
-    make_tables(database.engine, "the secret")
-    with schema.writing(database.engine) as connection:
-        connection.exec_driver_sql("DROP TABLE serve_identity")
-        connection.exec_driver_sql("DROP TABLE serve_ended")
-        connection.exec_driver_sql("UPDATE serve_schema SET version = 1")
+def test_processes_that_make_the_tables_at_once_make_them_once(database):
     found = []
     threads = [threading.Thread(target=lambda: found.append(make_tables(database.engine, "x"))) for _ in range(4)]
     for one in threads:
         one.start()
     for one in threads:
         one.join(60.0)
-    assert found == ["the secret"] * 4
+    assert found == ["x"] * 4
+    assert make_tables(database.engine, "another secret") == "x"
 
 
-def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
-    path = tmp_path / "studies.db"
-    database = Database(f"sqlite:///{path}", create=True)
-    database.prepare()
+@pytest.mark.parametrize("version", [schema.VERSION - 1, schema.VERSION + 1])
+def test_tables_of_another_version_are_refused_and_left_alone(database, version):
     make_tables(database.engine, "the secret")
-    with sqlite3.connect(path) as plain:
-        plain.execute(f"UPDATE serve_schema SET version = {schema.VERSION + 1}")
-    plain.close()
-    with pytest.raises(StorageError, match=f"version {schema.VERSION + 1}; this one knows {schema.VERSION}"):
+    with schema.writing(database.engine) as connection:
+        connection.exec_driver_sql("DROP TABLE serve_identity")
+        connection.exec_driver_sql(f"UPDATE serve_schema SET version = {version}")
+    said = f"of a server of version {version}; this one knows {schema.VERSION}.*Start the server with the version"
+    with pytest.raises(StorageError, match=said):
         make_tables(database.engine, "x")
-    database.engine.dispose()
+    assert "serve_identity" not in sa.inspect(database.engine).get_table_names()
 
 
 def test_an_identity_is_of_one_person_at_a_time(database):

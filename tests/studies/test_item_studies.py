@@ -12,6 +12,8 @@ from study_commands import surepick
 
 import surepick as sp
 from surepick.certificates.document import SCHEMA
+from surepick.studies.reading.export import export_results
+from surepick.tables.reading import read_table
 
 SCORES = item_table(4, 60, seed=4)
 NAMES = ("a", "b", "c", "d")
@@ -58,6 +60,23 @@ def test_two_workers_answer_whole_candidates_and_the_certificate_verifies(databa
     assert document["items"] == {"number": 60, "sha256": sp.Items(ITEMS).digest, "seed": 3, "seed_by": "user"}
     pytest.importorskip("jsonschema").validate(document, json.loads(SCHEMA.read_text()))
     assert sp.write_report(study, tmp_path / "report.html").stat().st_size > 10_000
+    assert export_results(study, tmp_path / "answers.csv") == study.certificate().pulls
+    answers = read_table(tmp_path / "answers.csv")
+    keys = [
+        f"item{ITEMS.index(item)}@{name}" for item, name in zip(answers.text("item"), answers.text("id"), strict=True)
+    ]
+    assert list(answers.text("key")) == keys
+
+
+def test_an_answer_that_does_not_count_keeps_its_item(database_url, tmp_path):
+    study = sp.create_study(database_url, "eval", policy())
+    study.tell_prior(["a"], [1.0], ["item7@a"])
+    assert study.log.recorded(["item7@a"]) == {}
+    batch = study.ask()
+    study.tell(batch, answered(batch))
+    export_results(sp.open_study(database_url, "eval"), tmp_path / "answers.csv")
+    answers = read_table(tmp_path / "answers.csv")
+    assert (answers.text("key")[0], answers.text("item")[0]) == ("unused item7@a", "q7")
 
 
 @pytest.fixture(scope="module")

@@ -279,8 +279,8 @@ def test_replay_export_and_certificate_know_what_was_taken_back(tmp_path, databa
     assert found.holds, found
     export_results(again, tmp_path / "results.csv")
     rows = [line.split(",") for line in (tmp_path / "results.csv").read_text().splitlines()]
-    standing, key = rows[0].index("standing"), rows[0].index("key")
-    assert [row[standing] for row in rows if row[key] == "k1"] == ["undone", "counted"]
+    status, key = rows[0].index("status"), rows[0].index("key")
+    assert [row[status] for row in rows if row[key] == "k1"] == ["undone", "counted"]
     assert len(rows) - 2 == answer.pulls
 
 

@@ -213,8 +213,9 @@ def test_a_withdrawal_that_is_altered_in_the_database_is_found(sqlite_url):
     tell_plan(study)
     event = tables.event.c
     with study.log._engine.begin() as connection:
-        told = (event.kind == "abandoned") & (event.reason == "it looks hopeless")
-        connection.execute(sa.update(tables.event).where(told).values(reason=INDEPENDENT_OF_VALUE))
+        told = (event.kind == "withdrawn") & (event.reason == "it looks hopeless")
+        changed = connection.execute(sa.update(tables.event).where(told).values(reason=INDEPENDENT_OF_VALUE))
+        assert changed.rowcount == 1
     with pytest.raises(StorageError, match="events of plan 3"):
         sp.open_study(sqlite_url, "paint")
 

@@ -28,7 +28,7 @@ from surepick.studies import leasing
 from surepick.studies.batch import Batch
 from surepick.studies.deviations import EarlyEnd
 from surepick.studies.entries import Entries
-from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Results
+from surepick.studies.logs.base import Results
 from surepick.studies.logs.keys import canonical_keys
 from surepick.studies.progress import Progress
 from surepick.studies.recording import Accept, Receipt, pairs
@@ -69,12 +69,12 @@ class RemoteStudy(Study):
         self.ids = tuple(found["ids"])
         self.noise = parse_noise(configuration["policy"]["noise"])
         self.minimize = bool(configuration["minimize"])
-        self.judging = configuration.get("judge", CLOSED_ROUNDS)
-        self.surplus = configuration.get("surplus", COUNT)
+        self.judging = configuration["judge"]
+        self.surplus = configuration["surplus"]
         self.elsewhere = Documents(transport, self.name)
         self._transport = transport
         self._terms = lambda: terms
-        self.study_id = str(configuration.get("study_id", ""))
+        self.study_id = str(configuration["study_id"])
         self._code = lambda: found["registration"]
         self._entries = Entries(
             self.ids, self.noise, lambda: self.blocking, lambda: self.constraints, lambda: self.policy.traits.items

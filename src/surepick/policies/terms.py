@@ -62,13 +62,13 @@ class Terms:
 
     @staticmethod
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
-        """Those of a stored study. Earlier ones do not say whether arms that left are not the best."""
+        """Those of a stored study."""
         asked = configuration["policy"]
         return Terms(
             delta=asked["delta"],
             most_rounds=configuration["most_rounds"],
-            proves=configuration.get("proves", True),
-            eliminates=configuration.get("eliminates", False),
+            proves=configuration["proves"],
+            eliminates=configuration["eliminates"],
             gap_bound=asked.get("gap_bound"),
             prices=Prices.stored_in(configuration),
             blocks=Blocking.stored_in(asked),

@@ -101,7 +101,7 @@ class Database:
             try:
                 with connection.begin():
                     number = connection.execute(
-                        sa.insert(tables.study).returning(tables.study.c.id), [row]
+                        sa.insert(tables.study).returning(tables.study.c.id), [{**row, "seal": ""}]
                     ).scalar_one()
                     seal = study_seal({**row, "id": number})
                     connection.execute(sa.update(tables.study).where(tables.study.c.id == number).values(seal=seal))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,7 @@ from surepick.studies.batch import Batch
 from surepick.studies.logs.base import Results
 from surepick.studies.logs.block_names import canonical_blocks
 from surepick.studies.logs.item_keys import keys_of
-from surepick.studies.logs.keys import canonical_keys
+from surepick.studies.logs.keys import canonical_keys, read_item_key
 from surepick.studies.logs.quantities import single_values, split_values, total_values
 from surepick.text import did_you_mean, quoted
 
@@ -108,7 +109,8 @@ class Entries:
         named = None if prior else canonical_blocks(self.blocking, blocks, len(arms))
         ones, who = np.ones(len(arms), np.int64), border.source(worker)
         quantities = single_values(beside)
-        return Results(arms, ones, values, values**2, labels, source=who, blocks=named, quantities=quantities)
+        apart: dict[str, Any] = {"blocks": named, "items": self._items_in(labels), "quantities": quantities}
+        return Results(arms, ones, values, values**2, labels, source=who, **apart)
 
     def totals(
         self,
@@ -137,8 +139,14 @@ class Entries:
         labels = canonical_keys(keys, names)
         named = canonical_blocks(self.blocking, blocks, len(arms))
         who, beside = border.source(worker), total_values(quantities, self._constraints(), len(arms))
-        rows = Results(arms, seen.counts, seen.sums, energies, labels, None, who, named, beside, within)
+        apart: dict[str, Any] = {"blocks": named, "items": self._items_in(labels), "quantities": beside}
+        rows = Results(arms, seen.counts, seen.sums, energies, labels, source=who, within=within, **apart)
         return rows.rows(np.flatnonzero(seen.counts))
+
+    def _items_in(self, keys: Sequence[str | None] | None) -> IntArray | None:
+        """The number of the item that each key names, shape (n,), -1 for none; None where results are draws."""
+        items = np.array([read_item_key(key) for key in keys or ()], np.int64)
+        return items if np.any(items >= 0) and self._items() is not None else None
 
     def owner_of(self, batch: Batch, worker: str | None, plan: int | None) -> tuple[str | None, int]:
         """(worker, number of the plan) of the results of a batch.

@@ -31,7 +31,7 @@ from surepick.studies.logs.base import (
 )
 from surepick.studies.logs.block_names import check_anew, check_once
 from surepick.studies.logs.item_keys import check_items, set_aside
-from surepick.studies.logs.keys import canonical_keys, read_item_key, read_pull_key
+from surepick.studies.logs.keys import canonical_keys, read_pull_key
 from surepick.studies.logs.leases import ANYONE
 from surepick.studies.logs.open_plan import OpenPlan
 from surepick.studies.replay import Replay
@@ -141,7 +141,7 @@ def keep_apart(ledger: Ledger, results: Results) -> Receipt:
     """Record results that the study did not ask for; they never enter an estimate."""
     with ledger.turn():
         news, repeated = fresh(ledger.log, results, ledger.ids)
-        if any(read_item_key(key) >= 0 for key in news.keys or ()) and ledger.replay.policy.traits.items is not None:
+        if news.items is not None:
             news, again = fresh(ledger.log, set_aside(news), ledger.ids)
             repeated += again
         if len(news.arms):

@@ -125,10 +125,9 @@ def closed_plan(log: Log, open_plan: OpenPlan, num_arms: int, *, minimize: bool)
 
 def seen_of(log: Log, number: int, plan: Plan, num_arms: int, *, minimize: bool) -> Observations:
     """What came of the plan of that number, in the policy's sign; of test items with the single answers."""
-    of_items = plan.first_items is not None
-    results = log.keyed_results(number) if of_items else log.results(number)
+    results = log.results(number)
     seen = received(results, num_arms, minimize=minimize)
-    return replace(seen, answers=answers_of(results, minimize=minimize)) if of_items else seen
+    return seen if plan.first_items is None else replace(seen, answers=answers_of(results, minimize=minimize))
 
 
 def first_decision(policy: Policy[Any], *, at: float = 0.0) -> Decision:

@@ -14,14 +14,12 @@ from surepick.core.arms import Arms, KnownIds
 from surepick.core.column_names import ColumnNames
 from surepick.core.diff import first_difference
 from surepick.core.json import encode
-from surepick.core.plan import Blocking
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.noise import parse_noise
 from surepick.policies.base import Policy, name_of, spec_of, stopped
 from surepick.policies.terms import Terms
-from surepick.questions import constraints_in
-from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
+from surepick.studies.logs.base import Judge, Surplus
 from surepick.studies.logs.damaged_rows import reading
 from surepick.studies.logs.hash_chain import arms_hash, chained, hash_of_arms
 from surepick.studies.logs.leases import system_clock
@@ -41,7 +39,7 @@ def listed(engine: Engine, row: Any) -> Listed:
     with reading(str(row.name)):
         configuration = json.loads(row.configuration)
         policy = configuration["policy"]
-        log = log_of(engine, row, configuration)
+        log = log_of(engine, row)
         last, ended = log.last_decision(), log.ended()
         return Listed(
             name=str(row.name),
@@ -79,12 +77,12 @@ def row_of(
             "policy": spec,
             "algorithm": name_of(policy),
             "minimize": minimize,
+            "judge": judge,
+            "surplus": surplus,
             "columns": arms.columns,
             "preparation": arms.preparation,
             **Terms.of(policy, arms).stored(),  # the costs, if there are some, among them
             **({} if arms.segments is None else {"segments": arms.segments}),
-            **({} if judge == CLOSED_ROUNDS else {"judge": judge}),  # absent in the bytes of those from before parts
-            **({} if surplus == COUNT else {"surplus": surplus}),
             **_files(policy),
             **columns.stored(),
         },
@@ -165,10 +163,8 @@ def check_row(row: Row[Any]) -> None:
         )
 
 
-def log_of(engine: Engine, row: Row[Any], configuration: dict[str, Any]) -> SqlLog:
-    asked = configuration["policy"]
-    beside = {"blocks": Blocking.stored_in(asked) is not None, "quantities": bool(constraints_in(asked))}
-    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash, **beside)
+def log_of(engine: Engine, row: Row[Any]) -> SqlLog:
+    return SqlLog(engine, study=row.id, name=row.name, num_arms=row.num_arms, start=row.hash)
 
 
 def opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy[Any]]]) -> Study:
@@ -176,29 +172,23 @@ def opened(engine: Engine, row: Row[Any], build: Callable[[], tuple[Arms, Policy
         configuration = json.loads(row.configuration)
         terms = Terms.stored_in(configuration)
         return Study.over(
-            log_of(engine, row, configuration),
+            log_of(engine, row),
             ids=tuple(json.loads(row.ids)),
             noise=parse_noise(configuration["policy"]["noise"]),
             minimize=configuration["minimize"],
             terms=lambda: terms,
             build=build,
             registration=lambda: registration_of(row, configuration),
-            study_id=id_in(configuration),
-            judge=configuration.get("judge", CLOSED_ROUNDS),
-            surplus=configuration.get("surplus", COUNT),
+            study_id=configuration["study_id"],
+            judge=configuration["judge"],
+            surplus=configuration["surplus"],
         )
-
-
-def id_in(configuration: dict[str, Any]) -> str:
-    """The id of a stored study; "" where it was stored before studies had one."""
-    return str(configuration.get("study_id", ""))
 
 
 def registration_of(row: Row[Any], configuration: dict[str, Any]) -> str | None:
     """The registration code, from what is stored: neither features nor a policy are needed."""
-    arms = {name: configuration[name] for name in ("columns", "preparation")}
-    arms["sha256"], judge = row.arms_hash, configuration.get("judge", CLOSED_ROUNDS)
-    about: dict[str, Any] = {"study_id": id_in(configuration), "minimize": configuration["minimize"], "judge": judge}
+    arms = {name: configuration[name] for name in ("columns", "preparation")} | {"sha256": row.arms_hash}
+    about: dict[str, Any] = {name: configuration[name] for name in ("study_id", "minimize", "judge")}
     return code_of(configuration["policy"], arms, **about)
 
 

@@ -35,9 +35,9 @@ FORGED = {
     "the arms not ruled out": ("trace", edit_json("active", by=lambda active: active[:-1])),
     "the certified gap": ("trace", edit_json("certified_gap", by=lambda _: 0.01)),
     "an alarm": ("trace", edit_json("alarms", by=lambda _: ["invented"])),
-    "surplus": ("circumstances", edit_json("surplus", by=lambda known: not known)),
-    "repetitions": ("circumstances", edit_json("repeated", by=lambda number: number + 1)),
-    "a reason": ("circumstances", edit_json("abandoned", by=lambda _: ["lost"])),
+    "surplus": ("deviations", edit_json("surplus", by=lambda known: not known)),
+    "repetitions": ("deviations", edit_json("repeated", by=lambda number: number + 1)),
+    "a reason": ("deviations", edit_json("abandoned", by=lambda _: ["lost"])),
     "the verdict": ("verdict", lambda _: "certified"),
     "the leader": ("leader", lambda leader: (leader + 1) % 4),
     "stopped": ("stopped", lambda _: 1),
@@ -52,7 +52,7 @@ def test_a_decision_that_does_not_follow_is_found_whatever_its_hashes(path, case
     refused(path, f"decision {PLAN} (does not follow from|cannot be computed from)")
 
 
-@pytest.mark.parametrize("column", ["seen", "trace", "circumstances"])
+@pytest.mark.parametrize("column", ["seen", "trace", "deviations"])
 def test_a_column_that_cannot_be_read_is_named_whatever_its_hashes(path, column):
     change(path, "decision", column, lambda _: "{")
     rechain(path)

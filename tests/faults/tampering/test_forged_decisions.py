@@ -12,9 +12,9 @@ from surepick.studies.database import resume_study
 def test_a_forged_decision_on_an_open_plan_is_found(path):
     run(
         path,
-        "INSERT INTO decision (study, plan, round, state, seen, trace, circumstances, leader, stopped, verdict, "
-        "previous, hash, decided_at) SELECT study, 6, round, state, seen, trace, circumstances, leader, 1, "
-        "'certified', previous, hash, decided_at FROM decision WHERE plan = 5",
+        "INSERT INTO decision (study, plan, round, state, seen, trace, deviations, leader, stopped, verdict, "
+        "records, previous, hash, decided_at) SELECT study, 6, round, state, seen, trace, deviations, leader, 1, "
+        "'certified', records, previous, hash, decided_at FROM decision WHERE plan = 5",
     )
     rechain(path)
     refused(path, "decision 6 is on a plan that was never closed")
@@ -40,7 +40,7 @@ def test_the_last_decision_is_computed_again_if_it_is_gone(path):
     """Without plan 6 nothing after it is chained; what was told decides as before."""
     run(path, "DELETE FROM plan WHERE number = 6", "DELETE FROM observation WHERE plan = 6")
     database = sqlite3.connect(path)
-    kept = "plan, round, state, seen, trace, circumstances, leader, stopped, verdict, previous, records"  # but the time
+    kept = "plan, round, state, seen, trace, deviations, leader, stopped, verdict, previous, records"  # but the time
     question = f"SELECT {kept} FROM decision WHERE plan = 5"
     before = database.execute(question).fetchone()
     database.close()

@@ -1,11 +1,15 @@
 """What was told, leased, set aside and closed is protected."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from tampered_studies import ARMS, PLAN, address, closed, rechain, refused, run, tell_all
 
 import surepick as sp
 from surepick.studies.database import resume_study
+from surepick.studies.logs.sql import seals as sql_seals
 
 # what was told, leased and closed
 
@@ -19,13 +23,16 @@ TOLD = {
     "an arm that is none": f"UPDATE observation SET arm = 77 WHERE plan = {PLAN} AND arm = 0",
     "an arm below all": f"UPDATE observation SET arm = -77 WHERE plan = {PLAN} AND arm = 0",
     "words for a sum": f"UPDATE observation SET sum = 'much' WHERE plan = {PLAN} AND arm = 0",
-    "the standing": f"UPDATE observation SET standing = 'late' WHERE plan = {PLAN} AND arm = 0",
+    "the status": f"UPDATE observation SET status = 'late' WHERE plan = {PLAN} AND arm = 0",
     "the plan": f"UPDATE observation SET plan = {PLAN + 1} WHERE plan = {PLAN} AND arm = 0",
     "one deleted": f"DELETE FROM observation WHERE id = (SELECT max(id) FROM observation WHERE plan = {PLAN})",
     "all deleted": f"DELETE FROM observation WHERE plan = {PLAN}",
-    "one added": "INSERT INTO observation (study, plan, standing, arm, pulls, sum, squares, lease, source, told_at) "
-    f"SELECT study, plan, standing, arm, pulls, sum, squares, lease, source, told_at FROM observation "
-    f"WHERE id = (SELECT max(id) FROM observation WHERE plan = {PLAN})",
+    "a block": f"UPDATE observation SET block = 'monday' WHERE plan = {PLAN}",
+    "a block of one row alone": f"UPDATE observation SET block = 'monday' WHERE plan = {PLAN} AND arm = 0",
+    "a quantity": f"UPDATE observation SET quantities = '[[1, 0.5, 0.25]]' WHERE plan = {PLAN}",
+    "one added": "INSERT INTO observation (study, plan, status, correction, arm, pulls, sum, squares, lease, source, "
+    "told_at) SELECT study, plan, status, correction, arm, pulls, sum, squares, lease, source, told_at "
+    f"FROM observation WHERE id = (SELECT max(id) FROM observation WHERE plan = {PLAN})",
     "the closing": f"DELETE FROM event WHERE plan = {PLAN} AND kind = 'closed'",
     "a lease": "INSERT INTO lease (study, plan, number, worker, arm, pulls, first, again, until, leased_at) "
     "SELECT study, plan, number + 1, worker, arm, 99, first + 99, 7, until, leased_at FROM lease "
@@ -46,11 +53,14 @@ UNUSED = {
         f"observation SET key = 'mine' WHERE id = (SELECT max(id) FROM observation WHERE plan = {PLAN})",
         "results",
     ),
+    "its item": (f"observation SET item = 7 WHERE plan = {PLAN}", "results"),
+    "its correction": (f"observation SET correction = 1 WHERE plan = {PLAN}", "results"),
     "its lease": (f"observation SET lease = 9 WHERE plan = {PLAN} AND arm = 0", "results"),
     "a worker": (f"lease SET worker = 'eve' WHERE plan = {PLAN}", "leases"),
     "the end of a lease": (f"lease SET until = until + 1 WHERE plan = {PLAN}", "leases"),
     "when it was leased": (f"lease SET leased_at = leased_at - 1e-6 WHERE plan = {PLAN}", "leases"),
     "when it was closed": (f"event SET at = at - 1 WHERE plan = {PLAN}", "events"),
+    "what it is about": (f"event SET result = 1 WHERE plan = {PLAN}", "events"),
     "the reason of an event": (f"event SET reason = 'better so' WHERE plan = {PLAN}", "events"),
 }
 
@@ -92,7 +102,9 @@ def test_a_study_is_not_cut_off_from_its_rows(path, new):
     [
         ("UPDATE observation SET sum = 9 WHERE key = 'before'", "result 1 of those that were set aside.*'before'"),
         ("UPDATE observation SET told_at = 9 WHERE key = 'long before'", "result 2 of those that were set aside"),
-        ("UPDATE observation SET standing = 'prior' WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
+        ("UPDATE observation SET status = 'prior' WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
+        ("UPDATE observation SET item = 3 WHERE key = 'before'", "result 1 of those that were set aside"),
+        ("UPDATE observation SET correction = 1 WHERE key = 'before'", "result 1 of those that were set aside"),
         ("UPDATE observation SET source = x'ff' WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
         ("DELETE FROM observation WHERE key = 'p1.0@c'", "result 3 of those that were set aside"),
         ("UPDATE event SET reason = 'done' WHERE kind = 'ended'", "the end of the study"),
@@ -106,6 +118,44 @@ def test_what_was_set_aside_and_the_end_are_protected(aside, statement, named):
     if "x'ff'" not in statement:
         rechain(aside)
         closed(sp.open_study(address(aside), "x"))
+
+
+def test_every_column_of_a_row_is_in_its_hash():
+    for _, table, hashed in sql_seals.KINDS:
+        assert {*hashed, "id", "study", "plan", "hash"} >= set(table.c.keys())
+        assert len(set(hashed)) == len(hashed)
+
+
+WITHOUT_FEATURES = sp.Arms(ids=["a", "b", "c", "d"])
+BESIDE = {
+    "block": ({"blocks": "day"}, "plan = 1", "block || ' '"),
+    "item": (
+        {"items": [f"q{number}" for number in range(64)], "policy": "certified-items", "noise": "bernoulli"},
+        "plan = 1",
+        "item + 1",
+    ),
+    "quantities": (
+        {"constraints": "heat<=0,tolerance=0.5,noise=subgaussian:0.3"},
+        "plan = 1",
+        "replace(quantities, '0.5', '0.75')",
+    ),
+}
+
+
+@pytest.mark.parametrize("column", BESIDE)
+def test_what_is_told_beside_a_reward_is_protected(sqlite_url, column):
+    asked, where, new = BESIDE[column]
+    options = {"epsilon": 0.2, "delta": 0.05, "noise": "subgaussian:0.5", **asked}
+    policy = sp.make_policy(options.pop("policy", "certified-independent"), WITHOUT_FEATURES, **options)
+    study = sp.create_study(sqlite_url, "x", policy)
+    batch = study.ask()
+    rewards = np.zeros(batch.total)
+    study.tell(batch, np.column_stack([rewards, rewards + 0.5]) if column == "quantities" else rewards)
+    closed(study)
+    closed(sp.open_study(sqlite_url, "x"))
+    path = Path(sa.make_url(sqlite_url).database)
+    run(path, f"UPDATE observation SET {column} = {new} WHERE {where}")
+    refused(path, "results of plan 1 is not what was stored")
 
 
 @pytest.mark.parametrize(

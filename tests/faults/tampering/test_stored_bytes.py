@@ -57,7 +57,7 @@ PLAIN = {
     "state": ("decision", "state", lambda text: text + " "),
     "seen": ("decision", "seen", lambda text: text + " "),
     "trace": ("decision", "trace", lambda text: text + " "),
-    "circumstances": ("decision", "circumstances", lambda text: text + " "),
+    "deviations": ("decision", "deviations", lambda text: text + " "),
     "verdict": ("decision", "verdict", lambda _: "certified"),
     "leader": ("decision", "leader", lambda leader: leader + 1),
     "stopped": ("decision", "stopped", lambda stopped: 1 - stopped),

@@ -13,8 +13,7 @@ from surepick.errors import StorageError
 from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.one_file import stored
 
-VERSION = 3
-UPGRADED = (1, 2)  # older ones, which lack whole tables and an index
+VERSION = 1
 metadata = MetaData()
 
 about = Table(
@@ -115,7 +114,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def make_tables(engine: Engine, secret: str) -> str:
-    """Make the tables if they are not there, and those that an older version had not.
+    """Make the tables if they are not there.
 
     Args:
         engine: of the database.
@@ -135,14 +134,10 @@ def make_tables(engine: Engine, secret: str) -> str:
         if row is None:
             connection.execute(about.insert(), [{"version": VERSION, "secret": secret}])
             return secret
-        if row.version in UPGRADED:
-            for index in delivery.indexes:
-                index.create(connection, checkfirst=True)
-            connection.execute(about.update().values(version=VERSION))
-            return str(row.secret)
-    if row.version != VERSION:
-        raise StorageError(
-            f"{shown(engine.url)} has tables of a server of version {row.version}; this one knows {VERSION}. Install "
-            "the version of surepick that wrote them, or a newer one."
-        )
+        if row.version != VERSION:
+            raise StorageError(
+                f"{shown(engine.url)} has tables of a server of version {row.version}; this one knows {VERSION}. "
+                "Nothing was changed. Start the server with the version of surepick that wrote them, or with another "
+                "database."
+            )
     return str(row.secret)

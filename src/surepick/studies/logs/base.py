@@ -66,6 +66,7 @@ class Results:
         leases: number of the lease that each row answers, shape (n,), 0 for none; None when no row answers one.
         source: who reported them.
         blocks: n names of the rows' blocks; None in a study without blocks.
+        items: number of the test item that each row answers, shape (n,), -1 for none; None when no row answers one.
         quantities: what else was measured in each row, n entries each; None in a study without.
         within: squared deviations of each row's rewards from their mean, shape (n,), where a simulation adds them up;
             it is kept in memory alone. None: only rows of one pull say it.
@@ -79,12 +80,13 @@ class Results:
     leases: IntArray | None = None
     source: str = ""
     blocks: tuple[str, ...] | None = None
+    items: IntArray | None = None
     quantities: tuple[Quantity, ...] | None = None
     within: FloatArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, arms=np.int64, pulls=np.int64, sums=np.float64, squares=np.float64, leases=np.int64)
-        freeze(self, within=np.float64)
+        freeze(self, items=np.int64, within=np.float64)
 
     def recorded(self, status: str = COUNTED) -> list[Recorded]:
         """Each row as it is known by its key."""
@@ -114,6 +116,7 @@ class Results:
             leases=None if self.leases is None else self.leases[kept],
             source=self.source,
             blocks=None if self.blocks is None else tuple(self.blocks[row] for row in kept.tolist()),
+            items=None if self.items is None else self.items[kept],
             quantities=None if self.quantities is None else tuple(one.rows(kept) for one in self.quantities),
             within=None if self.within is None else self.within[kept],
         )
@@ -405,10 +408,6 @@ class Log(Protocol):
 
     def results(self, plan: int) -> list[Results]:
         """The results of a plan that count, rewards included, keys perhaps left out: for the judgement alone."""
-        ...
-
-    def keyed_results(self, plan: int) -> list[Results]:
-        """The same with their keys."""
         ...
 
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:

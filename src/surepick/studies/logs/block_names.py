@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -133,20 +132,3 @@ def check_anew(log: Log, news: Results, number: int, blocking: Blocking) -> None
             f"{block!r} has results of round {plan}, which is closed: what is measured there now goes together with "
             "what was looked at. Give new names, or leave those that ask gave. Nothing of this call was stored."
         )
-
-
-def with_block(source: str, block: str) -> str:
-    """Who reported a result, and its block, as one text of a table."""
-    return json.dumps([source, block], ensure_ascii=False)
-
-
-def source_and_block(text: str) -> tuple[str, str]:
-    """(who, block) of such a text.
-
-    Raises:
-        ValueError: it is none.
-    """
-    who, block = json.loads(text)
-    if not (isinstance(who, str) and isinstance(block, str)):
-        raise ValueError("a result does not say its block")
-    return who, block

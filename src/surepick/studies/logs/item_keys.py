@@ -20,18 +20,17 @@ from surepick.text import quoted
 ITEM = "item"  # the column of a table
 
 
-def items_of(results: Results) -> IntArray:
-    """The index of the item of each row, shape (n,); -1 where the key names none."""
-    keys = results.keys or (None,) * len(results.arms)
-    return np.array([read_item_key(key) for key in keys], np.int64)
+def _items(results: Results) -> IntArray:
+    """The number of the item of each row, shape (n,); -1 where it answers none."""
+    return np.full(len(results.arms), -1) if results.items is None else results.items
 
 
 def set_aside(results: Results) -> Results:
     """The rows under other keys where these are of items: an answer that does not count leaves its item to be asked."""
-    if results.keys is None:
+    if results.keys is None or results.items is None:
         return results
-    keys = tuple(key if read_item_key(key) < 0 else f"unused {key}" for key in results.keys)
-    return replace(results, keys=keys)
+    rows = zip(results.keys, results.items.tolist(), strict=True)
+    return replace(results, keys=tuple(key if item < 0 else f"unused {key}" for key, item in rows))
 
 
 def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[str]) -> None:
@@ -45,7 +44,7 @@ def check_items(plan: Plan, places: IntArray, results: Results, ids: Sequence[st
     Raises:
         InvalidInput: there are some.
     """
-    items = items_of(results)
+    items = _items(results)
     known = (items >= 0) & (items < len(places)) & (results.pulls == 1)
     at = np.where(known, places[np.where(known, items, 0)], -1)
     first = np.zeros_like(plan.counts) if plan.first_items is None else plan.first_items
@@ -111,7 +110,7 @@ def with_items(
 def answers_of(results: Sequence[Results], *, minimize: bool) -> Answers:
     """What arms answered, in the policy's sign, by arm and item, so that the order of arrival changes nothing."""
     arms = np.concatenate([np.empty(0, np.int64), *(part.arms for part in results)])
-    items = np.concatenate([np.empty(0, np.int64), *(items_of(part) for part in results)])
+    items = np.concatenate([np.empty(0, np.int64), *(_items(part) for part in results)])
     scores = np.concatenate([np.empty(0), *(part.sums for part in results)])
     order = np.lexsort((items, arms))
     return Answers(arms[order], items[order], (-scores if minimize else scores)[order])

@@ -204,9 +204,6 @@ class MemoryLog:
         return {event.reason for event in self._events if event.kind == FAILED} & set(keys)
 
     def results(self, plan: int) -> list[Results]:
-        return self.keyed_results(plan)
-
-    def keyed_results(self, plan: int) -> list[Results]:
         if not self._undone:
             return list(self._results.get((plan, COUNTED), []))
         found = []
@@ -228,7 +225,7 @@ class MemoryLog:
         found: Counter[int] = Counter()
         for plan, status in self._results:
             if status == COUNTED and plan <= plans:
-                for part in self.keyed_results(plan):
+                for part in self.results(plan):
                     for arm, pulls in zip(part.arms.tolist(), part.pulls.tolist(), strict=True):
                         found[arm] += pulls
         return dict(found)

@@ -112,22 +112,16 @@ def total_values(
     return tuple(given)
 
 
-def with_values(source: str, values: Values) -> str:
-    """Who reported a result, and what was measured beside its reward, as one text of a table."""
-    return json.dumps([source, values], ensure_ascii=False)
-
-
-def source_and_values(text: str) -> tuple[str, Values]:
-    """(who, values) of such a text.
+def read_values(text: str) -> Values:
+    """The totals of each quantity in a row, as they are stored.
 
     Raises:
-        ValueError: it is none.
+        ValueError: they are none.
     """
-    who, values = json.loads(text)
-    read = tuple((int(number), float(total), float(squares)) for number, total, squares in values)
-    if not isinstance(who, str) or not all(map(math.isfinite, (entry for one in read for entry in one))):
+    found = tuple((int(number), float(total), float(squares)) for number, total, squares in json.loads(text))
+    if not all(math.isfinite(entry) for one in found for entry in one):
         raise ValueError("a result does not say what was measured beside its reward")
-    return who, read
+    return found
 
 
 def from_values(rows: Sequence[Values]) -> tuple[Quantity, ...]:

@@ -14,7 +14,7 @@ from surepick.tables.writing import check_suffix, write_table
 
 KINDS: dict[str, type] = {
     "plan": int,
-    "standing": str,
+    "status": str,
     "id": str,
     "pulls": int,
     "sum": float,
@@ -28,9 +28,10 @@ KINDS: dict[str, type] = {
 def export_results(study: Study, path: str | Path) -> int:
     """Write the results to a CSV, Parquet or JSON-lines file, row by row as they were reported.
 
-    Columns: plan (0 for prior results), standing ("counted", "late" or "prior"), id, pulls, sum and squares in the
-    user's sign and unit, key, source, told_at (UTC); and cost, of the row's measurements, where they have one; and
-    the block, under the name that the study has for it; and the sums of what constraints are on, under their names.
+    Columns: plan (0 for prior results), status ("counted", "late", "prior" or "undone"), id, pulls, sum and squares in
+    the user's sign and unit, key, source, told_at (UTC); and the item that was answered, of test items; and cost, of
+    the row's measurements, where they have one; and the block, under the name that the study has for it; and the sums
+    of what constraints are on, under their names.
 
     Returns:
         The number of rows.
@@ -45,25 +46,31 @@ def export_results(study: Study, path: str | Path) -> int:
         return number
     columns: dict[str, list[Any]] = {name: [] for name in KINDS}
     blocks: list[str | None] = []
+    items: list[int] = []
     beside: dict[str, list[float | None]] = {one.name: [] for one in study.constraints}
     for stored in study.log.history(study.progress().judged):
         results = stored.results
         number = len(results.arms)
         columns["plan"] += [stored.plan] * number
-        columns["standing"] += [stored.status] * number
+        columns["status"] += [stored.status] * number
         columns["id"] += [study.ids[arm] for arm in results.arms.tolist()]
         columns["pulls"] += results.pulls.tolist()
         columns["sum"] += results.sums.tolist()
         columns["squares"] += [None] * number if results.squares is None else results.squares.tolist()
         columns["key"] += results.keys or [None] * number
         blocks += results.blocks or [None] * number
+        items += [-1] * number if results.items is None else results.items.tolist()
         for at, one in enumerate(study.constraints):
             beside[one.name] += _sums(results, at)
         columns["source"] += [results.source] * number
         columns["told_at"] += [format_utc(stored.at)] * number
     kinds = KINDS
+    order = study.policy.traits.items if any(item >= 0 for item in items) else None
+    if order is not None:
+        kinds, names = {**kinds, "item": str}, order.items.ids
+        columns["item"] = [None if item < 0 else names[item] for item in items]
     if study.prices is not None:
-        kinds, each = {**KINDS, "cost": float}, dict(zip(study.ids, study.prices.each(len(study.ids)), strict=True))
+        kinds, each = {**kinds, "cost": float}, dict(zip(study.ids, study.prices.each(len(study.ids)), strict=True))
         rows = zip(columns["id"], columns["pulls"], strict=True)
         columns["cost"] = [product(each[name], pulls) for name, pulls in rows]
     if study.blocking is not None:

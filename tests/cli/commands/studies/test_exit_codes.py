@@ -1,5 +1,6 @@
 """The exit codes of the commands about studies."""
 
+import contextlib
 import importlib.util
 import sqlite3
 from pathlib import Path
@@ -29,6 +30,14 @@ def test_without_the_extra_the_pip_command_is_named(paint, refused, monkeypatch,
         assert said in refused(command, paint.url)
     arms = paint.folder / "arms.csv"
     assert said in refused("create", paint.url, "new", "--arms", arms, "--noise", "bernoulli")
+
+
+def test_a_database_of_another_schema_is_refused_in_a_sentence(paint, refused):
+    path = paint.url.removeprefix("sqlite:///")
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE surepick_schema SET version_num = '0003'")
+    for words in (("list", paint.url), ("migrate", paint.url), ("status", paint.url, "paint"), ("serve", paint.url)):
+        assert "has schema 0003, and this version of surepick knows" in refused(*words, code=1)
 
 
 def test_bad_addresses_and_names(paint, refused):

@@ -15,7 +15,7 @@ def test_an_export_holds_the_closed_rounds_and_reads_back_exactly(paint, kind):
     paint.told([{"id": IDS[0], "reward": 0.75}], name="open.csv")  # of the open round: not in the export
     assert paint.json("export", "--out", out) == {"study": "paint", "rows": 6, "file": str(out)}
     rows = read_rows(out)
-    assert [(int(row["plan"]), row["standing"], row["id"], row["key"]) for row in rows] == [
+    assert [(int(row["plan"]), row["status"], row["id"], row["key"]) for row in rows] == [
         (0, "prior", IDS[1], "old"),
         *((1, "counted", name, f"p1.0@{name}") for name in IDS),
     ]

@@ -2,18 +2,57 @@
 
 import shutil
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
-from migrated_studies import ARMS, differences, finish, make_policy, tell_plan, unfinished
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from study_commands import surepick
 
 import surepick as sp
+from surepick.serve.app import make_app
+from surepick.serve.settings import Settings
 from surepick.studies.database import list_studies, migrate_studies
 from surepick.studies.logs.sql import engine as sql_engine
 from surepick.studies.logs.sql import migrate
 from surepick.studies.logs.sql import schema as sql_schema
 from surepick.studies.logs.sql.schema import SCHEMA, VERSION_TABLE, metadata
 
+ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]], ["a", "b", "c", "d"], columns=["x", "y"])
+MEANS = np.array([0.9, 0.2, 0.66, -0.3])
+
+
+def create(url: str, name: str):
+    policy = sp.make_policy("certified-independent", ARMS, epsilon=0.3, delta=0.05, noise=sp.SubGaussian(0.5))
+    return sp.create_study(url, name, policy)
+
+
+def tell_plan(study) -> None:
+    """All that is missing of the open plan."""
+    plan = study.ask()
+    arms = np.repeat(np.arange(4), study.missing)
+    study.tell([ARMS.ids[arm] for arm in arms], MEANS[arms] + 0.3 * np.cos(np.arange(len(arms)) + plan.round))
+
+
+def finish(study) -> sp.Certificate:
+    while study.ask() is not None:
+        tell_plan(study)
+    return study.certificate()
+
+
+def unfinished(url: str) -> None:
+    """A judged plan, and an open one with a lease."""
+    study = create(url, "unfinished")
+    tell_plan(study)
+    study.lease(worker="w", max_pulls=1, duration="2d")
+
+
 # what the steps make
+
+
+def differences(connection, expected=metadata) -> list:
+    options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+    return compare_metadata(MigrationContext.configure(connection, opts=options), expected)
 
 
 def described(connection, schema=None) -> dict:
@@ -68,7 +107,7 @@ def test_the_steps_make_the_constraints_too(tmp_path, sqlite_url):
     metadata.create_all(other)
     with new_database(sqlite_url).connect() as steps, other.connect() as direct:
         assert described(steps) == described(direct)
-        assert any("a_known_standing" in str(row) for row in described(steps)["observation"])
+        assert any("a_known_status" in str(row) for row in described(steps)["observation"])
 
 
 def test_the_steps_make_the_constraints_too_on_a_server(postgres_url):
@@ -81,8 +120,7 @@ def test_the_steps_make_the_constraints_too_on_a_server(postgres_url):
 
 def test_an_up_to_date_database_is_left_alone(database_url):
     engine = new_database(database_url)
-    study = sp.create_study(database_url, "x", ARMS, make_policy("certified-independent"))
-    tell_plan(study)
+    tell_plan(create(database_url, "x"))
     assert migrate.migrate(engine, database_url) == (SCHEMA, SCHEMA)
     assert migrate_studies(database_url) == (SCHEMA, SCHEMA)
     assert len(sp.open_study(database_url, "x").trace) == 1
@@ -98,14 +136,27 @@ def test_a_database_without_studies_is_not_made_one(tmp_path, sqlite_url):
     assert file.stat().st_size == 0
 
 
-def test_a_newer_database_is_refused(database_url):
-    engine = new_database(database_url)
+@pytest.mark.parametrize("version", ["0003", "9999"])
+def test_a_database_of_a_schema_that_nobody_knows_is_refused(database_url, version):
+    """By the library, the commands and a server; it is left as it is."""
+    create(database_url, "x")
+    engine = sql_engine.connect(database_url)
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
-    with pytest.raises(sp.StorageError, match="written by a newer version"):
-        migrate_studies(database_url)
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+    said = f"has schema {version}, and this version of surepick knows {SCHEMA}.* Open it with the version that wrote it"
+    for call in (
+        lambda: migrate_studies(database_url),
+        lambda: sp.open_study(database_url, "x"),
+        lambda: create(database_url, "y"),
+        lambda: make_app(Settings(database_url)),
+        lambda: surepick("list", database_url),
+        lambda: surepick("migrate", database_url),
+    ):
+        with pytest.raises(sp.StorageError, match=said):
+            call()
     with engine.connect() as connection:
-        assert connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() == "9999"
+        assert connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() == version
+    engine.dispose()
 
 
 # from an older schema
@@ -141,7 +192,7 @@ def next_version(tmp_path, monkeypatch):
     def become(*bodies: str) -> str:
         steps = tmp_path / "steps"
         shutil.copytree(migrate.STEPS, steps, ignore=shutil.ignore_patterns("__pycache__"))
-        names = [SCHEMA, *(f"{int(SCHEMA) + place:04}" for place in range(1, len(bodies) + 1))]
+        names = [SCHEMA, *(str(int(SCHEMA) + place) for place in range(1, len(bodies) + 1))]
         for before, revision, body in zip(names[:-1], names[1:], bodies, strict=True):
             step = STEP.format(revision=revision, before=before, body=body)
             (steps / "versions" / f"step_{revision}.py").write_text(step)
@@ -177,7 +228,7 @@ def test_an_older_database_is_refused_then_migrated_then_opened(database_url, ne
     for call in (
         lambda: sp.open_study(database_url, "unfinished"),
         lambda: list_studies(database_url),
-        lambda: sp.create_study(database_url, "y", ARMS, make_policy("certified-independent")),
+        lambda: create(database_url, "y"),
     ):
         with pytest.raises(
             sp.StorageError, match=f"schema {SCHEMA} and this .* works with {newest}.*`surepick migrate"

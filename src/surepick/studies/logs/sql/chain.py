@@ -15,11 +15,7 @@ from surepick.core.observations import Observations
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
 from surepick.errors import OutOfTurn, StorageError
-from surepick.studies.logs.base import (
-    Decision,
-    Deviations,
-    Planned,
-)
+from surepick.studies.logs.base import Decision, Deviations, Planned
 from surepick.studies.logs.damaged_rows import legible, reading
 from surepick.studies.logs.hash_chain import chained
 from surepick.studies.logs.leases import Clock, system_clock
@@ -27,15 +23,10 @@ from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
 from surepick.studies.logs.sql.engine import in_words, shown
 from surepick.studies.logs.sql.one_file import file_of, opened_by
-from surepick.studies.logs.sql.statements import (
-    INSERT,
-    LAST_PLAN,
-    STUDY,
-)
+from surepick.studies.logs.sql.statements import INSERT, LAST_PLAN, STUDY
 from surepick.studies.logs.sql.write_transaction import Turns
 
 T = TypeVar("T")
-CHUNK = 500  # keys in one question
 
 
 @legible
@@ -45,17 +36,7 @@ class ChainedRows:
     The arguments are those of `SqlLog`.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        study: int,
-        name: str,
-        num_arms: int,
-        start: str,
-        blocks: bool = False,
-        quantities: bool = False,
-    ) -> None:
+    def __init__(self, engine: Engine, *, study: int, name: str, num_arms: int, start: str) -> None:
         self._engine = engine
         file = file_of(engine)
         self._opened = None if file is None else file.opened
@@ -65,8 +46,6 @@ class ChainedRows:
         self._name = name
         self._num_arms = num_arms
         self._start = start
-        self._blocks = blocks
-        self._quantities = quantities
         self._open: Connection | None = None
         self._owner = 0
         self._turns = Turns(engine, study)
@@ -207,7 +186,7 @@ class ChainedRows:
             "state": decision.state if isinstance(decision.state, str) else to_json(decision.state, sparse=True),
             "seen": to_json(decision.seen, sparse=True),
             "trace": to_json(decision.row, sparse=True),
-            "circumstances": to_json(decision.deviations),
+            "deviations": to_json(decision.deviations),
             "leader": decision.leader,
             "stopped": int(decision.stopped),
             "verdict": decision.verdict,
@@ -268,16 +247,10 @@ class ChainedRows:
                 verdict=row.verdict,
                 leader=int(row.leader),
                 seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
-                row=None if row.trace == "null" else self._row_of(int(row.plan), row.trace),
-                deviations=self._read(Deviations, row.circumstances, f"decision {row.plan}"),
+                row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
+                deviations=self._read(Deviations, row.deviations, f"decision {row.plan}"),
                 at=float(row.decided_at),
             )
-
-    def _row_of(self, number: int, text: str) -> RoundRecord:
-        """A row of the trace; one that an earlier version wrote has the values of its plan."""
-        row = self._read(RoundRecord, text, f"decision {number}")
-        planned = self.plan(number) if '"value":' in text else None
-        return row if planned is None else row.with_values_of(planned.plan)
 
     def _read(self, kind: type[T], text: str, what: str) -> T:
         """A record of a row, which is named if it cannot be read."""
@@ -313,17 +286,8 @@ class ChainedRows:
 
 
 HASHED = (
-    "plan",
-    "round",
-    "state",
-    "seen",
-    "trace",
-    "circumstances",
-    "leader",
-    "stopped",
-    "verdict",
-    "decided_at",
-    "records",
+    *("plan", "round", "state", "seen", "trace", "deviations", "leader", "stopped", "verdict"),
+    *("decided_at", "records"),
 )
 
 

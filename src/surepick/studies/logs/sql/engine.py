@@ -106,7 +106,7 @@ def check_version(version: str | None, url: str) -> None:
     """Refuse a database of another schema.
 
     Raises:
-        StorageError: it is older, newer, or not ours.
+        StorageError: it is older, newer, or has no studies.
     """
     if version == SCHEMA:
         return
@@ -118,8 +118,9 @@ def check_version(version: str | None, url: str) -> None:
             "then run `surepick migrate URL`."
         )
     raise StorageError(
-        f"{shown(url)} has schema {version}, which this version of surepick does not know (it knows up to {SCHEMA}): "
-        "it was written by a newer version. Nothing was changed. Install that version: pip install -U surepick."
+        f"{shown(url)} has schema {version}, and this version of surepick knows {SCHEMA}: a newer version wrote it, or "
+        "one from before the first release. Nothing was changed. Open it with the version that wrote it (pip install "
+        "-U surepick, if that is newer), or give another database and begin anew."
     )
 
 

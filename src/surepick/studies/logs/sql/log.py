@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -24,11 +26,9 @@ from surepick.studies.logs.base import (
     Reported,
     Results,
     Stored,
-    Values,
 )
-from surepick.studies.logs.block_names import source_and_block, with_block
 from surepick.studies.logs.damaged_rows import legible
-from surepick.studies.logs.quantities import from_values, source_and_values, with_values
+from surepick.studies.logs.quantities import from_values, read_values
 from surepick.studies.logs.sql import schema as tables
 from surepick.studies.logs.sql import seals as sql_seals
 from surepick.studies.logs.sql.chain import ChainedRows, altered
@@ -54,11 +54,8 @@ from surepick.studies.logs.sql.statements import (
     WORKER,
 )
 
-T = TypeVar("T")
-CHUNK = 500  # keys in one question
-BLOCK_CHUNK = 50  # blocks in one question
+CHUNK = 500  # keys or blocks in one question
 MOST_RECENT = 1_000  # rows of all studies among which the newest of one is looked for first
-MOST_QUESTIONS = 4  # for more blocks all rows are read once
 
 
 @legible
@@ -74,8 +71,6 @@ class SqlLog(ChainedRows):
         name: its name, for messages.
         num_arms: K.
         start: hash of the study's row, where the chain of plans and decisions begins.
-        blocks: results name their blocks; then the column `source` holds [who, block] as JSON.
-        quantities: more than a reward is measured; then it holds [who, totals of each quantity].
     """
 
     # leases and results
@@ -99,35 +94,42 @@ class SqlLog(ChainedRows):
         self._insert(tables.lease, rows)
 
     def add_results(self, plan: int, results: Results, *, status: str, at: float) -> None:
-        number = len(results.arms)
+        nothing = [None] * len(results.arms)
+        quantities = results.quantities
         rows = [
             {
                 "plan": plan,
-                "standing": status,
+                "status": status,
                 "key": key,
+                "correction": 0,
                 "arm": arm,
                 "pulls": pulls,
                 "sum": total,
                 "squares": squares,
-                "lease": lease,
-                "source": source,
+                "block": block,
+                "item": None if item is None or item < 0 else item,
+                "quantities": None if quantities is None else json.dumps(results.values_of(place)),
+                "lease": lease or 0,
+                "source": results.source,
                 "told_at": at,
-                "again": 0,
             }
-            for key, arm, pulls, total, squares, lease, source in zip(
-                results.keys or (None,) * number,
-                results.arms.tolist(),
-                results.pulls.tolist(),
-                results.sums.tolist(),
-                [None] * number if results.squares is None else results.squares.tolist(),
-                [0] * number if results.leases is None else results.leases.tolist(),
-                self._sources(results),
-                strict=True,
+            for place, (key, arm, pulls, total, squares, block, item, lease) in enumerate(
+                zip(
+                    results.keys or nothing,
+                    results.arms.tolist(),
+                    results.pulls.tolist(),
+                    results.sums.tolist(),
+                    nothing if results.squares is None else results.squares.tolist(),
+                    results.blocks or nothing,
+                    nothing if results.items is None else results.items.tolist(),
+                    nothing if results.leases is None else results.leases.tolist(),
+                    strict=True,
+                )
             )
         ]
         with self.turn(), self._reading() as connection:
             for key, number in self._used_before(connection, results.keys).items():
-                next(row for row in rows if row["key"] == key)["again"] = number
+                next(row for row in rows if row["key"] == key)["correction"] = number
             if status != COUNTED:
                 hashes = sql_seals.set_aside_hashes(connection, self._study, self._start, rows)
                 rows = [{**row, "hash": own} for row, own in zip(rows, hashes, strict=True)]
@@ -178,18 +180,18 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             for start in range(0, len(keys), CHUNK):
                 rows = connection.execute(RECORDED, {STUDY: self._study, KEYS: keys[start : start + CHUNK]})
-                for key, arm, pulls, total, source, standing in rows:
-                    who, block, beside = self._who(source)
-                    found[key] = Recorded(int(arm), int(pulls), float(total), block, beside, who, standing)
+                for key, arm, pulls, total, block, quantities, source, status in rows:
+                    beside = None if quantities is None else read_values(quantities)
+                    found[key] = Recorded(int(arm), int(pulls), float(total), block, beside, source, status)
         return found
 
     def reported(self, plan: int, source: str | None) -> list[Reported]:
         columns, events = tables.observation.c, tables.event.c
         mine = {STUDY: self._study}
         wanted = sa.select(tables.observation).where(
-            columns.study == self._study, columns.plan == plan, columns.standing == COUNTED, STANDS
+            columns.study == self._study, columns.plan == plan, columns.status == COUNTED, STANDS
         )
-        if source is not None and not (self._blocks or self._quantities):
+        if source is not None:
             wanted = wanted.where(columns.source == source)
         unusual = sa.select(events.result).where(
             events.study == self._study, events.plan == plan, events.kind == UNUSUAL
@@ -197,7 +199,7 @@ class SqlLog(ChainedRows):
         with self._reading() as connection:
             rows = connection.execute(wanted.order_by(columns.id), mine).all()
             known = set(connection.execute(unusual).scalars())
-        found = [
+        return [
             Reported(
                 number=int(row.id),
                 arm=int(row.arm),
@@ -207,12 +209,11 @@ class SqlLog(ChainedRows):
                 key=row.key,
                 lease=int(row.lease),
                 at=float(row.told_at),
-                source=self._who(row.source)[0],
+                source=row.source,
                 unusual=row.id in known,
             )
             for row in rows
         ]
-        return [one for one in found if source is None or one.source == source]
 
     def failed(self, keys: Sequence[str]) -> set[str]:
         columns = tables.event.c
@@ -224,55 +225,37 @@ class SqlLog(ChainedRows):
                 found.update(connection.execute(rows).scalars())
         return found
 
-    def results(self, plan: int) -> list[Results]:
-        return self._results(plan, keyed=False)
-
-    def keyed_results(self, plan: int) -> list[Results]:
-        return self._results(plan, keyed=True)
-
     def in_blocks(self, blocks: Sequence[str]) -> set[tuple[str, int, int]]:
-        """The database looks through the study's rows, and hands over those of these blocks alone, or all for many."""
-        columns, named = tables.observation.c, set(blocks)
-        wanted = sa.select(columns.source, columns.arm, columns.plan).distinct()
-        wanted = wanted.where(columns.study == self._study, columns.standing == COUNTED, STANDS)
-        several = [blocks[start : start + BLOCK_CHUNK] for start in range(0, len(blocks), BLOCK_CHUNK)]
-        questions = [wanted] if len(several) > MOST_QUESTIONS else [wanted.where(_named(few)) for few in several]
-        with self._reading() as connection:
-            rows = [row for question in questions for row in connection.execute(question, {STUDY: self._study})]
-        found = {(source_and_block(source)[1], int(arm), int(plan)) for source, arm, plan in rows}
-        return {row for row in found if row[0] in named}
-
-    def _results(self, plan: int, *, keyed: bool) -> list[Results]:
         columns = tables.observation.c
-        wanted = (
-            *(columns.arm, columns.pulls, columns.sum, columns.squares),
-            columns.key if keyed else sa.null(),
-            columns.source if self._blocks or self._quantities else sa.null(),
-        )
+        wanted = sa.select(columns.block, columns.arm, columns.plan).distinct()
+        wanted = wanted.where(columns.study == self._study, columns.status == COUNTED, STANDS)
+        found: set[tuple[str, int, int]] = set()
+        with self._reading() as connection:
+            for start in range(0, len(blocks), CHUNK):
+                some = columns.block.in_(blocks[start : start + CHUNK])
+                rows = connection.execute(wanted.where(some), {STUDY: self._study})
+                found.update((block, int(arm), int(plan)) for block, arm, plan in rows)
+        return found
+
+    def results(self, plan: int) -> list[Results]:
+        columns = tables.observation.c
+        told = (columns.arm, columns.pulls, columns.sum, columns.squares)
+        wanted = (*told, columns.block, columns.item, columns.quantities)
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(*wanted)
-                .where(columns.study == self._study, columns.plan == plan, columns.standing == COUNTED, STANDS)
+                .where(columns.study == self._study, columns.plan == plan, columns.status == COUNTED, STANDS)
                 .order_by(columns.id),
                 {STUDY: self._study},
             ).all()
-        if not rows:
-            return []
-        arms, pulls, sums, squares, keys, sources = zip(*rows, strict=True)
-        check_arms(arms, self._num_arms)
-        if not np.isfinite(np.array(sums, np.float64)).all():
-            raise ValueError("a reward is not finite")
-        known = None if any(one is None for one in squares) else squares
-        blocks = tuple(source_and_block(source)[1] for source in sources) if self._blocks else None
-        values = from_values([source_and_values(source)[1] for source in sources]) if self._quantities else None
-        return [Results(arms, pulls, sums, known, keys if keyed else None, blocks=blocks, quantities=values)]  # type: ignore[arg-type]
+        return [_results(*zip(*rows, strict=True), num_arms=self._num_arms)] if rows else []
 
     def measured(self, plans: int) -> dict[int, int]:
         columns = tables.observation.c
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(columns.arm, sa.func.sum(columns.pulls))
-                .where(columns.study == self._study, columns.plan <= plans, columns.standing == COUNTED, STANDS)
+                .where(columns.study == self._study, columns.plan <= plans, columns.status == COUNTED, STANDS)
                 .group_by(columns.arm),
                 {STUDY: self._study},
             ).all()
@@ -300,9 +283,9 @@ class SqlLog(ChainedRows):
         columns = tables.observation.c
         with self._reading() as connection:
             found = connection.execute(
-                sa.select(columns.standing, sa.func.count())
-                .where(columns.study == self._study, columns.standing != COUNTED)
-                .group_by(columns.standing)
+                sa.select(columns.status, sa.func.count())
+                .where(columns.study == self._study, columns.status != COUNTED)
+                .group_by(columns.status)
             )
             numbers = {status: int(number) for status, number in found}
         return numbers.get(LATE, 0), numbers.get(PRIOR, 0)
@@ -317,38 +300,10 @@ class SqlLog(ChainedRows):
             ).all()
             undone = set(connection.execute(UNDONE_ROWS, {STUDY: self._study}).scalars())
         for row in rows:
-            squares = None if row.squares is None else np.array([row.squares])
-            who, block, values = self._who(row.source)
-            results = Results(
-                arms=np.array([row.arm]),
-                pulls=np.array([row.pulls]),
-                sums=np.array([row.sum]),
-                squares=squares,
-                keys=(row.key,),
-                leases=np.array([row.lease]),
-                source=who,
-                blocks=None if block is None else (block,),
-                quantities=None if values is None else from_values([values]),
-            )
-            status = UNDONE if row.id in undone else row.standing
-            yield Stored(int(row.plan), status, float(row.told_at), results)
-
-    def _sources(self, results: Results) -> list[str]:
-        """The column `source` of each row."""
-        number = len(results.arms)
-        if self._quantities:
-            return [with_values(results.source, results.values_of(row)) for row in range(number)]
-        if self._blocks:
-            return [with_block(results.source, block) for block in results.blocks or ("",) * number]
-        return [results.source] * number
-
-    def _who(self, source: str) -> tuple[str, str | None, Values | None]:
-        """(who reported a row, its block, its quantities) from its column; prior results name no block."""
-        if self._quantities:
-            who, values = source_and_values(source)
-            return who, None, values
-        who, block = source_and_block(source) if self._blocks else (source, "")
-        return who, block or None, None
+            beside = [row.block], [row.item], [row.quantities]
+            results = _results([row.arm], [row.pulls], [row.sum], [row.squares], *beside, num_arms=self._num_arms)
+            told = replace(results, keys=(row.key,), leases=np.array([row.lease]), source=row.source)
+            yield Stored(int(row.plan), UNDONE if row.id in undone else row.status, float(row.told_at), told)
 
     def latest_time(self) -> float:
         mine = {STUDY: self._study}
@@ -370,7 +325,33 @@ class SqlLog(ChainedRows):
                 raise StorageError(altered(row, self._name))
 
 
-def _named(blocks: Sequence[str]) -> sa.ColumnElement[bool]:
-    """Whether a row may be of one of these blocks, by the end of its column `source`."""
-    ends = [with_block("", block)[3:] for block in blocks]
-    return sa.or_(*(tables.observation.c.source.endswith(end, autoescape=True) for end in ends))
+def _results(
+    arms: Sequence[Any],
+    pulls: Sequence[Any],
+    sums: Sequence[Any],
+    squares: Sequence[Any],
+    blocks: Sequence[Any],
+    items: Sequence[Any],
+    quantities: Sequence[Any],
+    *,
+    num_arms: int,
+) -> Results:
+    """Results from the columns of their rows; what some rows have and others do not is refused."""
+    check_arms(arms, num_arms)
+    if not np.isfinite(np.array(sums, np.float64)).all():
+        raise ValueError("a reward is not finite")
+    if _there(blocks) and not all(isinstance(block, str) for block in blocks):
+        raise ValueError("a result does not say its block")
+    return Results(
+        np.array(arms),
+        np.array(pulls),
+        np.array(sums),
+        None if any(one is None for one in squares) else np.array(squares),
+        blocks=tuple(blocks) if _there(blocks) else None,
+        items=np.array([-1 if one is None else one for one in items]) if _there(items) else None,
+        quantities=from_values([read_values(text) for text in quantities]) if _there(quantities) else None,
+    )
+
+
+def _there(column: Iterable[Any]) -> bool:
+    return any(one is not None for one in column)

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy.engine import Row
 
-from surepick.studies.logs.base import ABANDONED, ADDED, WITHDRAWN, Event, Leased
+from surepick.studies.logs.base import Event, Leased
 from surepick.studies.logs.leases import Lease
-
-COMES = -1  # the lease of an event that says that an arm comes
 
 
 def check_arms(arms: Sequence[int], num_arms: int) -> None:
@@ -44,29 +42,22 @@ def leased_of(rows: Sequence[Row[Any]], num_arms: int) -> tuple[Leased, ...]:
 
 def event_of(row: Row[Any]) -> Event:
     """An event from its row."""
-    kind, lease = row.kind, int(row.lease)
-    if kind == ABANDONED and row.pulls == 0:
-        kind, lease = (ADDED, 0) if lease == COMES else (WITHDRAWN, lease)
     about = 0 if row.result is None else int(row.result)
-    return Event(kind, int(row.plan), row.arm, int(row.pulls), lease, row.reason, float(row.at), about)
+    return Event(row.kind, int(row.plan), row.arm, int(row.pulls), int(row.lease), row.reason, float(row.at), about)
 
 
 def row_of(event: Event) -> dict[str, Any]:
-    """An event as a row without its hash.
-
-    The table knows no kind for an arm that goes or comes: nothing of it is abandoned, on the lease 0 or -1.
-    """
-    listed = event.kind in (WITHDRAWN, ADDED)
+    """An event as a row without its hash."""
     return {
         "plan": event.plan,
-        "kind": ABANDONED if listed else event.kind,
+        "kind": event.kind,
         "arm": event.arm,
         "pulls": event.pulls,
-        "lease": COMES if event.kind == ADDED else event.lease,
+        "lease": event.lease,
         "reason": event.reason,
         "at": event.at,
-        "hash": None,
         "result": event.result or None,
+        "hash": None,
     }
 
 

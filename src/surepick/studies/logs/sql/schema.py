@@ -20,8 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-SCHEMA = "0003"  # the newest step that this version knows
-OLDER: tuple[str, ...] = ("0001", "0002")  # steps from which `surepick migrate` can start
+SCHEMA = "1"  # the newest step that this version knows
+OLDER: tuple[str, ...] = ()  # steps from which `surepick migrate` can start
 VERSION_TABLE = "surepick_schema"
 
 metadata = MetaData()
@@ -41,9 +41,7 @@ study = Table(
     metadata,
     Column("id", _serial(), primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    Column(
-        "configuration", Text, nullable=False
-    ),  # JSON: policy, noise, direction, columns, preparation, costs, segments, version
+    Column("configuration", Text, nullable=False),  # JSON: the policy, how it is judged, columns, costs, segments
     Column("ids", Text, nullable=False),  # JSON: the K ids
     Column("features", LargeBinary, nullable=False),  # little-endian float64, row by row
     Column("num_arms", BigInteger, nullable=False),
@@ -51,9 +49,7 @@ study = Table(
     Column("arms_hash", Text, nullable=False),  # SHA-256 of ids, shape, features, costs and segments
     Column("hash", Text, nullable=False),  # SHA-256 of name, configuration and arms_hash: where the chain begins
     Column("created_at", _double(), nullable=False),
-    Column(
-        "seal", Text, nullable=False, server_default=text("''")
-    ),  # SHA-256 of hash, id, created_at, num_arms, num_features
+    Column("seal", Text, nullable=False),  # SHA-256 of hash, id, created_at, num_arms, num_features
 )
 
 plan = Table(
@@ -94,22 +90,33 @@ observation = Table(
     Column("id", _serial(), primary_key=True),
     Column("study", _serial(), ForeignKey("study.id"), nullable=False),
     Column("plan", BigInteger, nullable=False),  # 0: of no plan
-    Column("standing", Text, nullable=False),  # counted, late, prior
+    Column("status", Text, nullable=False),  # counted, late, prior
     Column("key", Text),
+    Column("correction", BigInteger, nullable=False),  # results of the key that were undone before
     Column("arm", BigInteger, nullable=False),
     Column("pulls", BigInteger, nullable=False),
     Column("sum", _double(), nullable=False),
     Column("squares", _double()),
+    Column("block", Text),  # in which it was measured
+    Column("item", BigInteger),  # number of the test item that it answers
+    Column("quantities", Text),  # JSON: measurements, sum and sum of squares of each other quantity
     Column("lease", BigInteger, nullable=False),
-    Column("source", Text, nullable=False),
+    Column("source", Text, nullable=False),  # who reported it
     Column("told_at", _double(), nullable=False),
     Column("hash", Text),  # of late and prior results: SHA-256 of that before it (first: of the study's) and of the row
-    Column("again", BigInteger, nullable=False, server_default=text("0")),  # results of the key that were undone before
-    UniqueConstraint("study", "key", "again", name="a_key_counts_once"),
+    UniqueConstraint("study", "key", "correction", name="a_key_counts_once"),
     CheckConstraint("pulls > 0", name="a_result_has_pulls"),
-    CheckConstraint("standing in ('counted', 'late', 'prior')", name="a_known_standing"),
+    CheckConstraint("status in ('counted', 'late', 'prior')", name="a_known_status"),
 )
 Index("results_of_a_plan", observation.c.study, observation.c.plan, observation.c.id)
+_IN_BLOCK = observation.c.block.is_not(None)
+Index(
+    "results_of_a_block",
+    observation.c.study,
+    observation.c.block,
+    sqlite_where=_IN_BLOCK,
+    postgresql_where=_IN_BLOCK,
+)
 
 event = Table(
     "event",
@@ -117,15 +124,18 @@ event = Table(
     Column("id", _serial(), primary_key=True),
     Column("study", _serial(), ForeignKey("study.id"), nullable=False),
     Column("plan", BigInteger, nullable=False),  # 0: of the study
-    Column("kind", Text, nullable=False),  # failed, abandoned, closed, ended, undone, unusual
+    Column("kind", Text, nullable=False),
     Column("arm", BigInteger),
     Column("pulls", BigInteger, nullable=False),
     Column("lease", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
     Column("at", _double(), nullable=False),
-    Column("hash", Text),  # of "ended": SHA-256 of the study's hash, of the row, and of the rows of the open plan
     Column("result", BigInteger),  # id of the result that is undone, or unusual
-    CheckConstraint("kind in ('failed', 'abandoned', 'closed', 'ended', 'undone', 'unusual')", name="a_known_kind"),
+    Column("hash", Text),  # of "ended": SHA-256 of the study's hash, of the row, and of the rows of the open plan
+    CheckConstraint(
+        "kind in ('failed', 'abandoned', 'withdrawn', 'added', 'closed', 'ended', 'undone', 'unusual')",
+        name="a_known_kind",
+    ),
 )
 _UNDONE = text("kind = 'undone'")
 Index("undone_results", event.c.study, event.c.result, unique=True, sqlite_where=_UNDONE, postgresql_where=_UNDONE)
@@ -141,17 +151,13 @@ decision = Table(
     Column("state", Text, nullable=False),  # JSON
     Column("seen", Text, nullable=False),  # JSON: counts, sums and squares received
     Column("trace", Text, nullable=False),  # JSON: the row of the trace
-    Column("circumstances", Text, nullable=False),  # JSON
+    Column("deviations", Text, nullable=False),  # JSON
     Column("leader", BigInteger, nullable=False),
     Column("stopped", Integer, nullable=False),
     Column("verdict", Text, nullable=False),
-    Column("previous", Text, nullable=False),  # hash of the plan; of the study at the start
-    Column(
-        "hash", Text, nullable=False
-    ),  # SHA-256 of the previous hash, of the columns from plan to verdict, and of those below
     Column("decided_at", _double(), nullable=False),
-    Column(
-        "records", Text, nullable=False, server_default=text("''")
-    ),  # JSON: SHA-256 of the plan's results, leases, events
+    Column("records", Text, nullable=False),  # JSON: SHA-256 of the plan's results, leases, events; "" at the start
+    Column("previous", Text, nullable=False),  # hash of the plan; of the study at the start
+    Column("hash", Text, nullable=False),  # SHA-256 of the previous hash and of the columns from plan to records
     UniqueConstraint("study", "plan", name="one_decision_a_plan"),
 )

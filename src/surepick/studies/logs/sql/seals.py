@@ -22,15 +22,13 @@ from surepick.studies.logs.base import COUNTED, ENDED
 from surepick.studies.logs.hash_chain import chained, row_text, rows_hash
 from surepick.studies.logs.sql import schema as tables
 
-RESULT = ("key", "standing", "arm", "pulls", "sum", "squares", "lease", "source", "told_at")
-LEASE = ("number", "worker", "arm", "pulls", "first", "again", "until", "leased_at")
-EVENT = ("kind", "arm", "pulls", "lease", "reason", "at")
-KINDS = (
-    ("results", tables.observation, (*RESULT, "again")),
-    ("leases", tables.lease, LEASE),
-    ("events", tables.event, (*EVENT, "result")),
+RESULT = (
+    *("key", "correction", "status", "arm", "pulls", "sum", "squares", "block", "item", "quantities"),
+    *("lease", "source", "told_at"),
 )
-UNSAID = {"results": 0, "leases": (), "events": None}  # the last cell of most rows; it is left out of the hash
+LEASE = ("number", "worker", "arm", "pulls", "first", "again", "until", "leased_at")
+EVENT = ("kind", "arm", "pulls", "lease", "reason", "at", "result")
+KINDS = (("results", tables.observation, RESULT), ("leases", tables.lease, LEASE), ("events", tables.event, EVENT))
 EMPTY = rows_hash(())
 AT_ONCE = 10_000  # rows
 
@@ -50,20 +48,14 @@ def records_of(connection: Connection, study: int, plan: int) -> str:
     found = {}
     for kind, table, columns in KINDS:
         wanted = _wanted(kind, table, columns, study).where(table.c.plan == plan).order_by(table.c.id)
-        found[kind] = rows_hash(_cells(kind, row) for row in connection.execute(wanted))
+        found[kind] = rows_hash(row[1:] for row in connection.execute(wanted))
     return json.dumps(found, separators=(",", ":"))
-
-
-def _cells(kind: str, row: Row[Any]) -> tuple[Any, ...]:
-    """What is hashed of a row: all but its plan, and its last cell where most rows have that."""
-    cells = tuple(row)[1:]
-    return cells[:-1] if cells[-1] == UNSAID[kind] else cells
 
 
 def _wanted(kind: str, table: sa.Table, columns: tuple[str, ...], study: int) -> sa.Select[Any]:
     """The plan and these columns of the rows that belong to plans."""
     wanted = sa.select(table.c.plan, *(table.c[name] for name in columns)).where(table.c.study == study)
-    return wanted.where(table.c.standing == COUNTED) if kind == "results" else wanted
+    return wanted.where(table.c.status == COUNTED) if kind == "results" else wanted
 
 
 def altered_records(connection: Connection, study: int) -> Iterator[str]:
@@ -81,7 +73,7 @@ def altered_records(connection: Connection, study: int) -> Iterator[str]:
         rows = connection.execute(wanted.execution_options(yield_per=AT_ONCE))
         for plan, part in groupby(rows, key=lambda row: row[0]):
             if plan in found:
-                found[plan] = _hash_or_nothing(kind, part)
+                found[plan] = _hash_or_nothing(part)
         for plan in sorted(stored):
             if found[plan] != stored[plan].get(kind):
                 yield f"one of the {kind} of plan {plan}"
@@ -95,9 +87,9 @@ def _hashes(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hash_or_nothing(kind: str, rows: Iterator[Row[Any]]) -> str:
+def _hash_or_nothing(rows: Iterator[Row[Any]]) -> str:
     try:
-        return rows_hash(_cells(kind, row) for row in rows)
+        return rows_hash(row[1:] for row in rows)
     except TypeError:
         return ""
 
@@ -116,7 +108,7 @@ def set_aside_hashes(connection: Connection, study: int, start: str, rows: list[
     columns = tables.observation.c
     last = connection.execute(
         sa.select(columns.hash)
-        .where(columns.study == study, columns.standing != COUNTED)
+        .where(columns.study == study, columns.status != COUNTED)
         .order_by(columns.id.desc())
         .limit(1)
     ).scalar()
@@ -136,7 +128,7 @@ def altered_aside(connection: Connection, study: int, start: str) -> Iterator[st
     columns, before = tables.observation.c, start
     rows = connection.execute(
         sa.select(tables.observation)
-        .where(columns.study == study, columns.standing != COUNTED)
+        .where(columns.study == study, columns.status != COUNTED)
         .order_by(columns.id)
         .execution_options(yield_per=AT_ONCE)
     )

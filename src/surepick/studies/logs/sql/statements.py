@@ -19,7 +19,7 @@ LAST_PLAN = sa.select(sa.func.max(plan.c.number)).where(plan.c.study == bindpara
 NEW_RESULTS = (
     sa.select(observation.c.id, observation.c.arm, observation.c.pulls, observation.c.lease)
     .where(observation.c.study == bindparam(STUDY), observation.c.plan == bindparam(PLAN))
-    .where(observation.c.id > bindparam(AFTER), observation.c.standing == COUNTED)
+    .where(observation.c.id > bindparam(AFTER), observation.c.status == COUNTED)
     .order_by(observation.c.id)
 )
 NEW_LEASES = (
@@ -38,8 +38,10 @@ RECORDED = sa.select(
     observation.c.arm,
     observation.c.pulls,
     observation.c.sum,
+    observation.c.block,
+    observation.c.quantities,
     observation.c.source,
-    observation.c.standing,
+    observation.c.status,
 ).where(observation.c.study == bindparam(STUDY), observation.c.key.in_(bindparam(KEYS, expanding=True)), STANDS)
 USED_BEFORE = (  # keys with results, all of which were undone
     sa.select(observation.c.key, sa.func.count())

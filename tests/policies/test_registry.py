@@ -292,15 +292,6 @@ def test_a_kernel_without_a_name_has_no_spec():
     assert policy.spec is None
 
 
-def test_a_former_name_makes_the_same_policy_and_stays_in_its_spec():
-    """So studies and registrations from before `sequential-halving` had its own name say what they said."""
-    former, current = make("successive-halving", budget=100), make("sequential-halving")
-    assert former == current
-    assert former.spec == current.spec | {"name": "successive-halving"}
-    assert sp.make_policy(arms=ARMS, **former.spec).spec == former.spec
-    assert "successive-halving" not in sp.policy_names()
-
-
 @pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
 def test_evidence_is_carried_on_unless_epochs_are_asked_for(name):
     policy, epochs = make(name), make(name, evidence="epochs")

@@ -17,7 +17,7 @@ from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
-from surepick.policies.base import Policy, Problem, current_name, doubts_of_delta
+from surepick.policies.base import Policy, Problem, doubts_of_delta
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
@@ -416,7 +416,7 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
         raise InvalidInput(
             f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
         )
-    if current_name(name) == "sequential-halving" and options.get("budget") is None:
+    if name == "sequential-halving" and options.get("budget") is None:
         raise InvalidInput(
             "sequential-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
             "answer is certified, take certified-independent."
@@ -439,7 +439,7 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
 
 
 def _entry(name: str) -> Entry:
-    if not isinstance(name, str) or current_name(name) not in ENTRIES:
+    if not isinstance(name, str) or name not in ENTRIES:
         meant = did_you_mean(name, policy_names(None))
         raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")
-    return ENTRIES[current_name(name)]
+    return ENTRIES[name]

@@ -6,7 +6,6 @@ import re
 from typing import Any, Literal
 
 from surepick.core.arrays import record
-from surepick.policies.base import current_name
 from surepick.questions import ListNames, list_names, parse_question
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 
@@ -43,8 +42,8 @@ class Facts:
 
     @property
     def algorithm(self) -> str:
-        """Its name, also where the certificate has an earlier one."""
-        return current_name(self.document["algorithm"])
+        """Its name."""
+        return str(self.document["algorithm"])
 
     @property
     def proved(self) -> bool:

@@ -121,7 +121,7 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "assumptions": ["Given what was measured before, each measurement is an independent draw."],
         "checks": ["The results are no farther from the embedding than its noise allows."],
         "policy": {"name": "certified-linear", "noise": "bounded:0:1"},
-        "algorithm": "certified-elimination",
+        "algorithm": "certified-linear",
         "traits": {"uses_features": True, "certifies": "candidate"},
         "arms": {"number": num_arms, "ids": ids, "features": [], "columns": ["x"], "sha256": "b" * 64},
         "registration": "sp1-aaaa-bbbb-cccc-dddd-eeee-ffff-gggg",

@@ -40,7 +40,7 @@ from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
-from surepick.policies.registry import policy_names, stored_policy
+from surepick.policies.registry import built_policy, policy_names
 from surepick.studies.contradictions import Repeats
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -117,7 +117,7 @@ def _built_again(study: Study) -> Policy[Any]:
     """The policy without what it holds from before, which several threads may have computed, in other last bits."""
     spec = spec_of(study.policy)
     known = spec is not None and spec.get("name") in policy_names(None) and study.policy.traits.rows is None
-    return stored_policy(spec, study.arms) if spec is not None and known else study.policy
+    return built_policy(arms=study.arms, **spec) if spec is not None and known else study.policy
 
 
 def _certificate_document(study: Study, policy: Policy[Any], name: str | None, checked: Audit | None) -> dict[str, Any]:

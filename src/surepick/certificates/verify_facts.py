@@ -82,7 +82,7 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
     Raises:
         ValueError, InvalidInput: it cannot be built, or the one given is another.
     """
-    from surepick.policies.registry import stored_policy  # noqa: PLC0415 (loads what the algorithm needs)
+    from surepick.policies.registry import built_policy  # noqa: PLC0415 (loads what the algorithm needs)
 
     if given is not None:
         if encode(spec_of(given)) != spec:
@@ -90,7 +90,7 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
         return given
     if spec is None:
         raise ValueError("the policy has parts without a name; give it: verify_certificate(file, policy=...)")
-    return stored_policy(spec, arms)
+    return built_policy(arms=arms, **spec)
 
 
 def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:

@@ -69,7 +69,6 @@ def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
         parts,
         summary,
         unsaid=unsaid,
-        earlier={"evidence": "epochs"},
         kinds=kinds,
         questions=EVERY_QUESTION,
     )
@@ -151,7 +150,6 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             parts_of.nothing,
             "action elimination: features are ignored, one interval per arm",
             paper={"growth": 0.02},
-            unsaid={"boundary": "union"},
         ),
         "xy-static": Entry(
             "baselines.xy_static.XYStatic",
@@ -335,25 +333,6 @@ def rehearsed(name: str, options: Mapping[str, Any], seed: int) -> dict[str, Any
     whose output is the same each time. A study that counts must not have them."""
     drawn = {"seed": name == OF_ITEMS, "sample_seed": options.get("question") == "one-of"}
     return {**{option: seed for option, is_drawn in drawn.items() if is_drawn}, **options}
-
-
-def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any]:
-    """The policy of a spec that was stored, perhaps by an earlier version: options mean what they meant then.
-
-    Its own spec stays the stored one, since codes and certificates are made of it.
-
-    Args:
-        spec: what `policy.spec` was.
-        arms: what it chooses among; of one that shortens a list, its rows.
-
-    Raises:
-        InvalidInput, TypeError: it cannot be built.
-    """
-    earlier = _entry(spec["name"]).earlier if "name" in spec else {}
-    policy = built_policy(arms=arms, **{**earlier, **spec})
-    if any(option not in spec for option in earlier):
-        object.__setattr__(policy, "spec", dict(spec))
-    return policy
 
 
 def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] | None:

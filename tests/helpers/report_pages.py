@@ -98,6 +98,8 @@ def made_up(num_arms=4, *, verdict="certified", ids=None, **changes) -> dict:
         "surplus": False,
         "repeated": 0,
         "abandoned": [],
+        "withdrawn": [],
+        "added": [],
         "leader": "0",
         "candidate": "0",
         "active": 1 + sum(open_ones[1:]),

@@ -52,7 +52,7 @@ from surepick.studies.study import Study
 from surepick.text import quoted
 
 FORMAT = "surepick certificate"
-VERSION = 10  # of the format; no other is read
+VERSION = 1  # of the format; no other is read
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
@@ -229,7 +229,7 @@ def document_of(
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
         state, active = step.state, step.record.active
-        deviations.append(replace(look.deviations, contradicted=repeats.after(look.seen) or None))
+        deviations.append(replace(look.deviations, contradicted=repeats.after(look.seen)))
     if facts.end is not None and stopped(policy, state):
         raise ValueError("the study is said to have been closed early, and its policy had stopped")
     answer = answer_of(
@@ -322,8 +322,7 @@ def _look_entry(
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),
-        **answers.withdrawals_entry(look.deviations),
-        **answers.entry_of_slips(look.deviations),
+        **answers.deviations_entry(look.deviations),
         **_outcome(row, facts.arms),
         "width": widths_of(intervals),
         "left": _left(np.setdiff1d(np.setdiff1d(active, row.active), dropped), intervals, facts.arms.num_arms),

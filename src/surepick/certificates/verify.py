@@ -204,7 +204,8 @@ def _wrong_format(document: Mapping[str, Any]) -> str:
     if type(number) is int and number == VERSION:
         return ""
     return (
-        f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Check it with the one in made_by"
+        f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Write it anew with surepick "
+        "certificate, or check it with the one in made_by"
     )
 
 

@@ -268,16 +268,10 @@ class ChainedRows:
                 verdict=row.verdict,
                 leader=int(row.leader),
                 seen=None if row.seen == "null" else self._read(Observations, row.seen, f"decision {row.plan}"),
-                row=None if row.trace == "null" else self._row_of(int(row.plan), row.trace),
+                row=None if row.trace == "null" else self._read(RoundRecord, row.trace, f"decision {row.plan}"),
                 deviations=self._read(Deviations, row.circumstances, f"decision {row.plan}"),
                 at=float(row.decided_at),
             )
-
-    def _row_of(self, number: int, text: str) -> RoundRecord:
-        """A row of the trace; one that an earlier version wrote has the values of its plan."""
-        row = self._read(RoundRecord, text, f"decision {number}")
-        planned = self.plan(number) if '"value":' in text else None
-        return row if planned is None else row.with_values_of(planned.plan)
 
     def _read(self, kind: type[T], text: str, what: str) -> T:
         """A record of a row, which is named if it cannot be read."""

@@ -10,7 +10,7 @@ from dataclasses import field
 
 import numpy as np
 
-from surepick.core.arrays import HERE, IntArray, record
+from surepick.core.arrays import IntArray, record
 from surepick.core.originals import Originals
 from surepick.core.random_streams import Chooser, stream
 from surepick.core.validation import storable_text, texts_of, whole_number
@@ -31,7 +31,7 @@ class Items:
     """
 
     ids: tuple[str, ...]
-    objects: Originals | None = field(default=None, metadata=HERE, init=False, compare=False, repr=False)
+    objects: Originals | None = field(default=None, init=False, compare=False, repr=False)
 
     def __init__(self, ids: int | Sequence[object]) -> None:
         objects: Originals | None = None

@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.bench.results import Place, read_results
 from surepick.bench.runner import run_experiments, tasks_of
 from surepick.bench.spec import crossed
-from surepick.bench.tables import LATER_COLUMNS, Replicate, column_kinds
+from surepick.bench.tables import Replicate, column_kinds
 from surepick.tables import read_columns, write_table
 
 
@@ -75,16 +75,14 @@ def test_results_of_something_else_are_not_mixed_in(tmp_path):
         run_experiments([other], out=out, runs=1, jobs=1)
 
 
-def test_results_from_before_later_columns_are_read_and_extended(tmp_path):
+def test_a_table_that_lacks_a_column_is_refused(tmp_path):
     out = tmp_path / "r.parquet"
-    whole = run_experiments([SMALL], out=out, runs=1, jobs=1)
+    run_experiments([SMALL], out=out, runs=1, jobs=1)
+    kinds = {name: kind for name, kind in column_kinds(Replicate).items() if name != "proved"}
     columns = read_columns(out)
-    kinds = {name: kind for name, kind in column_kinds(Replicate).items() if name not in LATER_COLUMNS}
     write_table(out, {name: columns[name] for name in kinds}, kinds=kinds)
-    assert [row.get("proved") for row in read_results(out).replicates] == [None] * 4
-    longer = run_experiments([SMALL], out=out, runs=2, jobs=1)
-    assert [row["key"] for row in longer.replicates if row["seed"] == 0] == [row["key"] for row in whole.replicates]
-    assert [row["proved"] for row in longer.replicates] == [None, True] * 4
+    with pytest.raises(sp.InvalidInput, match="has no column 'proved'"):
+        read_results(out)
 
 
 HOLD = """

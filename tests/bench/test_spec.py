@@ -53,12 +53,6 @@ def test_the_identity_does_not_depend_on_the_order_of_options():
     assert json.loads(Cell("x", one, LINEAR).canonical)["policy"]["options"] == {"norm_bound": 1.0}
 
 
-def test_settings_that_came_later_leave_the_identity_of_earlier_cells():
-    identity = json.loads(Cell("x", SOARE, LINEAR).canonical)
-    assert set(identity) == {"experiment", "environment", "policy", "epsilon", "delta", "max_pulls", "surepick"}
-    assert json.loads(Cell("x", SOARE, LINEAR, gap_share=2).canonical)["gap_share"] == 2.0
-
-
 def test_keys_are_unique_and_sorted_by_seed():
     keys = [task.key for task in tasks_of([SMALL], runs=12)]
     assert len(set(keys)) == 48

@@ -94,7 +94,6 @@ def cut(seed, pulls, ended_by):
         ([100, 200], [(250, "seconds")], (200.0, True)),
         ([100, 200, 300], [(250, "seconds")], (225.0, False)),
         ([], [(250, "seconds"), (10, "pulls")], (625.0, False)),
-        ([100], [(0, None)], (550.0, False)),  # from before it was said what ended a run
     ],
 )
 def test_the_median_of_all_is_exact_or_a_bound(ended, cuts, median):

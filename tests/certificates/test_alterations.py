@@ -89,7 +89,8 @@ def test_results_that_were_altered_with_the_digest_do_not_give_the_same_answer(l
         (("arms", "features", 0, 0), "wide", "float"),
         (("arms", "features"), None, "features are not"),
         (("rounds",), 5, "iterable"),
-        (("ended",), {"reason": ""}, "missing"),
+        (("ended",), {"reason": ""}, "no 'withdrawn'"),
+        (("ended",), {"reason": "", "withdrawn": []}, "missing"),
     ],
 )
 def test_facts_that_make_no_study_are_named(linear, path, value, words):
@@ -134,11 +135,13 @@ def test_a_margin_keeps_its_sign_and_what_is_allowed_is_exact_however_large_the_
         (("arithmetic",), ["x"]),
         (("arms", "columns"), [1, 2]),
         (("arms", "preparation"), {"a": 1}),
-        (("ended",), {"reason": "x", "at": 1e17, "missing": 1, "predicted": None}),
-        (("ended",), {"reason": "x", "at": -1e18, "missing": 1, "predicted": None}),
+        (("ended",), {"reason": "x", "at": 1e17, "missing": 1, "predicted": None, "withdrawn": []}),
+        (("ended",), {"reason": "x", "at": -1e18, "missing": 1, "predicted": None, "withdrawn": []}),
         (("policy", "epsilon"), 1e-9),
         *((("reproduced",), wrong) for wrong in (10**30, 10**6, -1, 4, True, 1.0, None, 10**4000)),
         *((("rounds", 0, "looks", 0, "repeated"), wrong) for wrong in (10**30, -1, True, 10**4000)),
+        *((("rounds", 0, "looks", 0, name), -1) for name in ("undone", "confirmed", "unasked")),
+        *((("rounds", 0, "looks", 0, name), wrong) for name in ("withdrawn", "added") for wrong in (None, {}, [0])),
         *((("rounds", 0, "looks", 0, "look"), wrong) for wrong in (0, 2, 10**30)),
         *((("rounds", 0, "looks", 0, "looks"), wrong) for wrong in (0, 2, 10**30)),
         *((("rounds", 0, "looks", 0, "dim"), wrong) for wrong in (-1, 10**30)),
@@ -146,7 +149,7 @@ def test_a_margin_keeps_its_sign_and_what_is_allowed_is_exact_however_large_the_
         *((("rounds", 0, "round"), wrong) for wrong in (1.0, True, 0, 10**30)),
         *((("arithmetic",), wrong) for wrong in ("", "x" * 16, "0" * 15)),
         *(
-            (("ended",), {"reason": "x", "at": 1e9, "missing": 1, "predicted": None, name: wrong})
+            (("ended",), {"reason": "x", "at": 1e9, "missing": 1, "predicted": None, "withdrawn": [], name: wrong})
             for name, wrong in (
                 *(("missing", wrong) for wrong in (-1, 10**30, 1.5, True, None, "1")),
                 *(("predicted", wrong) for wrong in (-1.0, 0.5, "many", True)),
@@ -182,7 +185,7 @@ def test_measurements_cannot_be_hidden_in_a_sum_that_wraps(linear):
 def test_a_study_that_its_policy_stopped_was_not_closed_early():
     document = certificate_document(study_of("certified-linear", most=40, norm_bound=2.0))
     assert document["verdict"] == "certified"
-    closed = {**document, "ended": {"reason": "no money", "at": 1e9, "missing": 3, "predicted": None}}
+    closed = {**document, "ended": {"reason": "no money", "at": 1e9, "missing": 3, "predicted": None, "withdrawn": []}}
     assert "its policy had stopped" in str(verify_certificate(resealed(closed)))
 
 

@@ -17,8 +17,8 @@ FACTS = (  # what a certificate rests on: altered together with the digest, anot
     ("arms", "columns"),
     ("arms", "preparation"),
     ("rounds", "#", "looks", "#", "told"),
-    ("rounds", "#", "looks", "#", "repeated"),
-    ("rounds", "#", "looks", "#", "abandoned"),
+    *(("rounds", "#", "looks", "#", name) for name in ("repeated", "abandoned", "withdrawn", "added")),
+    *(("rounds", "#", "looks", "#", name) for name in ("undone", "confirmed", "unasked")),
 )
 
 

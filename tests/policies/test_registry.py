@@ -24,7 +24,7 @@ from surepick.policies.elimination.rounds import STOPPINGS
 from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.neural.means_control import MeansNeuralRule
 from surepick.policies.neural.neural_elimination import NeuralElimination
-from surepick.policies.registry import ENTRIES, policy_options, policy_summary, stored_policy
+from surepick.policies.registry import ENTRIES, policy_options, policy_summary
 from surepick.policies.round_sizes import FLOORS
 from surepick.questions import QUESTION_OPTIONS
 from surepick.text import did_you_mean
@@ -153,7 +153,6 @@ def test_the_spec_lists_every_option_that_has_an_effect(name):
     unsaid = {"gamma"}  # becomes the kernel
     unsaid |= {"max_rank"} if "linear" in name else set()  # unless it leaves directions out
     unsaid |= {"expansion", "max_dim"} if "kernel" in name else set()  # of a kernel's eigenfunctions
-    unsaid |= {"boundary"}  # unless it is not that of before there was a choice
     unsaid |= {"batch_size", "max_batches", "batch_cost"}  # where they are not given
     unsaid |= {"blocks", "block_size", "control", "once_a_block", "streams", "later", "later_share"}
     if "question" in policy_options(name):
@@ -292,15 +291,6 @@ def test_a_kernel_without_a_name_has_no_spec():
     assert policy.spec is None
 
 
-def test_a_former_name_makes_the_same_policy_and_stays_in_its_spec():
-    """So studies and registrations from before `sequential-halving` had its own name say what they said."""
-    former, current = make("successive-halving", budget=100), make("sequential-halving")
-    assert former == current
-    assert former.spec == current.spec | {"name": "successive-halving"}
-    assert sp.make_policy(arms=ARMS, **former.spec).spec == former.spec
-    assert "successive-halving" not in sp.policy_names()
-
-
 @pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
 def test_evidence_is_carried_on_unless_epochs_are_asked_for(name):
     policy, epochs = make(name), make(name, evidence="epochs")
@@ -308,17 +298,6 @@ def test_evidence_is_carried_on_unless_epochs_are_asked_for(name):
     assert (type(epochs), epochs.spec["evidence"]) == (CertifiedElimination, "epochs")
     assert make(name, evidence="carried") == policy
     assert sp.make_policy(arms=ARMS, **epochs.spec) == epochs
-
-
-@pytest.mark.parametrize("name", ["certified-linear", "certified-kernel", "certified-independent"])
-def test_a_spec_from_before_there_was_a_choice_means_epochs_and_stays_as_it_is(name):
-    epochs = make(name, evidence="epochs")
-    before = {option: value for option, value in epochs.spec.items() if option != "evidence"}
-    assert stored_policy(before, ARMS) == epochs
-    assert stored_policy(before, ARMS).spec == before
-    for policy in (make(name), epochs):
-        assert stored_policy(policy.spec, ARMS) == policy
-        assert stored_policy(policy.spec, ARMS).spec == policy.spec
 
 
 def test_where_bias_stays_large_the_usual_evidence_is_that_of_epochs():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from surepick.bench.replicate import Played
-from surepick.bench.tables import LATER_COLUMNS, Replicate, Round, column_kinds
+from surepick.bench.tables import Replicate, Round, column_kinds
 from surepick.core.arrays import record
 from surepick.core.files import is_file, is_folder
 from surepick.core.json import to_json
@@ -167,13 +167,12 @@ def read_results(out: str | Path) -> Results:
 
 def _rows(path: Path, kind: type[Any]) -> Iterator[Row]:
     columns = read_columns(path)
-    missing = [name for name in column_kinds(kind) if name not in columns and name not in LATER_COLUMNS]
+    missing = [name for name in column_kinds(kind) if name not in columns]
     if missing:
         raise InvalidInput(
             f"{path} has no column {missing[0]!r}: it is not a table that `surepick bench run` of this version wrote."
         )
-    later = {name: None for name in column_kinds(kind) if name not in columns}
-    return ({**dict(zip(columns, row, strict=True)), **later} for row in zip(*columns.values(), strict=True))
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 def finished(place: Place) -> Mapping[str, Played]:

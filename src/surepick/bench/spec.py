@@ -25,7 +25,6 @@ REFERENCES = ("linear", "independent")
 BUDGET = "pulls after which a study is given up."
 SECONDS = "seconds after which a study is given up."
 GAPS = "epsilon in units of the gap between the best arm and the next worse one."
-LATER = ("gap_share", "max_seconds")  # settings that came later: where they are None, the identity is as before
 SMOKE_PULLS, SMOKE_SECONDS = 20_000, 2.0  # of a study that shows that everything works
 
 
@@ -129,8 +128,7 @@ class Cell:
     @property
     def canonical(self) -> str:
         """The cell and the version of the package as one line of JSON with sorted keys."""
-        settings = {name: value for name, value in encode(self).items() if name not in LATER or value is not None}
-        identity = {**settings, "surepick": version("surepick")}
+        identity = {**encode(self), "surepick": version("surepick")}
         return json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @property

@@ -183,7 +183,7 @@ def _cell(experiment: str, environment: str, policy: str, delta: float, played: 
         verdicts=dict(sorted(Counter(row["verdict"] for row in done).items())),
         own=spread(row["pulls"] for row in own),
         median_of_all=median_of_all(own, [row for row in cut if row["stops"] != "never"]),
-        cut=dict(Counter(row.get("ended_by") or "pulls" for row in cut)),
+        cut=dict(Counter(row["ended_by"] for row in cut)),
         proved=_share_of([row["proved"] for row in done if row.get("proved") is not None]),
         right=share(right, len(rows)),
         wrong=share(len(own) - right, len(own)),
@@ -217,7 +217,7 @@ def median_of_all(own: Sequence[Row], cut: Sequence[Row]) -> AtLeast | None:
     """
     if not cut:
         return None
-    least = [row["pulls"] if row.get("ended_by") in ("seconds", "batches") else row["max_pulls"] for row in cut]
+    least = [row["pulls"] if row["ended_by"] in ("seconds", "batches") else row["max_pulls"] for row in cut]
     known = [row["pulls"] for row in own]
     median = float(np.median([*known, *least]))
     return AtLeast(median, exact=median == float(np.median([*known, *(math.inf for _ in least)])))

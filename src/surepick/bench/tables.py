@@ -105,7 +105,6 @@ class Round:
     alarms: str
 
 
-LATER_COLUMNS = ("ended_by", "proved", "listed", "wrong_share")  # which tables from before them do not have
 WITHOUT_OWN_STOP = ("budget-exhausted", "not-yet")  # verdicts of runs that something else ended
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.json import encode
 from surepick.core.observations import Answers, BlockTotals, Observations
 from surepick.core.plan import Plan
 from surepick.items import ItemOrder
@@ -105,50 +106,27 @@ def with_blocks(seen: Observations, look: Mapping[str, Any], *, wanted: bool, mi
     return replace(seen, blocks=totals)
 
 
-def withdrawals_entry(deviations: Deviations) -> dict[str, Any]:
-    """The candidates that went or came after a look; nothing where none did."""
-    said: dict[str, Any] = {}
-    if deviations.withdrawn:
-        said["withdrawn"] = [{"arm": one.arm, "reason": one.reason, "at": one.at} for one in deviations.withdrawn]
-    if deviations.added:
-        said["added"] = [{"arm": one.arm, "at": one.at} for one in deviations.added]
-    return said
+CARRIED_OUT = ("withdrawn", "added", "undone", "confirmed", "unasked")  # of `Deviations`
 
 
-SLIPS = ("undone", "confirmed", "unasked")  # of `Deviations`
-
-
-def entry_of_slips(deviations: Deviations) -> dict[str, Any]:
-    """The numbers of results that were taken back, or used although they are unusual; nothing where none was."""
-    return {name: getattr(deviations, name) for name in SLIPS if getattr(deviations, name)}
-
-
-def slips_of(look: Mapping[str, Any]) -> dict[str, Any]:
-    """The same from an entry of a certificate.
-
-    Raises:
-        ValueError: one is no number of results.
-    """
-    found = {name: look[name] for name in SLIPS if name in look}
-    for name, number in found.items():
-        if type(number) is not int or not 1 <= number < 2**63:
-            raise ValueError(f"plan {look['plan']}: {name} is not a whole number from 1; it is left out then")
-    return found
+def deviations_entry(deviations: Deviations) -> dict[str, Any]:
+    """Who went or came after a look, and the numbers of results that were taken back, or are unusual."""
+    return {name: encode(getattr(deviations, name)) for name in CARRIED_OUT}
 
 
 def withdrawn_arms(looks: Sequence[Closed], end: EarlyEnd | None) -> list[int]:
     """All candidates that were withdrawn, after a look or when the study was closed early."""
-    groups = [*(look.deviations.withdrawn for look in looks), None if end is None else end.withdrawn]
-    return [one.arm for group in groups for one in group or ()]
+    groups = [*(look.deviations.withdrawn for look in looks), () if end is None else end.withdrawn]
+    return [one.arm for group in groups for one in group]
 
 
 def waiting_arms(looks: Sequence[Closed], later: Sequence[int]) -> list[int]:
     """The candidates that were declared to come later, and did not."""
-    return sorted(set(later).difference(one.arm for look in looks for one in look.deviations.added or ()))
+    return sorted(set(later).difference(one.arm for look in looks for one in look.deviations.added))
 
 
-def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, ...] | None:
-    """The candidates that came after a look; None where none did.
+def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, ...]:
+    """The candidates that came after a look.
 
     Args:
         look: an entry of a certificate.
@@ -157,8 +135,6 @@ def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, 
     Raises:
         ValueError: they were not declared to come, are there already, or not ascending.
     """
-    if "added" not in look:
-        return None
     found: list[Addition] = []
     for entry in look["added"]:
         arm, at = entry["arm"], entry["at"]
@@ -166,19 +142,17 @@ def additions_of(look: Mapping[str, Any], waiting: set[int]) -> tuple[Addition, 
         if not known or set(entry) != {"arm", "at"} or (found and arm <= found[-1].arm):
             raise ValueError(f"plan {look['plan']}: who came is not one of those who may, and a time, ascending")
         found.append(Addition(arm, at))
-    if not found:
-        raise ValueError(f"plan {look['plan']}: nobody came after it")
     waiting.difference_update(one.arm for one in found)
     return tuple(found)
 
 
 def dropped_arms(deviations: Deviations) -> list[int]:
     """The candidates that went after a look without being ruled out."""
-    return [one.arm for one in deviations.withdrawn or () if one.independent]
+    return [one.arm for one in deviations.withdrawn if one.independent]
 
 
-def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> tuple[Withdrawal, ...] | None:
-    """The candidates that were withdrawn after a look; None where none was.
+def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> tuple[Withdrawal, ...]:
+    """The candidates that were withdrawn after a look.
 
     Args:
         look: an entry of a certificate, or its end.
@@ -188,8 +162,6 @@ def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> 
     Raises:
         ValueError: they are no candidates of the study, not ascending, gone already, or the last one.
     """
-    if look.get("withdrawn") is None:
-        return None
     number = look.get("plan", "that was open")
     found: list[Withdrawal] = []
     for entry in look["withdrawn"]:
@@ -200,7 +172,5 @@ def withdrawals_of(look: Mapping[str, Any], num_arms: int, before: set[int]) -> 
         if not (isinstance(reason, str) and reason and isinstance(at, float) and math.isfinite(at)):
             raise ValueError(f"plan {number}: a withdrawal has no reason or no time")
         found.append(Withdrawal(arm, reason, at))
-    if not found:
-        raise ValueError(f"plan {number}: it withdraws nobody")
     before.update(one.arm for one in found)
     return tuple(found)

@@ -37,7 +37,6 @@ class Comparison:
 
     def _fields_differ(self, stored: dict[str, Any], again: dict[str, Any], where: str) -> str:
         scales = self._scales(again)
-        stored = self._as_now(stored, again, scales)
         for name in [*stored, *(name for name in again if name not in stored)]:
             place = f"{where}.{name}"
             if name not in stored or name not in again:
@@ -49,24 +48,6 @@ class Comparison:
             if wrong:
                 return wrong
         return ""
-
-    def _as_now(self, stored: dict[str, Any], again: dict[str, Any], scales: list[float]) -> dict[str, Any]:
-        """What an earlier version wrote where an estimate lay below what was proved, as it is written now.
-
-        It wrote the estimate, with a width that made width - lead the bound (so below 0), or with 0. Now the lead is
-        the end of the interval, and the width 0. Margins are the same, and are compared as they are.
-        """
-        if set(stored) == {"least", "largest"} == set(again):
-            return {name: max(value, 0.0) if isinstance(value, float) else value for name, value in stored.items()}
-        columns = [stored.get("leads"), stored.get("widths"), again.get("leads"), again.get("widths")]
-        if not all(isinstance(one, list) and len(one) == len(scales) for one in columns):
-            return stored
-        leads, widths = list(stored["leads"]), list(stored["widths"])
-        for row, (lead, width, ours, none) in enumerate(zip(*columns, strict=True)):
-            below = none == 0.0 and isinstance(lead, float) and isinstance(width, float) and lead < ours
-            if below and (width == 0.0 or abs(width - lead + ours) <= self.tolerance * scales[row]):
-                leads[row], widths[row] = ours, none
-        return {**stored, "leads": leads, "widths": widths}
 
     def _scales(self, entry: Mapping[str, Any]) -> list[float]:
         columns = [entry[name] for name in PARTS if isinstance(entry.get(name), list)]

@@ -40,7 +40,7 @@ from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
-from surepick.policies.registry import policy_names, stored_policy
+from surepick.policies.registry import built_policy, policy_names
 from surepick.studies.contradictions import Repeats
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -52,7 +52,7 @@ from surepick.studies.study import Study
 from surepick.text import quoted
 
 FORMAT = "surepick certificate"
-VERSION = 10  # of the format; no other is read
+VERSION = 1  # of the format; no other is read
 INLINE = 10_000  # arms whose features, intervals and fates are written out
 SCHEMA = Path(__file__).with_name("certificate.schema.json")
 
@@ -117,7 +117,7 @@ def _built_again(study: Study) -> Policy[Any]:
     """The policy without what it holds from before, which several threads may have computed, in other last bits."""
     spec = spec_of(study.policy)
     known = spec is not None and spec.get("name") in policy_names(None) and study.policy.traits.rows is None
-    return stored_policy(spec, study.arms) if spec is not None and known else study.policy
+    return built_policy(arms=study.arms, **spec) if spec is not None and known else study.policy
 
 
 def _certificate_document(study: Study, policy: Policy[Any], name: str | None, checked: Audit | None) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def document_of(
         rounds.setdefault(step.record.round, []).append(entry)
         rows[step.record.round] = step.record
         state, active = step.state, step.record.active
-        deviations.append(replace(look.deviations, contradicted=repeats.after(look.seen) or None))
+        deviations.append(replace(look.deviations, contradicted=repeats.after(look.seen)))
     if facts.end is not None and stopped(policy, state):
         raise ValueError("the study is said to have been closed early, and its policy had stopped")
     answer = answer_of(
@@ -322,8 +322,7 @@ def _look_entry(
         "surplus": bool(np.any(look.seen.counts > plan.counts)),
         "repeated": look.deviations.repeated,
         "abandoned": list(look.deviations.abandoned),
-        **answers.withdrawals_entry(look.deviations),
-        **answers.entry_of_slips(look.deviations),
+        **answers.deviations_entry(look.deviations),
         **_outcome(row, facts.arms),
         "width": widths_of(intervals),
         "left": _left(np.setdiff1d(np.setdiff1d(active, row.active), dropped), intervals, facts.arms.num_arms),

@@ -34,7 +34,7 @@ def sign_certificate(document: Mapping[str, Any], key: str | Path) -> dict[str, 
         key: a file with a private Ed25519 key without a passphrase, in PEM (PKCS 8) or as OpenSSH writes it.
 
     Raises:
-        InvalidInput: the key cannot be read, the certificate is none of this version, was altered, or the package
+        InvalidInput: the key cannot be read, the certificate is none or was altered, or the package
             cryptography is absent.
     """
     private = signing_key(key)
@@ -42,8 +42,8 @@ def sign_certificate(document: Mapping[str, Any], key: str | Path) -> dict[str, 
         raise InvalidInput(f"{quoted(document)} is a {type(document).__name__}; give the certificate as JSON data.")
     if "signature" not in document or document.get("sha256") != digest(document):
         raise InvalidInput(
-            "this certificate cannot be signed: it was altered since it was written, or an earlier version wrote it. "
-            "Write it anew: surepick certificate URL NAME --sign KEYFILE --out FILE."
+            "this certificate cannot be signed: it was altered since it was written. Write it "
+            "anew: surepick certificate URL NAME --sign KEYFILE --out FILE."
         )
     stated = {
         "algorithm": ALGORITHM,

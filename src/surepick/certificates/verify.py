@@ -34,7 +34,7 @@ from surepick.core.files import as_path, read_regular
 from surepick.core.json import read_json
 from surepick.errors import InvalidInput, SurepickError
 from surepick.linalg.blas_threads import one_thread
-from surepick.policies.base import Policy, known_as, name_of
+from surepick.policies.base import Policy, name_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
 from surepick.studies.logs.damaged_rows import UNREADABLE
 from surepick.studies.progress import times
@@ -204,7 +204,8 @@ def _wrong_format(document: Mapping[str, Any]) -> str:
     if type(number) is int and number == VERSION:
         return ""
     return (
-        f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Check it with the one in made_by"
+        f"the version is {quoted(number)}, and this surepick reads version {VERSION}. Write it anew with surepick "
+        "certificate, or check it with the one in made_by"
     )
 
 
@@ -267,7 +268,6 @@ def _recompute(
 def _compare(document: dict[str, Any], again: dict[str, Any], found: _Findings, tolerance: float) -> None:
     """Every field of the file with the one computed."""
     compared = {what: tuple(name for name in names if name in again) for what, names in COMPARED.items()}
-    again["algorithm"] = known_as(str(again["algorithm"]), str(document.get("algorithm")))
     unlike = {"rounds", "sha256", "signature"} & set(again)  # compared in another way, or of the rest
     listed = {name for fields in compared.values() for name in fields} | unlike
     surplus, missing = sorted(set(document) - listed), sorted(listed - set(document))

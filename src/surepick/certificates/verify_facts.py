@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from surepick.certificates.answers import additions_of, slips_of, with_answers, with_blocks, withdrawals_of
+from surepick.certificates.answers import additions_of, with_answers, with_blocks, withdrawals_of
 from surepick.certificates.columns import dense
 from surepick.certificates.document import Facts
 from surepick.certificates.quantities import check_deviations, with_quantities
@@ -26,7 +25,10 @@ from surepick.studies.logs.base import CLOSED_ROUNDS, Deviations
 from surepick.studies.replay import Closed
 from surepick.studies.validation import check_sums, checked_judge
 
-WHOLE = {"plan": 1, "look": 1, "looks": 1, "dim": 0, "repeated": 0}  # of a look -> the least that it can be
+WHOLE = {  # of a look -> the least that it can be
+    **dict.fromkeys(("plan", "look", "looks"), 1),
+    **dict.fromkeys(("dim", "repeated", "undone", "confirmed", "unasked"), 0),
+}
 LARGEST = 2**63 - 1  # what a database can hold
 ARITHMETIC = re.compile("[0-9a-f]{16}")
 
@@ -82,7 +84,7 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
     Raises:
         ValueError, InvalidInput: it cannot be built, or the one given is another.
     """
-    from surepick.policies.registry import stored_policy  # noqa: PLC0415 (loads what the algorithm needs)
+    from surepick.policies.registry import built_policy  # noqa: PLC0415 (loads what the algorithm needs)
 
     if given is not None:
         if encode(spec_of(given)) != spec:
@@ -90,7 +92,7 @@ def policy_of(spec: Any, arms: Arms, given: Policy[Any] | None) -> Policy[Any]:
         return given
     if spec is None:
         raise ValueError("the policy has parts without a name; give it: verify_certificate(file, policy=...)")
-    return stored_policy(spec, arms)
+    return built_policy(arms=arms, **spec)
 
 
 def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Facts:
@@ -122,9 +124,7 @@ def facts_of(document: Mapping[str, Any], arms: Arms, policy: Policy[Any]) -> Fa
         policy=policy,
         minimize=minimize,
         looks=tuple(looks),
-        end=_end(
-            document["ended"], arms.num_arms, {one.arm for look in looks for one in look.deviations.withdrawn or ()}
-        ),
+        end=_end(document["ended"], arms.num_arms, {one.arm for look in looks for one in look.deviations.withdrawn}),
         judge=judge,
     )
 
@@ -150,8 +150,6 @@ def _end(ended: Any, num_arms: int, gone: set[int]) -> EarlyEnd | None:
     """
     if ended is None:
         return None
-    if ended.get("withdrawn", ()) is None:
-        raise ValueError("ended.withdrawn is none; it is left out then")
     end = EarlyEnd(**{**ended, "withdrawn": withdrawals_of(ended, num_arms, gone)})
     if not isinstance(end.reason, str):
         raise ValueError("ended.reason is no text")
@@ -216,15 +214,16 @@ def _looks(
                 candidate=None if look["candidate"] is None else index[look["candidate"]],
                 first_items=_places(look, policy),
             )
-            abandoned = tuple(look["abandoned"])
             came = Deviations(
                 bool(np.any(seen.counts > counts)),
                 look["repeated"],
-                abandoned,
+                tuple(look["abandoned"]),
                 withdrawn=withdrawals_of(look, arms.num_arms, gone),
                 added=additions_of(look, waiting),
+                undone=look["undone"],
+                confirmed=look["confirmed"],
+                unasked=look["unasked"],
             )
-            came = replace(came, **slips_of(look))
             yield Closed(number, plan, seen, came)
 
 

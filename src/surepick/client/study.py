@@ -109,9 +109,9 @@ class RemoteStudy(Study):
 
     @cached_property
     def _policy(self) -> Policy[Any]:
-        from surepick.policies.registry import stored_policy  # noqa: PLC0415 (only where something is computed)
+        from surepick.policies.registry import built_policy  # noqa: PLC0415 (only where something is computed)
 
-        return stored_policy(self.configuration["policy"], self._arms)
+        return built_policy(arms=self._arms, **self.configuration["policy"])
 
     def worker_name(self, process: str) -> str:
         """Under which name a process measures, if nobody gave it one: a part of the token's name."""

@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.core.arrays import HERE, LATER, FloatArray, IntArray, record, settled
+from surepick.core.arrays import FloatArray, IntArray, record, settled
 from surepick.core.column_names import numbers_rows
 from surepick.core.frames import SOURCE, frame_of, is_frame
 from surepick.core.html import html_table
@@ -223,10 +223,10 @@ class Arms:
     ids: tuple[str, ...]
     columns: tuple[str, ...] | None
     preparation: tuple[str, ...]
-    costs: FloatArray | None = field(default=None, metadata=LATER)
-    segments: tuple[str, ...] | None = field(default=None, metadata=LATER)
-    aside: tuple[str, ...] | None = field(default=None, metadata=LATER, compare=False, repr=False)
-    objects: Originals | None = field(default=None, metadata=HERE, init=False, compare=False, repr=False)
+    costs: FloatArray | None = None
+    segments: tuple[str, ...] | None = None
+    aside: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    objects: Originals | None = field(default=None, init=False, compare=False, repr=False)
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from types import MappingProxyType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
@@ -29,12 +28,6 @@ def _equal(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return False  # an array and None
     return bool(left == right)
-
-
-LATER = MappingProxyType({"later": True})  # metadata of a field that came later: JSON leaves it out where it is None
-DERIVED = MappingProxyType({"later": True, "derived": True})  # such a field, and what it says follows from the others
-
-HERE = MappingProxyType({"here": True})  # metadata of a field that stays in this process: no JSON has it
 
 
 @dataclass_transform(frozen_default=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from surepick.core.arrays import LATER, record
+from surepick.core.arrays import record
 from surepick.core.html import html_table
 from surepick.core.step import RoundRecord
 from surepick.text import money, printable
@@ -48,7 +46,7 @@ class Listed:
     outside: tuple[str, ...]
     undecided: tuple[str, ...]
     guarantee: str
-    segments: tuple[Segment, ...] | None = field(default=None, metadata=LATER)
+    segments: tuple[Segment, ...] | None = None
 
     @property
     def headline(self) -> str:
@@ -96,9 +94,9 @@ class Certificate:
     certified_gap: float | None = None
     minimize: bool = False
     rounds: tuple[RoundRecord, ...] = ()
-    cost: float | None = field(default=None, metadata=LATER)
-    lists: Listed | None = field(default=None, metadata=LATER)
-    dropped: tuple[int, ...] | None = field(default=None, metadata=LATER)
+    cost: float | None = None
+    lists: Listed | None = None
+    dropped: tuple[int, ...] | None = None
 
     @property
     def promise(self) -> str:

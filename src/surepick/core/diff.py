@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 def first_difference(stored: Any, again: Any, tolerance: float = TOLERANCE, where: str = "") -> str:
     """Where they differ, in words; "" where they agree: numbers within `tolerance`, all else exactly."""
     if is_dataclass(stored) and not isinstance(stored, type) and type(stored) is type(again):
-        told = [one.name for one in fields(stored) if not _unsaid(stored, one)]
+        told = [one.name for one in fields(stored)]
         stored, again = ({name: getattr(one, name) for name in told} for one in (stored, again))
     if isinstance(stored, np.ndarray | tuple) and type(stored) is type(again):
         stored, again = (one.tolist() if isinstance(one, np.ndarray) else list(one) for one in (stored, again))
@@ -35,11 +35,6 @@ def first_difference(stored: Any, again: Any, tolerance: float = TOLERANCE, wher
     if type(stored) is not type(again) or stored != again:
         return f"{where} is stored as {_short(stored)} and computed as {_short(again)}"
     return ""
-
-
-def _unsaid(stored: Any, field: Field[Any]) -> bool:
-    """Whether a field is one that follows from others, and earlier versions did not write."""
-    return "derived" in field.metadata and getattr(stored, field.name) is None
 
 
 def _all_numbers(values: list[Any]) -> bool:

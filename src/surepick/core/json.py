@@ -6,7 +6,7 @@ import base64
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -28,14 +28,13 @@ def encode(value: object, *, sparse: bool = False) -> Any:
         sparse: write an array by the entries that differ from its usual one, or by its runs, where that is shorter;
             many rows of floats by those that are not 0; and many floats by their bytes. `from_json` reads all forms.
 
-    Fields marked `arrays.LATER` are left out where they are None: earlier versions wrote the same bytes.
+    A field that no constructor takes stays in this process.
     """
     if isinstance(value, np.ndarray):
         return _shorter(value) if sparse else value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        held = {field.name: getattr(value, field.name) for field in fields(value) if "here" not in field.metadata}
-        unsaid = {field.name for field in fields(value) if "later" in field.metadata and held[field.name] is None}
-        return {name: encode(one, sparse=sparse) for name, one in held.items() if name not in unsaid}
+        held = [field.name for field in fields(value) if field.init]
+        return {name: encode(getattr(value, name), sparse=sparse) for name in held}
     if isinstance(value, Mapping):
         return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -108,12 +107,9 @@ def _decode(hint: Any, data: Any) -> Any:
     if origin is tuple:
         return tuple(_decode(get_args(hint)[0], item) for item in data)
     if is_dataclass(hint):
-        if isinstance(data, dict) and hasattr(hint, "upgraded"):
-            data = hint.upgraded(data)
         hints = get_type_hints(hint)
-        names = {field.name for field in fields(hint)}
-        needed = {field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING}
-        if not isinstance(data, dict) or not needed <= set(data) <= names:
+        names = {field.name for field in fields(hint) if field.init}
+        if not isinstance(data, dict) or set(data) != names:
             found = sorted(data) if isinstance(data, dict) else repr(data)
             raise StorageError(
                 f"stored {getattr(hint, '__name__', hint)} has fields {found}, expected {sorted(names)}."
@@ -154,9 +150,6 @@ def _full(data: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray:
 
 def from_json(kind: type[T], text: str) -> T:
     """The record of the given kind that `to_json` wrote.
-
-    A field unknown to an earlier version takes its default; a record whose fields were others then says in `upgraded`
-    what they are now.
 
     Raises:
         StorageError: the text is not JSON, or its fields are not those of the record.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.arrays import DERIVED, LATER, FloatArray, IntArray, freeze, record
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.errors import ContractError
 
 LEVEL_BITS = 24
@@ -108,7 +108,7 @@ class Quantity:
     counts: IntArray
     sums: FloatArray
     squares: FloatArray
-    within: FloatArray | None = field(default=None, metadata=DERIVED)
+    within: FloatArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64)
@@ -159,11 +159,11 @@ class Observations:
     counts: IntArray
     sums: FloatArray
     squares: FloatArray | None = None
-    answers: Answers | None = field(default=None, metadata=LATER)
-    blocks: BlockTotals | None = field(default=None, metadata=LATER)
-    quantities: tuple[Quantity, ...] | None = field(default=None, metadata=LATER)
-    within: FloatArray | None = field(default=None, metadata=DERIVED)
-    rests: FloatArray | None = field(default=None, metadata=LATER)
+    answers: Answers | None = None
+    blocks: BlockTotals | None = None
+    quantities: tuple[Quantity, ...] | None = None
+    within: FloatArray | None = None
+    rests: FloatArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, sums=np.float64, squares=np.float64, within=np.float64, rests=np.float64)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import LATER, IntArray, freeze, record
-
-FORMER_FIELDS = ("ids", "lease", "ordinals")  # the study's, and never set in a plan that was stored
+from surepick.core.arrays import IntArray, freeze, record
 
 
 @record
@@ -93,8 +90,8 @@ class Plan:
     lower_bound: float | None = None
     misspecification: float = 0.0
     candidate: int | None = None
-    predicted_cost: float | None = field(default=None, metadata=LATER)
-    first_items: IntArray | None = field(default=None, metadata=LATER)
+    predicted_cost: float | None = None
+    first_items: IntArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, counts=np.int64, allocation=np.int64, first_items=np.int64)
@@ -117,11 +114,3 @@ class Plan:
         starts = np.cumsum(self.counts) - self.counts
         places: IntArray = np.arange(self.total) + np.repeat(self.first_items - starts, self.counts)
         return places
-
-    @staticmethod
-    def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a plan that an earlier version stored."""
-        now = {name: value for name, value in stored.items() if name not in FORMER_FIELDS}
-        if "value" in now:
-            now["design_value" if now.get("candidate") is None else "predicted_pulls"] = now.pop("value")
-        return now

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import LATER, IntArray, freeze, record
+from surepick.core.arrays import IntArray, freeze, record
 from surepick.core.comparisons import Deciding
-from surepick.core.plan import Plan
 
 
 @record
@@ -45,10 +44,10 @@ class RoundRecord:
     leader: int
     certified_gap: float | None
     alarms: tuple[str, ...] = ()
-    withdrawn: IntArray | None = field(default=None, metadata=LATER)
-    waiting: int | None = field(default=None, metadata=LATER)
-    rows_left: int | None = field(default=None, metadata=LATER)
-    equal: IntArray | None = field(default=None, metadata=LATER)
+    withdrawn: IntArray | None = None
+    waiting: int | None = None
+    rows_left: int | None = None
+    equal: IntArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, active=np.int64, withdrawn=np.int64, equal=np.int64)
@@ -57,19 +56,6 @@ class RoundRecord:
     def value(self) -> float | None:
         """The design value, or the prediction where pulls are predicted: what `lower_bound` is a lower bound of."""
         return self.design_value if self.predicted_pulls is None else self.predicted_pulls
-
-    @staticmethod
-    def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a row that an earlier version stored; `with_values_of` then says what its value was."""
-        if "value" not in stored:
-            return stored
-        return {"design_value": stored["value"], "predicted_pulls": None} | {
-            name: value for name, value in stored.items() if name != "value"
-        }
-
-    def with_values_of(self, plan: Plan) -> RoundRecord:
-        """The row, with the design value and the prediction of its plan."""
-        return replace(self, design_value=plan.design_value, predicted_pulls=plan.predicted_pulls)
 
 
 S = TypeVar("S")

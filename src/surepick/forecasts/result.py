@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from surepick.core.arrays import LATER, record
+from surepick.core.arrays import record
 from surepick.core.html import html_table
 from surepick.text import about
 
@@ -80,12 +78,12 @@ class Forecast:
     guess_norm: float | None
     warnings: tuple[str, ...]
     believable: bool
-    cost: float | None = field(default=None, metadata=LATER)
-    lowest_cost: float | None = field(default=None, metadata=LATER)
-    highest_cost: float | None = field(default=None, metadata=LATER)
-    uniform_cost: float | None = field(default=None, metadata=LATER)
-    without_blocks: int | None = field(default=None, metadata=LATER)
-    at_least: bool | None = field(default=None, metadata=LATER)
+    cost: float | None = None
+    lowest_cost: float | None = None
+    highest_cost: float | None = None
+    uniform_cost: float | None = None
+    without_blocks: int | None = None
+    at_least: bool | None = None
 
     @property
     def total_said(self) -> str:

@@ -27,20 +27,10 @@ if TYPE_CHECKING:
     from surepick.embeddings import ArmEmbedding
 
 State = TypeVar("State")
-FORMER_NAMES = {
-    "linear-embedding": "adaptive-elimination",
-    "kernel-embedding": "adaptive-elimination",
-    "fixed-linear": "fixed-elimination",
-    "fixed-kernel": "fixed-elimination",
-    "certified-linear": "certified-elimination",
-    "certified-kernel": "certified-elimination",
-    "certified-independent": "certified-elimination",
-}
 IGNORES_COSTS = (
     "{} chooses measurements by their number: it passes over what they cost. certified-linear, certified-kernel and "
     "certified-independent weigh it."
 )
-RENAMED = {"successive-halving": "sequential-halving"}  # a spec may have either, and keeps the one that it has
 Spec = Mapping[str, Any]
 
 
@@ -289,16 +279,6 @@ def name_of(policy: Policy[Any]) -> str:
     """The name under which `make_policy` knows it, else that of its class."""
     spec = spec_of(policy)
     return type(policy).__name__ if spec is None else str(spec["name"])
-
-
-def known_as(name: str, stored: str) -> str:
-    """The name under which a file has it: files from before algorithms had one name each say that of their class."""
-    return stored if FORMER_NAMES.get(name) == stored else name
-
-
-def current_name(name: str) -> str:
-    """The name that an algorithm has now; files from before it was renamed keep the one that they have."""
-    return RENAMED.get(name, name)
 
 
 def stopped(policy: Policy[State], state: State) -> bool:

@@ -37,8 +37,7 @@ class Entry:
         rule: how the dimension of a round is chosen, where that is an option.
         usual: defaults that differ from those of the records.
         set: fields that the name decides, which are no options.
-        unsaid: options that came later, with their usual value, which a spec does not name.
-        earlier: options whose usual value is another one today, with what a stored spec without them means.
+        unsaid: options with a usual value that says nothing, which a spec does not name.
         kinds: values of the option "evidence" that stand for another class, with its path.
         listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
         questions: the names of those that it answers.
@@ -52,7 +51,6 @@ class Entry:
     usual: Mapping[str, Any] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
     unsaid: Mapping[str, Any] = field(default_factory=dict)
-    earlier: Mapping[str, Any] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     listed: str = ""
     questions: tuple[str, ...] = (BEST,)

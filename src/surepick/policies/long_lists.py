@@ -101,7 +101,7 @@ def shortened_first(
         **{option: own[option] for option in TRANSIENT if option in own},
     )
     asked = {"name": name, "epsilon": epsilon, "delta": delta, "noise": selection.rules.noise}
-    kept = {"evidence": None, **options, "share": share, "size": size, "slack": slack}
+    kept = {**options, "share": share, "size": size, "slack": slack}
     if kept.get("kernel") is not None:
         kept["kernel"] = selection.rules.kernel
     object.__setattr__(selection, "spec", {**asked, **kept, "first_look": selection.look.spec()})

@@ -17,7 +17,7 @@ from surepick.errors import InvalidInput
 from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
-from surepick.policies.base import Policy, Problem, current_name, doubts_of_delta
+from surepick.policies.base import Policy, Problem, doubts_of_delta
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
@@ -69,7 +69,6 @@ def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
         parts,
         summary,
         unsaid=unsaid,
-        earlier={"evidence": "epochs"},
         kinds=kinds,
         questions=EVERY_QUESTION,
     )
@@ -151,7 +150,6 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             parts_of.nothing,
             "action elimination: features are ignored, one interval per arm",
             paper={"growth": 0.02},
-            unsaid={"boundary": "union"},
         ),
         "xy-static": Entry(
             "baselines.xy_static.XYStatic",
@@ -337,25 +335,6 @@ def rehearsed(name: str, options: Mapping[str, Any], seed: int) -> dict[str, Any
     return {**{option: seed for option, is_drawn in drawn.items() if is_drawn}, **options}
 
 
-def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any]:
-    """The policy of a spec that was stored, perhaps by an earlier version: options mean what they meant then.
-
-    Its own spec stays the stored one, since codes and certificates are made of it.
-
-    Args:
-        spec: what `policy.spec` was.
-        arms: what it chooses among; of one that shortens a list, its rows.
-
-    Raises:
-        InvalidInput, TypeError: it cannot be built.
-    """
-    earlier = _entry(spec["name"]).earlier if "name" in spec else {}
-    policy = built_policy(arms=arms, **{**earlier, **spec})
-    if any(option not in spec for option in earlier):
-        object.__setattr__(policy, "spec", dict(spec))
-    return policy
-
-
 def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] | None:
     """Every option in force, as plain data, so that a default that changes later changes nothing; None if one has no
     name."""
@@ -416,7 +395,7 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
         raise InvalidInput(
             f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
         )
-    if current_name(name) == "sequential-halving" and options.get("budget") is None:
+    if name == "sequential-halving" and options.get("budget") is None:
         raise InvalidInput(
             "sequential-halving needs budget: the pulls in all, which it spends and then stops. To measure until the "
             "answer is certified, take certified-independent."
@@ -439,7 +418,7 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
 
 
 def _entry(name: str) -> Entry:
-    if not isinstance(name, str) or current_name(name) not in ENTRIES:
+    if not isinstance(name, str) or name not in ENTRIES:
         meant = did_you_mean(name, policy_names(None))
         raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")
-    return ENTRIES[current_name(name)]
+    return ENTRIES[name]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from surepick.core.arms import Arms
-from surepick.core.arrays import LATER, record
+from surepick.core.arrays import record
 from surepick.core.certificate import Certificate
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord, Step
@@ -84,8 +84,8 @@ def _with_facts(
 
 def _of_entry(deviations: Sequence[Deviations]) -> list[str]:
     """What was asked about, or taken back, when results were reported."""
-    undone = sum(one.undone or 0 for one in deviations)
-    confirmed, unasked = (sum(getattr(one, name) or 0 for one in deviations) for name in ("confirmed", "unasked"))
+    undone, confirmed = sum(one.undone for one in deviations), sum(one.confirmed for one in deviations)
+    unasked = sum(one.unasked for one in deviations)
     facts = []
     if undone:
         facts.append(
@@ -145,8 +145,8 @@ def _with_withdrawn(answer: Certificate, deviations: Sequence[Deviations]) -> Ce
 
     Source: docs/changing-candidates.md, lines 29 and 30.
     """
-    gone = [each for one in deviations for each in one.withdrawn or ()]
-    come = sum(len(one.added or ()) for one in deviations)
+    gone = [each for one in deviations for each in one.withdrawn]
+    come = sum(len(one.added) for one in deviations)
     if come:
         words = f"{times(come, 'candidate')} added while the study ran, with the share of delta that was set aside."
         answer = replace(answer, reason=f"{answer.reason} {words}")
@@ -181,17 +181,17 @@ class EarlyEnd:
         at: when, seconds since 1970 (UTC).
         missing: pulls that were not in, of the plan that was open or would have been next.
         predicted: how many were predicted to be enough, None where that is not known.
-        withdrawn: the arms that would not have been asked for after the open plan any more; None: there are none.
+        withdrawn: the arms that would not have been asked for after the open plan any more.
     """
 
     reason: str
     at: float
     missing: int
     predicted: float | None
-    withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
+    withdrawn: tuple[Withdrawal, ...] = ()
 
     @staticmethod
-    def of(ended: Event, plan: Plan, missing: int, withdrawn: tuple[Withdrawal, ...] | None = None) -> EarlyEnd:
+    def of(ended: Event, plan: Plan, missing: int, withdrawn: tuple[Withdrawal, ...] = ()) -> EarlyEnd:
         """The end, when `missing` pulls of that plan were not in."""
         predicted = None if plan.predicted_pulls is None else max(plan.predicted_pulls, missing)
         return EarlyEnd(ended.reason, ended.at, missing, predicted, withdrawn)
@@ -279,7 +279,7 @@ def _gone(decision: Decision | None) -> list[int]:
 
 def _waiting(ledger: Ledger) -> set[int]:
     """The arms that may still come, but for those that come with the next plan."""
-    come = (one.arm for decision in ledger.log.decisions() for one in decision.deviations.added or ())
+    come = (one.arm for decision in ledger.log.decisions() for one in decision.deviations.added)
     later = ledger.replay.policy.traits.later
     return set(later).difference(come) if later else set()
 
@@ -398,15 +398,13 @@ def answer_of(
     Args:
         measured: gives the pulls that count, by arm; called where they have a cost.
     """
-    late = None if end is None else end.withdrawn
-    answer = certificate_of(
-        policy, state if late is None else relisted(policy, Step.at(state), Deviations(withdrawn=late)).state
-    )
+    late = [] if end is None or not end.withdrawn else [Deviations(withdrawn=end.withdrawn)]
+    answer = certificate_of(policy, relisted(policy, Step.at(state), late[0]).state if late else state)
     prepared = arms.preparation if policy.traits.assumptions else ()
     answer = replace(answer, best_arm=arms.ids[answer.arm], minimize=minimize, rounds=rounds)
-    waiting = set(policy.traits.later) - {each.arm for one in deviations for each in one.added or ()}
+    waiting = set(policy.traits.later) - {each.arm for one in deviations for each in one.added}
     answer = replace(answer, dropped=tuple(sorted(waiting)) or None)
-    answer = with_deviations(answer, prepared, [*deviations, *([Deviations(withdrawn=late)] if late else [])], judge)
+    answer = with_deviations(answer, prepared, [*deviations, *late], judge)
     prices = Prices.of(policy, arms)
     if prices is not None:
         answer = replace(answer, cost=prices.spent(measured(), arms.num_arms, batches=len(deviations)))

@@ -20,7 +20,7 @@ from surepick.core.arms import Arms
 from surepick.core.json import encode
 from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput
-from surepick.policies.base import Policy, known_as, name_of, spec_of
+from surepick.policies.base import Policy, name_of, spec_of
 from surepick.studies.logs.base import CLOSED_ROUNDS, Judge
 from surepick.studies.logs.hash_chain import canonical, hash_of_arms
 from surepick.studies.validation import checked_judge
@@ -217,7 +217,7 @@ def check_promise(name: str, configuration: Mapping[str, Any], policy: Policy[An
     }
     problem = policy.problem
     given = {
-        "algorithm": algorithm if made_by_hand else known_as(name_of(policy), algorithm),
+        "algorithm": algorithm if made_by_hand else name_of(policy),
         "epsilon": problem.epsilon,
         "delta": problem.delta,
         "noise": problem.noise.spec,

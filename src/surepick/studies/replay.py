@@ -148,7 +148,7 @@ def decision_on(policy: Policy[Any], judged: Judged, *, doubtful: bool, contradi
     closed = judged.closed
     doubtful |= any(reason != INDEPENDENT_OF_VALUE for reason in closed.deviations.abandoned)
     decision = _decided(policy, closed.number, judged.step.state, doubtful or contradicted != "", at)
-    deviations = replace(closed.deviations, doubtful=doubtful, contradicted=contradicted or None)
+    deviations = replace(closed.deviations, doubtful=doubtful, contradicted=contradicted)
     return replace(decision, seen=closed.seen, row=judged.step.record, deviations=deviations)
 
 
@@ -272,7 +272,7 @@ class Replay:
         """Judge a plan, and store what is decided."""
         for judged in replay(policy, in_order([closed]), state=state):
             before = decision.deviations
-            repeats = Repeats(policy, self.told(decision.plan), before.contradicted or "")
+            repeats = Repeats(policy, self.told(decision.plan), before.contradicted)
             contradicted, now = repeats.after(closed.seen), self.log.clock()
             self._add(decision_on(policy, judged, doubtful=before.doubtful, contradicted=contradicted, at=now))
 

@@ -214,17 +214,17 @@ def arms_of(engine: Engine, row: Row[Any]) -> Arms:
 
 
 def rebuilt(engine: Engine, row: Row[Any]) -> tuple[Arms, Policy[Any]]:
-    from surepick.policies.registry import stored_policy  # noqa: PLC0415 (only where something is computed)
+    from surepick.policies.registry import built_policy  # noqa: PLC0415 (only where something is computed)
 
     arms, configuration = arms_of(engine, row), json.loads(row.configuration)
     files = configuration.get("files")
     if files is None:
-        return arms, stored_policy(configuration["policy"], arms)
+        return arms, built_policy(arms=arms, **configuration["policy"])
     from surepick.policies.long_lists import check_rows  # noqa: PLC0415 (only for lists in files)
     from surepick.tables.blocks import read_again  # noqa: PLC0415 (as above)
 
     rows, written = read_again(files)
-    policy = stored_policy(configuration["policy"], rows)
+    policy = built_policy(arms=rows, **configuration["policy"])
     if hash_of_arms(policy.problem.arms or arms) != row.arms_hash:
         raise StorageError(
             f"study {row.name!r}: the candidates that it measures are no longer in the files that it goes through "

@@ -37,8 +37,7 @@ class PhaseState:
         pulls: all pulls received.
         reached: max over pairs of ||y||^2_{A^-1} at the end of the phase before.
         alarms: what the check of linearity found so far, in words.
-        looks: how often it was decided so far whether arms go or the study stops; 0 where no width depends on that, as
-            in states from before it was counted.
+        looks: how often it was decided so far whether arms go or the study stops; 0 where no width depends on that.
     """
 
     round: int

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.arrays import LATER, BoolArray, FloatArray, IntArray, freeze, record
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations
 from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, VectorProcesses
@@ -48,7 +48,7 @@ class Roster:
 
     away: BoolArray
     dropped: BoolArray
-    groups: IntArray | None = field(default=None, metadata=LATER)
+    groups: IntArray | None = None
 
     def __post_init__(self) -> None:
         freeze(self, away=np.bool_, dropped=np.bool_, groups=np.int64)
@@ -98,8 +98,8 @@ class CarriedState:
     finished: str
     compressed: bool = False
     alarms: tuple[str, ...] = ()
-    roster: Roster | None = field(default=None, metadata=LATER)
-    level: float | None = field(default=None, metadata=LATER)
+    roster: Roster | None = None
+    level: float | None = None
 
     def __post_init__(self) -> None:
         freeze(self, beaten=np.bool_)

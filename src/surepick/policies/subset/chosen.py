@@ -176,8 +176,8 @@ class Subset:
             "rows": list(self.rows),
             "batches": batches,
             "paths": [one.spec() for one in self.paths],
-            **({"minimize": True} if self.minimize else {}),
-            **({"facts": list(self.facts)} if self.facts else {}),
+            "minimize": self.minimize,
+            "facts": list(self.facts),
         }
 
     @staticmethod
@@ -194,7 +194,7 @@ class Subset:
             paths = tuple(Path.of(one) for one in spec["paths"])
             sizes = tuple(map(int, spec["sizes"]))
             size, rows = (int(spec["total"]), int(spec["columns"])), tuple(map(int, spec["rows"]))
-            more = bool(spec.get("minimize", False)), tuple(map(str, spec.get("facts", ())))
+            more = bool(spec["minimize"]), tuple(map(str, spec["facts"]))
             found = Subset(*size, str(spec["root"]), sizes, rules, rows, batches, paths, *more)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"'selected' cannot be read: {error!r}.") from None

@@ -6,7 +6,6 @@ import re
 from typing import Any, Literal
 
 from surepick.core.arrays import record
-from surepick.policies.base import current_name
 from surepick.questions import ListNames, list_names, parse_question
 from surepick.studies.logs.base import INDEPENDENT_OF_VALUE
 
@@ -43,8 +42,8 @@ class Facts:
 
     @property
     def algorithm(self) -> str:
-        """Its name, also where the certificate has an earlier one."""
-        return current_name(self.document["algorithm"])
+        """Its name."""
+        return str(self.document["algorithm"])
 
     @property
     def proved(self) -> bool:
@@ -100,8 +99,8 @@ class Facts:
     @property
     def withdrawals(self) -> tuple[tuple[str, str], ...]:
         """(candidate, reason) of those that were withdrawn."""
-        places = [*self.looks, self.document["ended"] or {}]
-        return tuple((self.names[one["arm"]], one["reason"]) for place in places for one in place.get("withdrawn", ()))
+        places = [*self.looks, *([self.document["ended"]] if self.document["ended"] else [])]
+        return tuple((self.names[one["arm"]], one["reason"]) for place in places for one in place["withdrawn"])
 
     @property
     def whom(self) -> str:
@@ -112,7 +111,7 @@ class Facts:
     @property
     def additions(self) -> tuple[str, ...]:
         """The candidates that came while the study ran."""
-        return tuple(self.names[one["arm"]] for look in self.looks for one in look.get("added", ()))
+        return tuple(self.names[one["arm"]] for look in self.looks for one in look["added"])
 
     @property
     def unproved(self) -> bool:

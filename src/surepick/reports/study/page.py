@@ -172,7 +172,7 @@ def with_candidates(document: Document, study: Study) -> Document:
         for look in entry["looks"]:
             pulls[look["told"]["arms"]] += np.array(look["told"]["pulls"], np.int64)
             sums[look["told"]["arms"]] += np.array(look["told"]["sums"])
-            waiting -= {one["arm"] for one in look.get("added", ())}
+            waiting -= {one["arm"] for one in look["added"]}
     fates = ["left"] * len(study.ids)
     trace = study.trace
     for arm in trace[-1].active.tolist() if trace else range(len(fates)):

@@ -18,7 +18,7 @@ from surepick.forecasts import advice, compare
 from surepick.linalg.blas_threads import one_thread
 from surepick.policies.base import Policy, doubts_of_delta, name_of
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import built_policy, stored_policy, uses_features
+from surepick.policies.registry import built_policy, uses_features
 from surepick.serve.api.models import Candidates, ForecastOf, Goal, Packed
 from surepick.tables import keeping_notes, read_arms
 from surepick.tables.selection import not_used, wanted_features
@@ -97,7 +97,7 @@ def policy_of(goal: Goal, arms: Arms) -> Policy[Any]:
     """
     if goal.spec is not None:
         try:
-            return stored_policy(goal.spec, arms)
+            return built_policy(arms=arms, **goal.spec)
         except (LookupError, TypeError) as error:
             raise InvalidInput(f"the spec of the policy is not understood: {error}.") from None
     options = dict(goal.options)

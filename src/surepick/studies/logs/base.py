@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import LATER, FloatArray, IntArray, freeze, record
+from surepick.core.arrays import FloatArray, IntArray, freeze, record
 from surepick.core.observations import Observations, Quantity
 from surepick.core.plan import Plan
 from surepick.core.step import RoundRecord
@@ -296,24 +296,25 @@ class Deviations:
         repeated: measurements that were leased again, because the first failed or its lease ran out.
         abandoned: reasons given for pulls that were not measured, each once, sorted.
         doubtful: here or in a plan before, one of these reasons was not that it is independent of the values.
-        withdrawn: the arms that are not asked for after it any more, by their index; None: none went.
-        added: the arms that can be asked for after it, by their index; None: none came.
-        contradicted: here or in a plan before, repeats were seen to contradict the declared noise: how, in words.
-        undone: results that their reporters took back while it was open; None: none.
-        confirmed: unusual results that their reporters confirmed; None: none.
-        unasked: unusual results that came from a program, which nobody could ask; None: none.
+        withdrawn: the arms that are not asked for after it any more, by their index.
+        added: the arms that can be asked for after it, by their index.
+        contradicted: here or in a plan before, repeats were seen to contradict the declared noise: how, in words; "" if
+            they do not.
+        undone: results that their reporters took back while it was open.
+        confirmed: unusual results that their reporters confirmed.
+        unasked: unusual results that came from a program, which nobody could ask.
     """
 
     surplus: bool = False
     repeated: int = 0
     abandoned: tuple[str, ...] = ()
     doubtful: bool = False
-    withdrawn: tuple[Withdrawal, ...] | None = field(default=None, metadata=LATER)
-    added: tuple[Addition, ...] | None = field(default=None, metadata=LATER)
-    contradicted: str | None = field(default=None, metadata=LATER)
-    undone: int | None = field(default=None, metadata=LATER)
-    confirmed: int | None = field(default=None, metadata=LATER)
-    unasked: int | None = field(default=None, metadata=LATER)
+    withdrawn: tuple[Withdrawal, ...] = ()
+    added: tuple[Addition, ...] = ()
+    contradicted: str = ""
+    undone: int = 0
+    confirmed: int = 0
+    unasked: int = 0
 
     @property
     def relists(self) -> bool:

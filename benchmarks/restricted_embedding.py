@@ -14,8 +14,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.policies.dimension import cheapest_dimension, round_cost
-from surepick.policies.elimination.arm_elimination import ArmElimination
-from surepick.policies.elimination.dimension_rules import AdaptiveDimension
+from surepick.policies.paper.arm_elimination import AdaptiveDimension, ArmElimination
 
 
 def environments(seed):

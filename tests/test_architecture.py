@@ -20,7 +20,7 @@ BREACHES = {  # contract -> (a file, an import that has no place in it)
     ],
     "an algorithm cannot peek": [("policies/baselines/lucb.py", "from surepick.environments import Environment\n")],
     "the wings of policies stand apart": [
-        ("policies/certified/cache.py", "from surepick.policies.elimination.rule import compare\n"),
+        ("policies/certified/cache.py", "from surepick.policies.paper.arm_elimination import compare\n"),
     ],
     "nobody sees the wings of policies": [
         ("studies/progress.py", "from surepick.policies.baselines.lucb import LUCB\n"),

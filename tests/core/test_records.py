@@ -16,7 +16,7 @@ from surepick.core.design import Allocation, IndependentArms
 from surepick.core.json import from_json, to_json
 from surepick.core.step import RoundRecord
 from surepick.policies.baselines.action_elimination import MeansState
-from surepick.policies.elimination.rounds import EliminationState
+from surepick.policies.paper.arm_elimination import EliminationState
 from surepick.studies.batch import Batch
 
 PLAN = sp.Plan(

@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.errors import ContractError
 from surepick.forecasts import ForecastRow, advice, compare, forecast
 from surepick.policies.base import stopped
-from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
+from surepick.policies.paper.unknown_misspecification import UnknownMisspecificationElimination
 
 
 def plain(environment, name="action-elimination", epsilon=0.2):

@@ -9,8 +9,7 @@ import numpy as np
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.neural.means_control import MeansNeuralRule
-from surepick.policies.neural.neural_elimination import NeuralElimination
-from surepick.policies.neural.rule import NeuralRule
+from surepick.policies.paper.neural_elimination import NeuralElimination, NeuralRule
 
 USUAL = {"epsilon": 0.1, "delta": 0.05, "noise": sp.SubGaussian(1.0)}
 

@@ -17,15 +17,20 @@ from surepick.policies.baselines.xy_static import XYStatic
 from surepick.policies.carried.elimination import CarriedElimination
 from surepick.policies.certified.elimination import CertifiedElimination
 from surepick.policies.certified.neural import CertifiedNeural
-from surepick.policies.elimination.arm_elimination import ArmElimination
-from surepick.policies.elimination.delta_spending import SCHEDULES, UNIONS
-from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
-from surepick.policies.elimination.rounds import STOPPINGS
-from surepick.policies.elimination.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.neural.means_control import MeansNeuralRule
-from surepick.policies.neural.neural_elimination import NeuralElimination
+from surepick.policies.paper.arm_elimination import (
+    FLOORS,
+    SCHEDULES,
+    STOPPINGS,
+    UNIONS,
+    AdaptiveDimension,
+    ArmElimination,
+    FixedDimension,
+    WholeSpace,
+)
+from surepick.policies.paper.neural_elimination import NeuralElimination
+from surepick.policies.paper.unknown_misspecification import UnknownMisspecificationElimination
 from surepick.policies.registry import ENTRIES, policy_options, policy_summary
-from surepick.policies.round_sizes import FLOORS
 from surepick.questions import QUESTION_OPTIONS
 from surepick.text import did_you_mean
 

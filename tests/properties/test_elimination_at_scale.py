@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.core.arrays import record
 from surepick.estimators import LeastSquaresEstimate, least_squares
-from surepick.policies.elimination import pair_screening as screen
-from surepick.policies.elimination import rule as rules
-from surepick.policies.elimination.rule import Comparison, compare
+from surepick.estimators import pair_rule as rules
+from surepick.policies.paper.arm_elimination import Comparison, compare
 
 CLOSE = 1e-9  # relative: pairs that are this close to the border may go either way
 ROWS = 400
@@ -149,8 +148,8 @@ def test_the_screen_passes_every_pair_that_meets_the_rule(seed, offset, share, c
     estimate = fitted(rng, 4 * int(rng.integers(3, 40)), int(rng.integers(1, 5)), copies=copies)
     arms, multiplier = np.flatnonzero(estimate.comparable), share * float(rng.uniform(0.1, 1.0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(screen, "FEWEST", 0)
-        found = screen.screen_of(estimate, arms, offset=offset, multiplier=multiplier)
+        patch.setattr(rules, "LEAST_SCREENED", 0)
+        found = rules.screen_of(estimate, arms, offset=offset, multiplier=multiplier)
     leads = estimate.scores[arms][:, None] - estimate.scores[arms][None]
     kills = (leads > 0) & (leads >= offset + multiplier * estimate.distances(arms, arms))
     rows, columns = found.possible(arms, arms)
@@ -162,7 +161,7 @@ def test_the_screen_passes_every_pair_that_meets_the_rule(seed, offset, share, c
 def test_the_screen_changes_no_comparison(multiplier, monkeypatch):
     estimate, everybody = fitted(np.random.default_rng(5), 6000, 8), np.arange(6000)
     found = compare(estimate, everybody, offset=0.02, multiplier=multiplier)
-    monkeypatch.setattr(screen, "FEWEST", 10**9)
+    monkeypatch.setattr(rules, "LEAST_SCREENED", 10**9)
     plain = compare(estimate, everybody, offset=0.02, multiplier=multiplier)
     assert found.survivors.tolist() == plain.survivors.tolist()
     assert (found.leader, found.gap) == (plain.leader, plain.gap)
@@ -171,7 +170,7 @@ def test_the_screen_changes_no_comparison(multiplier, monkeypatch):
 
 def test_a_screen_that_asks_for_too_much_is_noticed(monkeypatch):
     estimate, everybody = fitted(np.random.default_rng(5), 6000, 8), np.arange(6000)
-    honest = screen.screen_of
+    honest = rules.screen_of
 
     def strict(*given, **options):
         found = honest(*given, **options)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.estimators import least_squares
-from surepick.policies.elimination.rule import compare
+from surepick.policies.paper.arm_elimination import compare
 
 cases = settings(max_examples=budget(100))
 seeds = st.integers(0, 2**32 - 1)

@@ -70,6 +70,8 @@ class Intervals:
 
 
 Deciding = Callable[[Intervals | None], Intervals]  # the intervals of the look before -> those of this one
+Leading = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]  # rivals, arms -> leads, widths of each pair
+BLOCK_PAIRS = 4_000_000
 
 
 def against(
@@ -84,3 +86,47 @@ def against(
     """
     tolerated = np.broadcast_to(np.asarray(allowed, np.float64), arms.shape)
     return Intervals(arms, np.full(len(arms), comparator), leads, widths, leads - widths + tolerated, tolerated)
+
+
+def intervals_after(
+    leading: Leading | None, leader: int, active: IntArray, survivors: IntArray, *, epsilon: float | None
+) -> Deciding:
+    """Gives what decided for each arm: the comparator that rules it out most clearly, or the leader that it might beat.
+
+    Args:
+        leading: what was compared; None where nothing could be.
+        leader: the arm that would be recommended, a survivor.
+        active: the arms in question before the look, ascending.
+        survivors: those that stayed.
+        epsilon: the leader is certified when nobody can be better by more; None where only ruling out counts.
+
+    Cost: O(|active| |survivors| d) at worst, blocks of bounded memory.
+    """
+
+    def deciding(_: Intervals | None) -> Intervals:
+        if leading is None:
+            nothing = np.full(len(active), np.nan)
+            return Intervals(active, np.full(len(active), -1), nothing, nothing, nothing, np.zeros(len(active)))
+        arms = active[active != leader]
+        staying = np.isin(arms, survivors) & (epsilon is not None)
+        comparators, leads, widths = np.full(len(arms), leader), np.empty(len(arms)), np.empty(len(arms))
+        leads[staying], widths[staying] = (row[0] for row in leading(np.array([leader]), arms[staying]))
+        comparators[~staying], leads[~staying], widths[~staying] = _clearest(leading, survivors, arms[~staying])
+        allowed = np.where(staying, epsilon or 0.0, 0.0)
+        return Intervals(arms, comparators, leads, widths, leads - widths + allowed, allowed)
+
+    return deciding
+
+
+def _clearest(leading: Leading, rivals: IntArray, arms: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """(comparator of the largest lead - width, lead, width) of each arm; -1 where no rival has the higher score."""
+    comparators, leads, widths = np.empty(len(arms), np.int64), np.empty(len(arms)), np.empty(len(arms))
+    step = max(1, BLOCK_PAIRS // max(len(rivals), 1))
+    for first in range(0, len(arms), step):
+        block = slice(first, first + step)
+        lead, width = leading(rivals, arms[block])
+        best = np.argmax(np.where(lead > 0.0, lead - width, -np.inf), axis=0)
+        lead, width = (np.take_along_axis(pairs, best[None], axis=0)[0] for pairs in (lead, width))
+        comparators[block] = np.where(lead > 0.0, rivals[best], -1)
+        leads[block], widths[block] = (np.where(lead > 0.0, values, np.nan) for values in (lead, width))
+    return comparators, leads, widths

@@ -26,6 +26,7 @@ MANY = 3000  # ... of more arms takes seconds
 HEURISTIC_RATIO = 1.25  # of tau(d) to d, before any is known
 HEURISTIC_HOPE = 0.5  # of the least cost: until tau is known of many directions, what may cost so little is tried
 HEURISTIC_GAIN = 0.9  # of the least cost: another design that takes seconds must be guessed to lead to less
+MOST_PULLS = 1e15  # of a round: beyond what anybody could measure
 P = ParamSpec("P")
 DesignOf = Callable[[Embedding | IndependentArms, float], Design]
 
@@ -136,6 +137,20 @@ def round_cost(misspecification: float, value: float, accuracy: float, slack: fl
     """(1 + zeta) tau / (t - eps_k)^2, the pulls of a round up to 2 sigma^2 L; infinite when the bias leaves no room."""
     room = accuracy - bias(misspecification, value, slack)
     return (1.0 + slack) * value / room**2 if room > 0 else math.inf
+
+
+def whole_pulls(number: float) -> int:
+    """The number of pulls rounded up, at least 1.
+
+    Raises:
+        ContractError: it is beyond what anybody could measure (10^15).
+    """
+    if not number < MOST_PULLS:
+        raise ContractError(
+            f"this round would need {number:.3g} pulls: epsilon is too small for this noise. Raise epsilon, or measure "
+            "with less noise."
+        )
+    return max(1, math.ceil(number))
 
 
 def cheapest_dimension(

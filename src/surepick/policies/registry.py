@@ -18,7 +18,6 @@ from surepick.items import Items
 from surepick.noise import Noise, Normal, known_scale, parse_noise
 from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
-from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
     Entry,
@@ -29,6 +28,7 @@ from surepick.policies.entry import (
 )
 from surepick.policies.long_lists import best_of_subset, one_of_share, shortened_first
 from surepick.policies.options import check_noise
+from surepick.policies.paper.arm_elimination import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
 from surepick.policies.question_baselines import QUESTION_BASELINES
 from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
@@ -53,7 +53,7 @@ OF_ITEMS = "certified-items"
 
 def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
     """Algorithms 1 and 3 with some embedding."""
-    return Entry("elimination.arm_elimination.ArmElimination", parts, summary, paper=LITERAL_ROUNDS, rule=rule)
+    return Entry("paper.arm_elimination.ArmElimination", parts, summary, paper=LITERAL_ROUNDS, rule=rule)
 
 
 def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
@@ -93,7 +93,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             parts_of.kernel, FixedDimension, "Algorithm 3 with a kernel: one dimension for all rounds"
         ),
         "rage": Entry(
-            "elimination.arm_elimination.ArmElimination",
+            "paper.arm_elimination.ArmElimination",
             parts_of.exact,
             "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
             paper={"floor": "published", "stopping": "rounds"},
@@ -102,7 +102,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             set={"reserve": 0.0},
         ),
         "unknown-misspecification": Entry(
-            "elimination.unknown_misspecification.UnknownMisspecificationElimination",
+            "paper.unknown_misspecification.UnknownMisspecificationElimination",
             parts_of.unbounded,
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
             paper={"schedule": "paper", "union": "all", "floor": "published"},
@@ -125,7 +125,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
         ),
         "neural-embedding": Entry(
-            "neural.neural_elimination.NeuralElimination",
+            "paper.neural_elimination.NeuralElimination",
             parts_of.network,
             "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
             paper=PUBLISHED_NETWORK,

@@ -7,8 +7,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.validation import check_choice
-from surepick.policies.elimination.delta_spending import SCHEDULES, UNIONS, largest_spending, round_delta, union_size
-from surepick.policies.elimination.rounds import RoundSettings
+from surepick.policies.paper.arm_elimination import SCHEDULES, UNIONS, RoundSettings, round_delta, union_size
 
 DELTA = 0.05
 
@@ -52,17 +51,17 @@ def test_the_largest_spending_is_the_largest_sum(schedule, union, num_arms):
     last = planned if schedule == "uniform" else rounds
     each = np.array([round_delta(schedule, DELTA, k, planned) for k in range(1, last + 1)])
     sums = [each.sum() * (m - 1) / union_size(union, m, num_arms) for m in range(2, num_arms + 1)]
-    spent = largest_spending(schedule, union, DELTA, num_arms)
+    spent = settings(num_arms, schedule=schedule, union=union).spent
     assert max(sums) <= spent * (1 + 1e-12)
     assert max(sums) == pytest.approx(spent, rel=1e-4)
 
 
-def settings(**changes):
+def settings(num_arms=5, **changes):
     usual = {
         "slack": 0.1, "schedule": "convergent", "union": "best-pairs", "looks": 8, "floor": "support",
         "stopping": "certified",
     }  # fmt: skip
-    return RoundSettings(sp.Problem(5, 0.1, DELTA, sp.SubGaussian(1.0)), **(usual | changes))
+    return RoundSettings(sp.Problem(num_arms, 0.1, DELTA, sp.SubGaussian(1.0)), **(usual | changes))
 
 
 @pytest.mark.parametrize("union", UNIONS)

@@ -9,17 +9,17 @@ import pytest
 import surepick as sp
 from surepick.core.design import Design, IndependentArms
 from surepick.designs import design_value
-from surepick.policies.base import stopped
+from surepick.policies.base import designed, stopped
 from surepick.policies.dimension import bias, worst_gap
-from surepick.policies.elimination.arm_elimination import ArmElimination
-from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension
-from surepick.policies.elimination.rounds import (
-    EliminationState,
+from surepick.policies.paper.arm_elimination import (
+    AdaptiveDimension,
+    ArmElimination,
+    FixedDimension,
     RoundSettings,
     initial_state,
     next_look,
-    open_round,
     round_size,
+    rounded,
 )
 from surepick.policies.verdict import certificate_of
 
@@ -223,12 +223,16 @@ def test_rounds_stop_when_one_arm_is_left():
     assert plans[-1].look == plans[-1].looks
 
 
+def first_look(chosen, embedded, design, active, total):
+    """That of a round of whole pulls, as `ArmElimination.ask` opens it."""
+    counts = rounded(chosen.floor, design, embedded, active, total, slack=chosen.slack)
+    return chosen.first_look(designed(1, counts, design, embedded))
+
+
 def open_first(chosen, features, weights, total):
     embedded, active = sp.Embedding(features, 0.0), np.arange(len(features))
     value = design_value(features, weights, active)
-    state = EliminationState(1, active, None, sp.Observations.nothing(len(features)), 0, 0, None, "")
-    design = Design(weights, value, value, features.shape[1])
-    return open_round(chosen, state, embedded=embedded, design=design, total=total)
+    return first_look(chosen, embedded, Design(weights, value, value, features.shape[1]), active, total)
 
 
 def test_the_published_floor_is_twice_the_support_over_the_slack():
@@ -253,9 +257,8 @@ def test_the_support_floor_keeps_the_rounding_promise(total):
 
 
 def test_the_support_floor_keeps_the_rounding_promise_for_independent_arms():
-    state = EliminationState(1, np.arange(4), None, sp.Observations.nothing(4), 0, 0, None, "")
     design = Design(np.full(4, 0.25), 8.0, 8.0, 4)
-    plan = open_round(settings(num_arms=4), state, embedded=IndependentArms(4), design=design, total=7)
+    plan = first_look(settings(num_arms=4), IndependentArms(4), design, np.arange(4), 7)
     inverse = np.sort(1 / plan.allocation)[::-1]
     assert plan.allocation.sum() * (inverse[0] + inverse[1]) <= 1.1 * design.value
 

@@ -6,8 +6,8 @@ import pytest
 import surepick as sp
 from surepick.core.arrays import record
 from surepick.estimators import arm_means, least_squares
-from surepick.policies.elimination import rule as rules
-from surepick.policies.elimination.rule import compare
+from surepick.estimators import pair_rule as rules
+from surepick.policies.paper.arm_elimination import compare
 
 
 @record

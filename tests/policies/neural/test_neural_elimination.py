@@ -14,7 +14,7 @@ from surepick.core.observations import Observations
 from surepick.embeddings.neural.network import ArmNetwork
 from surepick.estimators.network_training import plausible_regularization, train
 from surepick.policies.base import stopped
-from surepick.policies.neural.rule import CONSTANTS, WHY_HEURISTIC, conclude, initial_state
+from surepick.policies.paper.neural_elimination import CONSTANTS, WHY_HEURISTIC, conclude, initial_state
 from surepick.policies.verdict import certificate_of
 
 # --- elimination and the end

@@ -9,7 +9,7 @@ import pytest
 from algorithm_two import USUAL, network, rule
 
 import surepick as sp
-from surepick.policies.neural.rule import CONSTANTS
+from surepick.policies.paper.neural_elimination import CONSTANTS
 
 
 def test_the_error_probabilities_by_hand():

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, record
+from surepick.core.comparisons import intervals_after
 from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.core.plan import Plan
@@ -20,10 +21,10 @@ from surepick.policies.base import Claim, Problem, Spec, Traits, designed, trace
 from surepick.policies.baselines import xy_static
 from surepick.policies.baselines.linear import check_linear
 from surepick.policies.baselines.xy_static import CONSTANTS, PhaseState
-from surepick.policies.elimination.rule import Comparison, compare, intervals_after
+from surepick.policies.dimension import whole_pulls
 from surepick.policies.model_checks import LINEAR, misfit
 from surepick.policies.options import one_of, option
-from surepick.policies.round_sizes import whole_pulls
+from surepick.policies.paper.arm_elimination import Comparison, compare
 
 STOPPINGS = ("certified", "phases")
 
@@ -113,7 +114,7 @@ class XYAdaptive:
             looks=state.looks + (xy_static.counts_looks(self.constants) and (over or self.stopping == "certified")),
         )
         certifies = asked.epsilon if self.stopping == "certified" else None
-        deciding = intervals_after(comparison, state.active, after.active, epsilon=certifies)
+        deciding = intervals_after(comparison.leading, comparison.leader, state.active, after.active, epsilon=certifies)
         return Step(after, trace_row(plan, after, pulls=seen.total, gap=after.gap, alarms=alarms), deciding)
 
     def claim(self, state: PhaseState) -> Claim:

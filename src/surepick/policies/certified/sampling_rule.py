@@ -31,8 +31,7 @@ from surepick.linalg.whitening import Whitened, weighted_range, whitened
 from surepick.noise import failure_probability, known_scale
 from surepick.policies.base import Problem
 from surepick.policies.certified.dear_designs import HEURISTIC_MANY, FewArms, is_dear, tolerance_of
-from surepick.policies.dimension import best_found, embedding_design
-from surepick.policies.round_sizes import whole_pulls
+from surepick.policies.dimension import best_found, embedding_design, whole_pulls
 
 HEURISTIC_OPENING = 0.12  # the first batch: this times d s^2 / epsilon^2 pulls, twice that without structure
 HEURISTIC_BATCH = 0.2  # of the pulls still to come ...

@@ -1,1 +1,1 @@
-"""Algorithm 2: elimination with a trained network."""
+"""A control beside Algorithm 2: its counts and threshold without its network."""

@@ -13,8 +13,13 @@ from surepick.core.plan import Plan
 from surepick.core.step import Step
 from surepick.designs import independent_design
 from surepick.policies.base import Claim, Problem, Spec, Traits
-from surepick.policies.neural import rule as neural_rule
-from surepick.policies.neural.rule import NeuralRule, NeuralState
+from surepick.policies.paper.neural_elimination import (
+    NeuralRule,
+    NeuralState,
+    conclude,
+    heuristic_claim,
+    initial_state,
+)
 
 CAVEAT = (
     "Its counts do not come with a guarantee: the verdict will be heuristic. It is a control for neural-embedding; "
@@ -26,7 +31,7 @@ CAVEAT = (
 class MeansNeuralRule:
     """Round k measures every active arm equally often, N_k pulls in all, and drops what trails in mean by t_k.
 
-        tau_k = 2 |S_k|,   the design's value for arms without structure, in `neural_rule.py`'s N_k
+        tau_k = 2 |S_k|,   the design's value for arms without structure, in `NeuralRule.pulls`
 
     The features are ignored. Printed beside the neural method, it shows how much of that method's advantage is made of
     its constants, and how much of the network.
@@ -59,7 +64,7 @@ class MeansNeuralRule:
         return NeuralRule(self.problem, self.slack, self.constants, floor="support", misspecification=0.0)
 
     def init(self) -> NeuralState:
-        return neural_rule.initial_state(self.rule)
+        return initial_state(self.rule)
 
     def ask(self, state: NeuralState) -> Plan:
         num_arms, dim = self.problem.num_arms, len(state.active)
@@ -75,8 +80,8 @@ class MeansNeuralRule:
         means, measured = seen.means, seen.counts > 0
         if not measured.all() and measured.any():  # an arm without a mean is neither dropped nor chosen
             means = np.where(measured, means, means[measured].max() - self.rule.threshold(plan.round) / 2.0)
-        return neural_rule.conclude(self.rule, state, plan, seen, means)
+        return conclude(self.rule, state, plan, seen, means)
 
     def claim(self, state: NeuralState) -> Claim:
         scores = "here the scores are plain means, and the policy is a control that certifies nothing"
-        return neural_rule.claim(self.rule, state, (), scores)
+        return heuristic_claim(self.rule, state, (), scores)

@@ -1,4 +1,18 @@
-"""Algorithm 4: arm elimination with a fixed embedding of unknown misspecification. Never certifies, never stops."""
+"""Algorithm 4: arm elimination with a fixed embedding of unknown misspecification. Never certifies, never stops.
+
+    input   arms X, error probability delta, dimension d, rounding slack zeta
+     1, 2   psi = psi_d, S_1 = X
+     3      for k = 1, 2, ...:
+     4          delta_k = delta / (k (k + 1))
+     5          lambda_k, tau_k: the design for the differences of S_k
+     6          N_k = ceil(8 sigma^2 (1 + zeta) tau_k L_k / t_k^2),   t_k = R 2^-k
+     7, 8       round the design to N_k pulls; pull, and receive rewards
+     9          theta_k = A_k^-1 b_k
+    10          recommend the highest score; x goes when it trails that by t_k
+
+The rounds, delta_k, L_k and the rounding are those of Algorithm 1 (`arm_elimination.py`), with one look a round and no
+last round. "line 5" in a comment is that line.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +29,16 @@ from surepick.core.step import Step
 from surepick.embeddings import ArmEmbedding
 from surepick.errors import InvalidInput
 from surepick.estimators import Estimate, estimate
-from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms
-from surepick.policies.dimension import embedding_design
-from surepick.policies.elimination import rounds
-from surepick.policies.elimination.rounds import EliminationState, RoundSettings
-from surepick.policies.elimination.rule import Comparison
-from surepick.policies.round_sizes import whole_pulls
+from surepick.policies.base import Claim, Problem, Spec, Traits, check_arms, designed
+from surepick.policies.dimension import embedding_design, whole_pulls
+from surepick.policies.paper.arm_elimination import (
+    Comparison,
+    EliminationState,
+    RoundSettings,
+    conclude,
+    initial_state,
+    rounded,
+)
 
 UNKNOWN = (
     "The misspecification of the embedding is not known: how good the answer is cannot be checked, only that it gets "
@@ -100,21 +118,22 @@ class UnknownMisspecificationElimination:
         )
 
     def init(self) -> EliminationState:
-        state = rounds.initial_state(self.rounds)  # Alg. 4, lines 1 and 2
+        state = initial_state(self.rounds)  # lines 1 and 2
         return state if state.finished == "single" else replace(state, finished="", gap=None)
 
     def ask(self, state: EliminationState) -> Plan:
-        settings, k = self.rounds, state.round
-        embedded = self._embedded  # Alg. 4, line 1
-        design = embedding_design(embedded, state.active, tolerance=self.tolerance)  # Alg. 4, line 5
-        scale = 8.0 * self.problem.sigma**2 * (1.0 + self.slack) * design.value  # Alg. 4, line 6
-        total = whole_pulls(scale * settings.log_term(k, len(state.active)) / self._threshold(k) ** 2)
-        return rounds.open_round(settings, state, embedded=embedded, design=design, total=total)  # Alg. 4, line 7
+        settings, k, active = self.rounds, state.round, state.active
+        embedded = self._embedded  # line 1
+        design = embedding_design(embedded, active, tolerance=self.tolerance)  # line 5
+        scale = 8.0 * self.problem.sigma**2 * (1.0 + self.slack) * design.value  # line 6
+        total = whole_pulls(scale * settings.log_term(k, len(active)) / self._threshold(k) ** 2)  # lines 4 and 6
+        counts = rounded(self.floor, design, embedded, active, total, slack=self.slack)  # line 7
+        return settings.first_look(designed(k, counts, design, embedded))
 
     def tell(self, state: EliminationState, plan: Plan, seen: Observations) -> Step[EliminationState]:
-        fitted = estimate(self._embedded, seen, reference=int(state.active[0]))  # Alg. 4, lines 8 and 9
-        comparison = _trailing(fitted, state.active, self._threshold(plan.round))  # Alg. 4, line 10
-        step = rounds.conclude(self.rounds, state, plan, seen, comparison)
+        fitted = estimate(self._embedded, seen, reference=int(state.active[0]))  # lines 8 and 9
+        comparison = _trailing(fitted, state.active, self._threshold(plan.round))  # line 10
+        step = conclude(self.rounds, state, plan, seen, comparison)
         row = replace(step.record, certified_gap=None)  # nothing is ever proved
         if step.state.finished == "rounds":
             return Step(replace(step.state, finished="", round=plan.round + 1), row, step.deciding)
@@ -122,7 +141,7 @@ class UnknownMisspecificationElimination:
 
     def claim(self, state: EliminationState) -> Claim:
         if self.problem.num_arms == 1:
-            return rounds.claim(self.rounds, state)
+            return Claim(state.leader, state.finished, state.pulls, state.gap, self.rounds.spent)
         return Claim(state.leader, state.finished, state.pulls, assumptions=self.traits.assumptions, reason=UNKNOWN)
 
     def _threshold(self, round_number: int) -> float:

@@ -1,4 +1,7 @@
-"""Names of the algorithms: name + options <-> policy. The options of a name are the fields of its records."""
+"""Names of the algorithms: name + options <-> policy. The options of a name are the fields of its records.
+
+Names that are not in `ENTRIES` are those of other packages (`core.plugins`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.core.plugins import EMBEDDINGS, POLICIES, QUESTIONS, check_packages, package_of, plugin, plugin_names
 from surepick.core.validation import check_choice
 from surepick.core.values import setting
 from surepick.errors import InvalidInput
@@ -21,7 +25,7 @@ from surepick.policies.base import Policy, Problem, current_name, doubts_of_delt
 from surepick.policies.elimination.dimension_rules import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.entry import (
     EVERY_QUESTION,
-    Entry,
+    PolicySpec,
     asked_question,
     check_answered,
     for_each_segment,
@@ -30,8 +34,7 @@ from surepick.policies.entry import (
 from surepick.policies.long_lists import best_of_subset, one_of_share, shortened_first
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
-from surepick.policies.question_baselines import QUESTION_BASELINES
-from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
+from surepick.questions import BEST, NAMES, OneOf, own_question, question_name, question_spec
 from surepick.text import did_you_mean, quoted
 
 LITERAL_ROUNDS = {
@@ -44,19 +47,26 @@ PUBLISHED_NETWORK = {
 }  # fmt: skip
 
 
-CARRIED = "carried.elimination.CarriedElimination"
-EPOCHS = "certified.elimination.CertifiedElimination"
-PAIRED = "paired.elimination.PairedElimination"
-LISTS = "questions.elimination.CertifiedLists"
+ROUNDS = "surepick.policies.elimination.arm_elimination:ArmElimination"
+CARRIED = "surepick.policies.carried.elimination:CarriedElimination"
+EPOCHS = "surepick.policies.certified.elimination:CertifiedElimination"
+PAIRED = "surepick.policies.paired.elimination:PairedElimination"
+LISTS = "surepick.policies.questions.elimination:CertifiedLists"
 OF_ITEMS = "certified-items"
+USUAL_DELTA = 0.05
+OF_PACKAGE = "certified-embedding"
+IN_BENCH = (  # which surepick-bench has
+    "action-elimination", "apt", "lingame", "lingape", "lucb", "lucb-top", "means-neural-rule", "sequential-halving",
+    "st2", "uniform-lists", "xy-adaptive", "xy-static",
+)  # fmt: skip
 
 
-def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
+def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> PolicySpec:
     """Algorithms 1 and 3 with some embedding."""
-    return Entry("elimination.arm_elimination.ArmElimination", parts, summary, paper=LITERAL_ROUNDS, rule=rule)
+    return PolicySpec(ROUNDS, parts, summary, paper=LITERAL_ROUNDS, rule=rule)
 
 
-def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
+def _certified(parts: MakeParts, summary: str, **more: str) -> PolicySpec:
     kinds = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
     unsaid = {
         "batch_size": None,
@@ -64,18 +74,18 @@ def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
         "batch_cost": 0.0,
         **dict.fromkeys((*parts_of.OF_BLOCKS, "later", "later_share")),
     }
-    return Entry(
+    return PolicySpec(
         CARRIED,
         parts,
         summary,
-        unsaid=unsaid,
+        hidden_defaults=unsaid,
         earlier={"evidence": "epochs"},
-        kinds=kinds,
+        evidence=kinds,
         questions=EVERY_QUESTION,
     )
 
 
-ENTRIES: Mapping[str, Entry] = MappingProxyType(
+ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
     {
         "linear-embedding": _rounds(
             parts_of.linear,
@@ -93,17 +103,17 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "fixed-kernel": _rounds(
             parts_of.kernel, FixedDimension, "Algorithm 3 with a kernel: one dimension for all rounds"
         ),
-        "rage": Entry(
-            "elimination.arm_elimination.ArmElimination",
+        "rage": PolicySpec(
+            ROUNDS,
             parts_of.exact,
             "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
             paper={"floor": "published", "stopping": "rounds"},
             rule=WholeSpace,
-            usual={"schedule": "paper", "union": "rage", "looks": 1},
+            defaults={"schedule": "paper", "union": "rage", "looks": 1},
             set={"reserve": 0.0},
         ),
-        "unknown-misspecification": Entry(
-            "elimination.unknown_misspecification.UnknownMisspecificationElimination",
+        "unknown-misspecification": PolicySpec(
+            "surepick.policies.elimination.unknown_misspecification:UnknownMisspecificationElimination",
             parts_of.unbounded,
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
             paper={"schedule": "paper", "union": "all", "floor": "published"},
@@ -120,92 +130,56 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             "fewest measurements for a certificate without features: the default where none are used",
             paired=PAIRED,
         ),
-        OF_ITEMS: Entry(
-            "items.elimination.CertifiedItems",
+        OF_PACKAGE: _certified(
+            parts_of.of_package, "fewest measurements for a certificate, with the embedding of another package"
+        ),
+        OF_ITEMS: PolicySpec(
+            "surepick.policies.items.elimination:CertifiedItems",
             parts_of.nothing,
             "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
         ),
-        "neural-embedding": Entry(
-            "neural.neural_elimination.NeuralElimination",
+        "neural-embedding": PolicySpec(
+            "surepick.policies.neural.neural_elimination:NeuralElimination",
             parts_of.network,
             "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
             paper=PUBLISHED_NETWORK,
             listed="constants error_tolerance tolerance_scale trainer regularization slack floor misspecification "
             "tolerance",
         ),
-        "means-neural-rule": Entry(
-            "neural.means_control.MeansNeuralRule",
-            parts_of.nothing,
-            "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
-            paper={"constants": "paper"},
-        ),
-        "certified-neural": Entry(
-            "certified.neural.CertifiedNeural",
+        "certified-neural": PolicySpec(
+            "surepick.policies.certified.neural:CertifiedNeural",
             parts_of.network,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
-            usual={"depth": 2, "width": 512, "architecture": "standard"},
+            defaults={"depth": 2, "width": 512, "architecture": "standard"},
             listed="misspecification dim vectors regularization tolerance reserve largest_batch",
         ),
-        "action-elimination": Entry(
-            "baselines.action_elimination.ActionElimination",
-            parts_of.nothing,
-            "action elimination: features are ignored, one interval per arm",
-            paper={"growth": 0.02},
-            unsaid={"boundary": "union"},
-        ),
-        "xy-static": Entry(
-            "baselines.xy_static.XYStatic",
-            parts_of.features,
-            "XY-static (Soare et al. 2014): rewards exactly linear in the features, one fixed design",
-            paper={"constants": "paper"},
-        ),
-        "xy-adaptive": Entry(
-            "baselines.xy_adaptive.XYAdaptive",
-            parts_of.features,
-            "XY-adaptive (Soare et al. 2014): rewards exactly linear in the features, phases that drop arms",
-            paper={"constants": "paper", "shrinkage": 0.1, "stopping": "phases"},
-        ),
-        "lingape": Entry(
-            "baselines.lingape.LinGapE",
-            parts_of.features,
-            "LinGapE (Xu et al. 2018): rewards exactly linear, of bounded norm; the leader against its closest rival",
-            paper={"selection": "greedy", "radius": "dimension"},
-        ),
-        "lingame": Entry(
-            "baselines.lingame.LinGame",
-            parts_of.features,
-            "LinGame (Degenne et al. 2020): rewards exactly linear, of bounded norm; weights from a game",
-            paper={"play": "learner", "threshold": "stylised"},
-        ),
-        "lucb": Entry(
-            "baselines.lucb.LUCB",
-            parts_of.nothing,
-            "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
-            paper={"growth": 0.0},
-        ),
-        "sequential-halving": Entry(
-            "baselines.sequential_halving.SequentialHalving",
-            parts_of.nothing,
-            "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
-        ),
-        **QUESTION_BASELINES,
     }
 )
 
 
 def policy_names(question: str | None = BEST) -> tuple[str, ...]:
-    """The names that `make_policy` knows, sorted; and `certified-items`, for a finite set of test items.
+    """The names that `make_policy` knows, sorted, those of installed packages among them.
+
+    `certified-items`, for a finite set of test items, and `certified-embedding`, for the embedding of another package,
+    are known beside them.
 
     Args:
         question: only those that answer the question of this name, "best", e.g. "top"; None: all.
     """
-    known = {name for name, entry in ENTRIES.items() if question is None or question in entry.questions}
-    return tuple(sorted(known - {OF_ITEMS}))
+    ours = {name: spec for name, spec in ENTRIES.items() if name not in (OF_ITEMS, OF_PACKAGE)}
+    if question is None:
+        return tuple(sorted({*ours, *plugin_names(POLICIES)}))
+    specs = {**{name: _entry(name) for name in plugin_names(POLICIES)}, **ours}
+    return tuple(sorted(name for name, spec in specs.items() if question in spec.questions))
 
 
-def policy_options(name: str) -> tuple[str, ...]:
-    """The options that the policy knows, sorted."""
-    return tuple(sorted(_entry(name).options()))
+def policy_options(name: str, given: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...]:
+    """The options that the policy knows, sorted.
+
+    Args:
+        given: options that are given to it: a question or an embedding of another package has options of its own.
+    """
+    return tuple(sorted(_entry(name).options(given)))
 
 
 def needs_torch(name: str) -> bool:
@@ -226,8 +200,8 @@ def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
     entry = _entry(name)
     rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
-    paths = (entry.path, *entry.kinds.values())
-    return rule and type(policy).__name__ in {path.rpartition(".")[2] for path in paths}
+    paths = (entry.path, *entry.evidence.values())
+    return rule and type(policy).__name__ in {path.partition(":")[2] for path in paths}
 
 
 def policy_summary(name: str) -> str:
@@ -276,17 +250,58 @@ def make_policy(
     return policy
 
 
+def settled_policy(
+    policy: Policy[Any] | str,
+    arms: Arms,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    noise: Noise | str | None,
+    **options: Any,
+) -> Policy[Any]:
+    """The policy that was given, or the one of that name, for whoever takes either.
+
+    Args:
+        policy: a policy, perhaps of another package, which has all that follows itself; or a name.
+        arms, epsilon, delta, noise, options: as in `make_policy`; delta None: 0.05.
+
+    Raises:
+        InvalidInput: a setting stands beside a policy that has it itself, epsilon or noise is missing beside a name,
+            or as `make_policy`.
+    """
+    if isinstance(policy, str):
+        for missing in [name for name, value in (("epsilon", epsilon), ("noise", noise)) if value is None]:
+            raise InvalidInput(f"{policy} needs {missing}, as in make_policy({policy!r}, arms, {missing}=..., ...).")
+        assert epsilon is not None
+        assert noise is not None
+        return make_policy(
+            policy, arms, epsilon=epsilon, delta=USUAL_DELTA if delta is None else delta, noise=noise, **options
+        )
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise InvalidInput(f"policy is {quoted(policy)}; give a name, one of policy_names(), or a policy.")
+    given = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
+    for name in [name for name, value in given.items() if value is not None]:
+        raise InvalidInput(f"{name} is given, and the policy, a {type(policy).__name__}, has it itself; leave it out.")
+    known = policy.problem.arms
+    if known is not None and (known.num_arms, known.ids) != (arms.num_arms, arms.ids):
+        raise InvalidInput(
+            f"the policy was made for other candidates, {quoted(known.ids[0])}, ...; make it of those that are given."
+        )
+    return policy
+
+
 def built_policy(
     name: str, arms: Arms | RowBlocks, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
 ) -> Policy[Any]:
     """As `make_policy`, without a word about what is accepted."""
+    check_packages(options.pop("packages", None) or ())
     entry = _entry(name)
     options = {each: setting(each, value) for each, value in options.items()}
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        return shortened_first(built_policy, _check_known, entry.unsaid, name, arms, **asked)
+        return shortened_first(built_policy, _check_known, entry.hidden_defaults, name, arms, **asked)
     if "selected" in options:
-        if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
+        if not entry.evidence or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
         return best_of_subset(built_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
@@ -295,21 +310,21 @@ def built_policy(
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
-    given = {**entry.usual, **options}
+    given = {**entry.defaults, **options}
     question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
     if isinstance(question, OneOf):
         return one_of_share(built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
-    check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
-    kind = given.pop("evidence", None) if entry.kinds else None
+    check_noise(name, assumed, given, unknown_scale=bool(entry.evidence))
+    kind = given.pop("evidence", None) if entry.evidence else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
-    if question is not None and entry.kinds:
+    if question is not None and entry.evidence:
         kind = "lists"
-        refuse_beside_lists(name, {**entry.unsaid, "gap_bound": None}, given, allowed=parts_of.OF_LISTS)
-    if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
+        refuse_beside_lists(name, {**entry.hidden_defaults, "gap_bound": None}, given, allowed=parts_of.OF_LISTS)
+    if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:
-        check_choice("evidence", kind, tuple(entry.kinds))
+        check_choice("evidence", kind, tuple(entry.evidence))
     problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms, question)
     parts = entry.parts(arms, given)
     if entry.rule is not None:
@@ -317,8 +332,8 @@ def built_policy(
     free = (
         kind is None
         and known_scale(assumed)
-        and bool(entry.kinds)
-        and all(given.get(each, usual) == usual for each, usual in entry.unsaid.items())
+        and bool(entry.evidence)
+        and all(given.get(each, usual) == usual for each, usual in entry.hidden_defaults.items())
     )
     if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), problem.epsilon):
         kind = "epochs"
@@ -326,7 +341,7 @@ def built_policy(
     known = {each.name for each in fields(entry.record(kind))}
     given = {each: value for each, value in given.items() if value is not None or each in known}
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
-    object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
+    object.__setattr__(policy, "spec", _spec(name, entry, policy, parts, options.get("embedding")))
     return policy
 
 
@@ -349,6 +364,7 @@ def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any
     Raises:
         InvalidInput, TypeError: it cannot be built.
     """
+    check_packages(spec.get("packages") or ())
     earlier = _entry(spec["name"]).earlier if "name" in spec else {}
     policy = built_policy(arms=arms, **{**earlier, **spec})
     if any(option not in spec for option in earlier):
@@ -356,9 +372,11 @@ def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any
     return policy
 
 
-def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] | None:
-    """Every option in force, as plain data, so that a default that changes later changes nothing; None if one has no
-    name."""
+def _spec(
+    name: str, entry: PolicySpec, policy: Any, parts: Parts, embedding: str | None = None
+) -> dict[str, Any] | None:
+    """Every option in force, as plain data, so that a default that changes later changes nothing, and the packages of
+    others that it needs; None if an option has no name."""
     problem: Problem = policy.problem
     asked = {"epsilon": problem.epsilon, "delta": problem.delta, "noise": problem.noise.spec}
     options: dict[str, Any] = {"gap_bound": problem.gap_bound}
@@ -367,15 +385,25 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
     for one in (policy, *([policy.rule] if entry.rule else [])):
         held = {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
         options |= {key: value.spec if isinstance(value, Items) else value for key, value in held.items()}
-    if entry.parts in (parts_of.linear, parts_of.kernel):
+    if entry.parts in (parts_of.linear, parts_of.kernel, parts_of.of_package):
         embedded = parts["embedding"].traits.spec
         if embedded is None:
             return None
-        options |= embedded
+        options |= embedded if embedding is None else {"embedding": embedding, **embedded}
     if "network" in parts:
         options |= {option: getattr(parts["network"], option) for option in NETWORK}
-    unsaid = entry.unsaid.items()
-    return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in unsaid}}
+    wanted = ((POLICIES, name), (QUESTIONS, question_name(problem.question)), (EMBEDDINGS, embedding))
+    others = {package for group, one in wanted if (package := _package_of(group, one)) is not None}
+    if others:
+        options["packages"] = sorted(others)
+    hidden = entry.hidden_defaults.items()
+    return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in hidden}}
+
+
+def _package_of(group: str, name: str | None) -> str | None:
+    """The package of others that has the name; None where it is ours."""
+    ours = {POLICIES: ENTRIES, QUESTIONS: (BEST, *NAMES), EMBEDDINGS: ()}[group]
+    return None if name is None or name in ours else package_of(group, name)
 
 
 def _need_torch(name: str) -> None:
@@ -405,13 +433,16 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidInput: there are some, or one without which it cannot start is missing.
     """
-    if (asked := question_name(options.get("question"))) in NAMES:
+    asked = question_name(options.get("question"))
+    if asked in NAMES or own_question(asked) is not None:
         check_answered(name, _entry(name), asked)
-    known = policy_options(name)
+    known = policy_options(name, options)
     unknown = sorted(set(options) - set(known))
     if unknown:
         meant = did_you_mean(unknown[0], known)
         raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.{meant}")
+    if name == OF_PACKAGE and options.get("embedding") is None:
+        raise InvalidInput(f"{OF_PACKAGE} needs embedding: the name of one that an installed package has.")
     if name == OF_ITEMS and options.get("items") is None:
         raise InvalidInput(
             f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
@@ -423,7 +454,7 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
         )
 
 
-def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]) -> None:
+def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str, Any]) -> None:
     """Take out options that this kind of evidence does not have, if they say nothing.
 
     Raises:
@@ -434,12 +465,17 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in given if each not in known]:
         value = given.pop(option)
-        if option not in entry.unsaid or value != entry.unsaid[option]:
+        if option not in entry.hidden_defaults or value != entry.hidden_defaults[option]:
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 
-def _entry(name: str) -> Entry:
-    if not isinstance(name, str) or current_name(name) not in ENTRIES:
-        meant = did_you_mean(name, policy_names(None))
-        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")
-    return ENTRIES[current_name(name)]
+def _entry(name: str) -> PolicySpec:
+    known = current_name(name) if isinstance(name, str) else name
+    if isinstance(name, str) and known in ENTRIES:
+        return ENTRIES[known]
+    if (found := plugin(POLICIES, known, PolicySpec)) is not None:
+        return found
+    if known in IN_BENCH:
+        raise InvalidInput(f'{known} is in another package, which is absent: pip install "surepick[bench]".')
+    meant = did_you_mean(name, policy_names(None))
+    raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")

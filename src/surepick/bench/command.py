@@ -1,6 +1,6 @@
 """The command of experiments, by name: an entry point of `surepick.commands` gives it."""
 
-from surepick.cli.command_spec import CommandSpec
+from surepick.core.command_spec import CommandSpec
 
 BENCH = CommandSpec(
     "Experiments",

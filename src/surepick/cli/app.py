@@ -19,11 +19,11 @@ from typer import Option
 from typer.core import TyperCommand
 
 import surepick
-from surepick.cli.command_spec import CommandSpec
 from surepick.cli.groups import Suggesting
 from surepick.cli.options import with_groups
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, noted, say
 from surepick.cli.plugin_names import with_plugins
+from surepick.core.command_spec import CommandSpec
 from surepick.core.plugins import COMMANDS, plugin, plugin_names
 from surepick.errors import InvalidInput, NotConverged, StorageError, SurepickError
 from surepick.text import one_line

@@ -103,7 +103,7 @@ def find_best(
         }
         budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}
         return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
-    looks = uses_features(chosen) if isinstance(chosen, str) else chosen.traits.uses_features
+    looks = uses_features(chosen)
     known = _of_frame(arms, id, features, used=looks) if is_frame(arms) else _arms_of(arms)
     made = settled_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
     used = known.features_said if looks else ""

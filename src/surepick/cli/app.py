@@ -111,13 +111,15 @@ def _listed(name: str) -> CommandSpec:
     return found
 
 
-def loaded(name: str, spec: CommandSpec, *, helps: bool = False) -> Any:
+def loaded(name: str, *, helps: bool = False) -> Any:
     """The command or the group of commands, with its options; only its own module is loaded.
 
     Args:
-        name, spec: the command.
+        name: of the command, one of `command_names()`.
         helps: its help is wanted, with what it says of other packages.
     """
+    spec = command_spec(name)
+    assert spec is not None
     module, _, function = spec.path.partition(":")
     found = getattr(importlib.import_module(module), function)
     if isinstance(found, typer.Typer):
@@ -179,14 +181,14 @@ class Commands(Suggesting):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0] if args else ""
-        if (spec := command_spec(name)) is None:
+        if command_spec(name) is None:
             if name in ELSEWHERE:
                 extra = ELSEWHERE[name]
                 raise InvalidInput(
                     f'surepick {name} is in another package, which is absent: pip install "surepick[{extra}]".'
                 )
             return super().resolve_command(ctx, args)
-        return name, loaded(name, spec, helps="--help" in args), args[1:]
+        return name, loaded(name, helps="--help" in args), args[1:]
 
 
 app = typer.Typer(

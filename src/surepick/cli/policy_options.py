@@ -22,7 +22,7 @@ from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
 from surepick.policies.registry import make_policy, policy_options, rehearsed
-from surepick.questions import BEST, NAMES, QUESTION_OPTIONS, of_question, own_fields
+from surepick.questions import QUESTION_OPTIONS, of_question, own_fields
 from surepick.studies.logs.item_keys import ITEM
 from surepick.tables.reading import read_table
 
@@ -195,7 +195,7 @@ class PolicyOptions(QuestionOptions):
 
     def own_values(self) -> dict[str, Any]:
         """The options of a question of another package that were given."""
-        own = () if self.question in (None, BEST, *NAMES) else own_fields(self.question)
+        own = own_fields(self.question)
         return {name: value for name, (value,) in _more_options(self.option or []).items() if name in own}
 
     def _values(self) -> Values:

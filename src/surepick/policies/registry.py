@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
@@ -34,7 +35,7 @@ from surepick.policies.entry import (
 from surepick.policies.long_lists import best_of_subset, one_of_share, shortened_first
 from surepick.policies.options import check_noise
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
-from surepick.questions import BEST, NAMES, OneOf, own_question, question_name, question_spec
+from surepick.questions import BEST, NAMES, OneOf, own_question, question_class, question_name, question_spec
 from surepick.text import did_you_mean, quoted
 
 LITERAL_ROUNDS = {
@@ -169,8 +170,17 @@ def policy_names(question: str | None = BEST) -> tuple[str, ...]:
     ours = {name: spec for name, spec in ENTRIES.items() if name not in (OF_ITEMS, OF_PACKAGE)}
     if question is None:
         return tuple(sorted({*ours, *plugin_names(POLICIES)}))
-    specs = {**{name: _entry(name) for name in plugin_names(POLICIES)}, **ours}
+    specs = {**_loadable(), **ours}
     return tuple(sorted(name for name, spec in specs.items() if question in spec.questions))
+
+
+def _loadable() -> dict[str, PolicySpec]:
+    """The policies of installed packages, but for those that cannot be loaded: whoever names one is told why."""
+    found = {}
+    for name in plugin_names(POLICIES):
+        with suppress(InvalidInput):
+            found[name] = policy_spec(name)
+    return found
 
 
 def policy_options(name: str, given: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...]:
@@ -179,26 +189,29 @@ def policy_options(name: str, given: Mapping[str, Any] = MappingProxyType({})) -
     Args:
         given: options that are given to it: a question or an embedding of another package has options of its own.
     """
-    return tuple(sorted(_entry(name).options(given)))
+    return tuple(sorted(policy_spec(name).options(given)))
 
 
 def needs_torch(name: str) -> bool:
     """Whether the policy trains a network."""
-    return _entry(name).parts is parts_of.network
+    return policy_spec(name).parts is parts_of.network
 
 
-def uses_features(name: str) -> bool:
-    """Whether the policy looks at the features of its arms.
+def uses_features(policy: Policy[Any] | str) -> bool:
+    """Whether a policy, given as it is or by its name, looks at the features of its arms.
 
     Raises:
-        InvalidInput: the name is not known.
+        InvalidInput: the name is not known, or it is no policy.
     """
-    return _entry(name).parts not in (parts_of.independent, parts_of.nothing)
+    if isinstance(policy, str):
+        return policy_spec(policy).parts not in (parts_of.independent, parts_of.nothing)
+    _check_policy(policy)
+    return policy.traits.uses_features
 
 
 def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
-    entry = _entry(name)
+    entry = policy_spec(name)
     rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
     paths = (entry.path, *entry.evidence.values())
     return rule and type(policy).__name__ in {path.partition(":")[2] for path in paths}
@@ -206,7 +219,7 @@ def stands_for(name: str, policy: Policy[Any]) -> bool:
 
 def policy_summary(name: str) -> str:
     """One line about the policy, for people who choose."""
-    return _entry(name).summary
+    return policy_spec(name).summary
 
 
 def paper_settings(name: str) -> dict[str, Any]:
@@ -217,7 +230,7 @@ def paper_settings(name: str) -> dict[str, Any]:
     Raises:
         InvalidInput: the name is not known.
     """
-    return dict(_entry(name).paper)
+    return dict(policy_spec(name).paper)
 
 
 def make_policy(
@@ -277,8 +290,7 @@ def settled_policy(
         return make_policy(
             policy, arms, epsilon=epsilon, delta=USUAL_DELTA if delta is None else delta, noise=noise, **options
         )
-    if isinstance(policy, type) or not isinstance(policy, Policy):
-        raise InvalidInput(f"policy is {quoted(policy)}; give a name, one of policy_names(), or a policy.")
+    _check_policy(policy)
     given = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
     for name in [name for name, value in given.items() if value is not None]:
         raise InvalidInput(f"{name} is given, and the policy, a {type(policy).__name__}, has it itself; leave it out.")
@@ -295,7 +307,7 @@ def built_policy(
 ) -> Policy[Any]:
     """As `make_policy`, without a word about what is accepted."""
     check_packages(options.pop("packages", None) or ())
-    entry = _entry(name)
+    entry = policy_spec(name)
     options = {each: setting(each, value) for each, value in options.items()}
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
@@ -365,7 +377,7 @@ def stored_policy(spec: Mapping[str, Any], arms: Arms | RowBlocks) -> Policy[Any
         InvalidInput, TypeError: it cannot be built.
     """
     check_packages(spec.get("packages") or ())
-    earlier = _entry(spec["name"]).earlier if "name" in spec else {}
+    earlier = policy_spec(spec["name"]).earlier if "name" in spec else {}
     policy = built_policy(arms=arms, **{**earlier, **spec})
     if any(option not in spec for option in earlier):
         object.__setattr__(policy, "spec", dict(spec))
@@ -406,6 +418,12 @@ def _package_of(group: str, name: str | None) -> str | None:
     return None if name is None or name in ours else package_of(group, name)
 
 
+def _check_policy(policy: object) -> None:
+    """Refuse what is neither a policy nor a name."""
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise InvalidInput(f"policy is {quoted(policy)}; give a name, one of policy_names(), or a policy.")
+
+
 def _need_torch(name: str) -> None:
     """Refuse a neural request where torch is absent, before anything is spent."""
     if needs_torch(name) and importlib.util.find_spec("torch") is None:
@@ -433,9 +451,11 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidInput: there are some, or one without which it cannot start is missing.
     """
+    if isinstance(options.get("question"), str) and options["question"] != BEST:
+        question_class(options["question"])
     asked = question_name(options.get("question"))
     if asked in NAMES or own_question(asked) is not None:
-        check_answered(name, _entry(name), asked)
+        check_answered(name, policy_spec(name), asked)
     known = policy_options(name, options)
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -469,7 +489,12 @@ def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str,
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 
-def _entry(name: str) -> PolicySpec:
+def policy_spec(name: str) -> PolicySpec:
+    """How the name becomes a policy, ours or that of an installed package.
+
+    Raises:
+        InvalidInput: there is no such policy, or its package is absent or does not load.
+    """
     known = current_name(name) if isinstance(name, str) else name
     if isinstance(name, str) and known in ENTRIES:
         return ENTRIES[known]

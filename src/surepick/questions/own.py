@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.plugins import QUESTIONS, plugin
-from surepick.errors import InvalidInput
-from surepick.text import quoted
 
-METHODS = ("inquiry", "nulls", "said", "guarantee", "wrong")
+METHODS = ("inquiry", "nulls", "said", "called", "guarantee", "wrong")
 
 
 @runtime_checkable
@@ -44,6 +40,10 @@ class OwnQuestion(Protocol):
         """(the question, what is said of the first list, what is said of the second), in sentences."""
         ...
 
+    def called(self, epsilon: float) -> tuple[str, str]:
+        """(the first list, the second), each in some words for those who never saw the question: "above 3"."""
+        ...
+
     def guarantee(self, delta: float) -> str:
         """How often any of it may be wrong, in a sentence."""
         ...
@@ -51,27 +51,3 @@ class OwnQuestion(Protocol):
     def wrong(self, problem: Any, inside: BoolArray, outside: BoolArray, means: FloatArray) -> BoolArray:
         """The arms of whom the lists say what is not so, shape (K,), for whoever knows the means, shape (K,)."""
         ...
-
-
-def own_question(name: object) -> type[Any] | None:
-    """The class of the question that an installed package adds under this name; None where none does.
-
-    Raises:
-        InvalidInput: what it adds is no question.
-    """
-    found = plugin(QUESTIONS, name, type)
-    if found is None:
-        return None
-    whole = all(callable(getattr(found, each, None)) for each in METHODS)
-    if not is_dataclass(found) or getattr(found, "name", None) != name or not whole:
-        raise InvalidInput(
-            f"{found.__name__} is no question {quoted(name)}: it must be a frozen dataclass of that name with the "
-            "methods of surepick.questions.OwnQuestion."
-        )
-    return found
-
-
-def own_fields(asked: object) -> tuple[str, ...]:
-    """The options of a question of another package, given by its name; () of any other."""
-    found = own_question(asked) if isinstance(asked, str) else None
-    return () if found is None else tuple(each.name for each in fields(found))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from surepick.core.plugins import QUESTIONS, plugin_names
+from surepick.core.plugins import QUESTIONS, plugin, plugin_names
 from surepick.errors import InvalidInput
 from surepick.questions.constraints import Constraint, parse_constraint
-from surepick.questions.own import OwnQuestion, own_fields, own_question
+from surepick.questions.own import METHODS, OwnQuestion
 from surepick.questions.records import BEST, NAMES, Above, AllGood, BestFeasible, OneOf, Question, TopM
 from surepick.text import did_you_mean, quoted
 
@@ -64,10 +64,7 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
 
 
 def _made(name: object, options: Mapping[str, Any]) -> Question:
-    made = NAMES.get(str(name)) or own_question(name)
-    if made is None:
-        known = question_names()
-        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join(known)}.{did_you_mean(name, known)}")
+    made = question_class(name)
     known = [each.name for each in fields(made)]
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -83,6 +80,43 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
         )
     found: Question = made(**options)
     return found
+
+
+def question_class(name: object) -> type[Any]:
+    """The record of the question of this name, which is not "best".
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    made = NAMES.get(str(name)) or own_question(name)
+    if made is None:
+        known = question_names()
+        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join(known)}.{did_you_mean(name, known)}")
+    return made
+
+
+def own_question(name: object) -> type[Any] | None:
+    """The class of the question that an installed package adds under this name; None where none does, or it is ours.
+
+    Raises:
+        InvalidInput: what it adds is no question.
+    """
+    found = None if name in (BEST, *NAMES) else plugin(QUESTIONS, name, type)
+    if found is None:
+        return None
+    whole = all(callable(getattr(found, each, None)) for each in METHODS)
+    if not is_dataclass(found) or getattr(found, "name", None) != name or not whole:
+        raise InvalidInput(
+            f"{found.__name__} is no question {quoted(name)}: it must be a frozen dataclass of that name with the "
+            "methods of surepick.questions.OwnQuestion."
+        )
+    return found
+
+
+def own_fields(asked: object) -> tuple[str, ...]:
+    """The options of a question of another package, given by its name; () of any other."""
+    found = own_question(asked) if isinstance(asked, str) else None
+    return () if found is None else tuple(each.name for each in fields(found))
 
 
 def question_names() -> list[str]:
@@ -118,7 +152,7 @@ def of_question(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without those of other questions than the one that they name: for whoever compares questions."""
     asked = options.get("question", BEST)
     made = NAMES.get(str(asked))
-    own = own_fields(None if asked == BEST else asked) if made is None else tuple(each.name for each in fields(made))
+    own = own_fields(asked) if made is None else tuple(each.name for each in fields(made))
     named = "question" in options
     return {name: value for name, value in options.items() if not named or name in own or name not in QUESTION_OPTIONS}
 
@@ -132,7 +166,7 @@ def taken_question(options: dict[str, Any]) -> Question | None:
         InvalidInput: as `parse_question`.
     """
     asked = options.pop("question", None)
-    names = dict.fromkeys((*QUESTION_OPTIONS, *(() if asked in (BEST, *NAMES) else own_fields(asked))))
+    names = dict.fromkeys((*QUESTION_OPTIONS, *own_fields(asked)))
     own = [name for name in names if name in options and (asked is not None or name != "control")]
     given = {name: value for name in own if (value := options.pop(name)) is not None}
     return parse_question(asked, given)

@@ -379,7 +379,7 @@ def test_a_command_from_outside_in_a_process_of_its_own():
 # nobody pays for what is not asked for
 
 
-def test_names_of_our_own_are_not_looked_up(unasked, table):
+def test_names_of_our_own_are_not_looked_up(unasked, table, tmp_path):
     arms = sp.Arms([[0.1, 0.3], [0.5, 0.2], [0.9, 0.8]], ids=list(MEANS))
     for name, options in {
         "certified-independent": {"question": "top", "m": 1},
@@ -388,6 +388,10 @@ def test_names_of_our_own_are_not_looked_up(unasked, table):
     }.items():
         sp.make_policy(name, arms, delta=0.1, **GOAL, **options)
     assert sp.find_best(list(MEANS), measure_with(), question="all-good", **GOAL).lists
+    study = sp.create_study(f"sqlite:///{tmp_path}/lab.db", "paint", arms, "certified-independent", **GOAL)
+    study.run(measure_with())
+    sp.write_certificate(sp.open_study(f"sqlite:///{tmp_path}/lab.db", "paint"), tmp_path / "certificate.json")
+    assert sp.verify_certificate(tmp_path / "certificate.json").holds
     assert "certified" in surepick("run", table, *COLUMNS, "--epsilon", "0.1", "--noise", "subgaussian:0.1")
     with pytest.raises(AssertionError, match="was looked up"):
         sp.policy_names()

@@ -114,7 +114,7 @@ def test_a_report_says_nothing_of_features_that_the_policy_does_not_use(copy):
 
 
 def test_the_new_files_pass_the_linter(copy):
-    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.endswith(".py") and "/" in name]
+    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.endswith(".py") and "check" not in name]
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--no-cache", *names],
         cwd=copy,

@@ -190,6 +190,8 @@ class PolicyOptions(QuestionOptions):
             known = {option: several for option, several in values.items() if option in known_to[name]}
             for combination in product(*known.values()):
                 options = of_question(dict(zip(known, combination, strict=True)))
+                own = policy_options(name, options)  # without those of another question of another package
+                options = {option: value for option, value in options.items() if option in own}
                 grid[_label(name, options)] = (name, options)
         return grid
 

@@ -174,6 +174,12 @@ def policy_names(question: str | None = BEST) -> tuple[str, ...]:
     return tuple(sorted(name for name, spec in specs.items() if question in spec.questions))
 
 
+def is_named(name: object) -> bool:
+    """Whether `policy_names(None)` has the name; of a name of ours, no other package is asked."""
+    ours = name in ENTRIES and name not in (OF_ITEMS, OF_PACKAGE)
+    return ours or (name not in ENTRIES and name in plugin_names(POLICIES))
+
+
 def _loadable() -> dict[str, PolicySpec]:
     """The policies of installed packages, but for those that cannot be loaded: whoever names one is told why."""
     found = {}

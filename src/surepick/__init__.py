@@ -22,17 +22,32 @@ EXTRAS = {  # package -> the extra that installs it
     "joblib": "bench",
 }
 
+ELSEWHERE = {  # what surepick-bench has: its module, and the name there ("": the module itself)
+    "bench": ("surepick.bench", ""),
+    "theory": ("surepick.theory", ""),
+    "MercerEmbedding": ("surepick.embeddings.mercer", "MercerEmbedding"),
+}
+
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
     try:
-        return _load(name)
+        return _elsewhere(*ELSEWHERE[name]) if name in ELSEWHERE else _load(name)
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        extra, needed = EXTRAS.get(error.name or ""), error.name
+        if extra is None and name in ELSEWHERE and f"{ELSEWHERE[name][0]}.".startswith(f"{error.name}."):
+            extra, needed = "bench", "another package"
+        if extra is None:
             raise
         from surepick.errors import InvalidInput  # noqa: PLC0415
 
-        extra = EXTRAS[error.name]
-        message = f'{name} needs {error.name}, which is absent: pip install "surepick[{extra}]".'
+        message = f'{name} needs {needed}, which is absent: pip install "surepick[{extra}]".'
         raise InvalidInput(message) from error
+
+
+def _elsewhere(module: str, name: str) -> object:
+    from importlib import import_module  # noqa: PLC0415
+
+    found = import_module(module)
+    return getattr(found, name) if name else found

@@ -1,8 +1,7 @@
-from . import bench, embeddings, environments, errors, testing, theory
+from . import embeddings, environments, errors, testing
 from .certificates.document import write_certificate
 from .certificates.signature import sign_certificate
 from .certificates.verify import verify_certificate
-from .client.opening import create_study, list_studies, open_study
 from .core.arms import Arms
 from .core.certificate import Certificate
 from .core.design import Design, Embedding
@@ -10,7 +9,7 @@ from .core.observations import Observations
 from .core.plan import Plan
 from .core.step import Step
 from .designs import allocate, round_design, solve_design
-from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding, MercerEmbedding
+from .embeddings import GaussianKernel, IndependentEmbedding, KernelEmbedding, LinearEmbedding
 from .errors import InvalidInput, OutOfTurn, StorageError, SurepickError
 from .find_best import find_best
 from .forecasts import forecast
@@ -22,6 +21,7 @@ from .reports.study.page import write_report
 from .simulation import simulate
 from .studies.batch import Batch
 from .studies.closed_loop import Result
+from .studies.opening import create_study, list_studies, open_study
 from .studies.short_list import short_list_policy
 from .studies.study import Study
 from .tables import read_arms
@@ -45,7 +45,6 @@ __all__ = [
     "Items",
     "KernelEmbedding",
     "LinearEmbedding",
-    "MercerEmbedding",
     "Normal",
     "Observations",
     "OutOfTurn",
@@ -61,7 +60,6 @@ __all__ = [
     "SurepickError",
     "Traits",
     "allocate",
-    "bench",
     "choose_kernel",
     "create_study",
     "embeddings",
@@ -83,7 +81,6 @@ __all__ = [
     "simulate",
     "solve_design",
     "testing",
-    "theory",
     "verify_certificate",
     "write_certificate",
     "write_report",

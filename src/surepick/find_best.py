@@ -16,8 +16,9 @@ from surepick.core.notes import LOG
 from surepick.core.values import listed, real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Noise
+from surepick.policies.base import Policy, name_of
 from surepick.policies.parts import fitting_policy
-from surepick.policies.registry import make_policy, uses_features
+from surepick.policies.registry import USUAL_DELTA, make_policy, settled_policy, uses_features
 from surepick.studies.closed_loop import OnUnusual, Result
 from surepick.studies.measuring import Measure, check_measure
 from surepick.studies.short_list import short_list_policy
@@ -35,10 +36,10 @@ def find_best(
     *,
     id: Names | None = None,  # noqa: A002 (as in read_arms)
     features: Names | None = None,
-    epsilon: float,
-    delta: float = 0.05,
-    noise: Noise | str,
-    policy: str | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise: Noise | str | None = None,
+    policy: Policy[Any] | str | None = None,
     minimize: bool = False,
     max_pulls: float | None = None,
     max_cost: float | None = None,
@@ -59,12 +60,14 @@ def find_best(
             each id: the reward, then each constrained quantity, NaN where it was not measured. It is no coroutine. A
             reward of NaN failed: it is asked again, three times in all; then we go on without the candidate and say so.
         id, features: the columns of a data frame, as in `read_arms`; a policy without features looks at none of them.
-        epsilon: how much worse than the best the answer may be, in reward units, > 0.
-        delta: probability that the answer is worse than that, in (0, 1).
-        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5").
-        policy: one of `policy_names()`; None: the one that the options speak of (`certified-linear` where there is a
-            norm_bound, `certified-kernel` where there is a kernel too, `certified-items` where there are items, else
-            `certified-independent`).
+        epsilon: how much worse than the best the answer may be, in reward units, > 0. It is needed, but where `policy`
+            is a policy, which has its own.
+        delta: probability that the answer is worse than that, in (0, 1); None: 0.05, or the policy's own.
+        noise: what is assumed of a reward, a record or its text ("bernoulli", "subgaussian:0.5"). It is needed, but
+            where `policy` is a policy.
+        policy: a policy for these candidates, perhaps of another package; or one of `policy_names()`; None: the
+            one that the options speak of (`certified-linear` where there is a norm_bound, `certified-kernel` where
+            there is a kernel too, `certified-items` where there are items, else `certified-independent`).
         minimize: small rewards are good.
         max_pulls: no batch is begun that would bring the measurements above it; None: 20 times what measuring all
             equally often takes (docs/forecasts.md); math.inf: no limit.
@@ -86,24 +89,33 @@ def find_best(
         raise InvalidInput("id and features are columns of a data frame, and the candidates are none: leave them out.")
     chosen = fitting_policy(options) if policy is None else policy
     if isinstance(arms, RowBlocks):
+        if not isinstance(chosen, str):
+            raise InvalidInput("candidates in blocks take a policy by its name; give policy='certified-...'.")
+        if epsilon is None or noise is None:
+            raise InvalidInput("find_best needs epsilon and noise: how much worse than the best, and what a reward is.")
         if max_cost is not None:
             raise InvalidInput("candidates in blocks have no costs: leave out max_cost, or give max_pulls.")
-        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
+        asked: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": USUAL_DELTA if delta is None else delta,
+            "noise": noise,
+            **options,
+        }
         budget: dict[str, Any] = {"max_pulls": max_pulls, "progress": progress, "unusual": unusual}
         return _best_of_many(chosen, arms, measure, minimize=minimize, **budget, **asked)
-    known = _of_frame(arms, id, features, chosen) if is_frame(arms) else _arms_of(arms)
-    made = make_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
-    used = known.features_said if uses_features(chosen) else ""
+    looks = uses_features(chosen)
+    known = _of_frame(arms, id, features, used=looks) if is_frame(arms) else _arms_of(arms)
+    made = settled_policy(chosen, known, epsilon=epsilon, delta=delta, noise=noise, **options)
+    used = known.features_said if looks else ""
     if used:
-        LOG.info("%s uses %s.", chosen, used)
-    study = Study(made, minimize=minimize)
+        LOG.info("%s uses %s.", chosen if isinstance(chosen, str) else name_of(made), used)
+    study = Study(known, made, minimize=minimize)
     answer = study.run(measure, max_pulls=max_pulls, max_cost=max_cost, progress=progress, unusual=unusual)
     return replace(answer, features=used)
 
 
-def _of_frame(frame: object, id: Names | None, features: Names | None, policy: str) -> Arms:  # noqa: A002 (as in find_best)
-    """The candidates of a data frame, of which the policy of that name looks at the features or not."""
-    used = uses_features(policy)
+def _of_frame(frame: object, id: Names | None, features: Names | None, *, used: bool) -> Arms:  # noqa: A002 (as in find_best)
+    """The candidates of a data frame, of which the policy looks at the features or not."""
     found = read_arms(frame, id, wanted_features(features, used=used))
     if not used and (words := not_used(features, said=f"features={quoted(features)} is")):
         LOG.warning("%s", words)

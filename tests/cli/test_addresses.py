@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.app import COMMANDS, app, main
+from surepick.cli.app import app, command_names, main
 from surepick.cli.open_study import PASSWORD, given_url
 from surepick.studies.database import list_studies
 
@@ -63,7 +63,7 @@ def test_a_dash_without_an_address_says_what_to_set(kept, monkeypatch):
 def test_every_command_with_an_address_takes_the_dash():
     """One mechanism for all: each command's first parameter is the same argument."""
     found = []
-    for command in COMMANDS:
+    for command in command_names():
         words = surepick(command, "--help").stdout
         if " URL" in words:
             assert "SUREPICK_URL" in " ".join(words.split()), command

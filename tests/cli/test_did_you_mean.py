@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.cli.app import COMMANDS
+from surepick.cli.app import command_names
 from surepick.policies.registry import policy_names, policy_options
 from surepick.text import did_you_mean
 
 ARMS = sp.Arms([[1.0, 0.0], [0.0, 1.0]], ["Rxn-1", "Rxn-2"])
+COMMANDS = command_names()
 QUESTION = {"epsilon": 0.5, "delta": 0.05, "noise": "bernoulli"}
 
 

@@ -8,7 +8,7 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli.app import COMMANDS, PANELS, app, as_written, loaded
+from surepick.cli.app import app, as_written, command_names, command_spec, loaded
 from surepick.cli.format_certificate import print_certificate, print_rounds
 from surepick.core.step import RoundRecord
 from surepick.noise import informative
@@ -63,8 +63,8 @@ def shown(*words: str) -> str:
 
 def plain_commands():
     """(words, the command as Typer makes it of the function) of every command."""
-    for name in COMMANDS:
-        found = loaded(name)
+    for name in command_names():
+        found = loaded(name, helps=True)
         yield (name,), found
         for below, command in getattr(found, "commands", {}).items():
             yield (name, below), command
@@ -91,18 +91,20 @@ def test_text_is_not_markup(text):
     assert Text.from_markup(as_written(text)).plain == text
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", command_names())
 def test_the_list_of_commands_says_what_their_own_help_says(name):
-    _, _, summary = COMMANDS[name]
+    summary = command_spec(name).summary
     own = Text.from_markup(loaded(name).help).plain.split("\n\n")[0]
-    assert " ".join(own.split()).startswith(summary.removesuffix(".")), "docstring and PANELS differ"
+    assert " ".join(own.split()).startswith(summary.removesuffix(".")), "docstring and summary differ"
 
 
 def test_commands_stand_in_groups():
     said = shown("--help")
     place = 0
-    for panel, commands in PANELS.items():
-        for word in (panel, *commands):
+    panels = {name: command_spec(name).panel for name in command_names()}
+    assert list(dict.fromkeys(panels.values())) == ["Try", "Studies", "Team", "Share and check", "Experiments"]
+    for panel in dict.fromkeys(panels.values()):
+        for word in (panel, *(name for name in panels if panels[name] == panel)):
             place = said.index(f" {word} ", place) + len(word)
     assert " Commands " not in said.partition("Options")[2]
 

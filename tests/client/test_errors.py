@@ -6,12 +6,12 @@ from servers import serving, token_for
 
 import surepick as sp
 from surepick.client import Server
-from surepick.client.addresses import checked_address
 from surepick.core.design import Design
 from surepick.core.json import encode
 from surepick.errors import ContractError, NotConverged, SurepickError
 from surepick.serve.access.roles import Role
 from surepick.serve.web import problems
+from surepick.studies.addresses import checked_address
 
 USUAL = {"epsilon": 0.3, "delta": 0.05, "noise": "bounded:0:1"}
 SECRET = "spk_" + "s3cret" * 8

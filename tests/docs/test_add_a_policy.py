@@ -14,14 +14,14 @@ from surepick.bench.results import read_results
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/examples/add_a_policy.md").read_text(encoding="utf-8")
 NEW_FILE = re.compile(
-    r"^`((?:src/surepick/)?[\w/]+\.(?:py|json))`:\n\n```(?:python|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^`((?:src/surepick/)?[\w/]+\.(?:py|json|toml))`:\n\n```(?:python|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 ENTRY = re.compile(
     r"^Its entry in `EN[A-Z]+` of `([\w/.]+)`(?:, with `([^`]+)` at the top)?:\n\n```python\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 COMMANDS = re.compile(r"^\$ (.*)$", re.MULTILINE)
-DICTIONARY = re.compile(r"^(?:ENTRIES|ENVIRONMENTS): .*\n    \{\n", re.MULTILINE)
+DICTIONARY = re.compile(r"^ENVIRONMENTS: .*\n    \{\n", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +35,17 @@ def copy(tmp_path_factory) -> Path:
     shutil.copy(ROOT / "pyproject.toml", folder)
     files = NEW_FILE.findall(PAGE)
     assert [name for name, _ in files] == [
-        "src/surepick/policies/uniform_sampling.py",
-        "check.py",
+        "uniform/uniform_sampling.py",
+        "uniform/check.py",
+        "uniform/pyproject.toml",
         "src/surepick/environments/wave.py",
         "wave.json",
     ]
+    (folder / "uniform").mkdir()
     for name, text in files:
         (folder / name).write_text(text)
     entries = ENTRY.findall(PAGE)
-    assert len(entries) == 2
+    assert len(entries) == 1
     for name, line, entry in entries:
         registry = (folder / name).read_text()
         changed = registry.replace("\nfrom surepick", f"\n{line}\nfrom surepick", 1) if line else registry
@@ -55,12 +57,15 @@ def copy(tmp_path_factory) -> Path:
 
 def carried_out(command: str, folder: Path, *, stdin: str = "") -> subprocess.CompletedProcess:
     words = command.split()
+    if words[1:4] == ["-m", "pip", "install"]:  # into a folder of its own, from what is here
+        words[4:4] = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
+    paths = [str(folder / "src"), str(folder / "site"), os.environ.get("PYTHONPATH", "")]
     program = {"python": [sys.executable], "surepick": [sys.executable, "-m", "surepick"]}[words[0]]
     return subprocess.run(
         [*program, *words[1:]],
         cwd=folder,
         input=stdin,
-        env={**os.environ, "PYTHONPATH": str(folder / "src")},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -70,8 +75,9 @@ def carried_out(command: str, folder: Path, *, stdin: str = "") -> subprocess.Co
 
 def test_every_command_of_the_page(copy):
     commands = COMMANDS.findall(PAGE)
-    assert [command.split()[0] for command in commands] == ["python", "python", "surepick", "surepick"]
-    check, conformance, run, figures = (carried_out(command, copy) for command in commands)
+    assert [command.split()[0] for command in commands] == ["python", "python", "python", "surepick", "surepick"]
+    check, install, conformance, run, figures = (carried_out(command, copy) for command in commands)
+    assert install.returncode == 0, install.stderr
     assert (check.returncode, check.stdout, check.stderr) == (0, "", "")
     assert conformance.returncode == 0, conformance.stdout
     assert int(re.search(r"(\d+) passed", conformance.stdout)[1]) >= 13
@@ -108,7 +114,7 @@ def test_a_report_says_nothing_of_features_that_the_policy_does_not_use(copy):
 
 
 def test_the_new_files_pass_the_linter(copy):
-    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.startswith("src/")]
+    names = [name for name, _ in NEW_FILE.findall(PAGE) if name.endswith(".py") and "check" not in name]
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--no-cache", *names],
         cwd=copy,

@@ -9,7 +9,7 @@ from pathlib import Path
 from built_site import DOCS, body, plain, read
 
 import surepick as sp
-from surepick.policies.registry import ENTRIES
+from surepick.policies.registry import ENTRIES, policy_names, policy_spec
 
 
 def public_names() -> Iterator[str]:
@@ -35,8 +35,9 @@ def references(site: Path) -> dict[str, str]:
 
 def test_every_public_name_has_an_entry_in_the_reference(site):
     entries = references(site)
-    classes = {entry.record().__name__ for entry in ENTRIES.values()}
-    rules = {entry.rule.__name__ for entry in ENTRIES.values() if entry.rule}
+    specs = [policy_spec(name) for name in {*ENTRIES, *policy_names(None)}]
+    classes = {spec.record().__name__ for spec in specs}
+    rules = {spec.rule.__name__ for spec in specs if spec.rule}
     assert {*public_names(), *classes, *rules, *(name for name, _ in named_elsewhere())} == set(entries)
     for name, entry in entries.items():
         assert len(plain(entry)) > 2 * len(name), f"{name} has no text"

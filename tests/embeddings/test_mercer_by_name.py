@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.certificates.document import certificate_document
 from surepick.certificates.verify import verify_certificate
 from surepick.cli.app import app
-from surepick.embeddings import ExpansionRecord, SineExpansion
+from surepick.embeddings.mercer import ExpansionRecord, SineExpansion
 from surepick.embeddings.norm_bound import ESTIMATED_NORM
 from surepick.policies.registry import policy_options
 

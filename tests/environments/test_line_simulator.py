@@ -11,6 +11,7 @@ from surepick.core.random_streams import stream
 from surepick.environments import line_simulator
 from surepick.environments.line_chain import observation_mean, throughput
 from surepick.environments.line_simulator import SimulatedThroughputs, observe_line
+from surepick.environments.queueing import simulated_production_line
 from surepick.errors import InvalidInput
 
 GOOD = (7, 7, 6, 8, 12)
@@ -161,7 +162,7 @@ def test_common_random_numbers_correlate_the_good_designs_of_twenty():
 
 @pytest.mark.slow
 def test_common_random_numbers_correlate_the_good_designs_of_fifty():
-    env = environments.simulated_production_line(50)
+    env = simulated_production_line(50)
     good = env.law.designs[np.flatnonzero(env.gaps <= 0.1)]
     assert 0.8 < mean_correlation(good[:12], 400) < 0.95
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from surepick import environments
-from surepick.environments.line_chain import throughput
+from surepick.environments.line_chain import observation_mean, throughput
+from surepick.environments.queueing import production_line, simulated_production_line
 from surepick.errors import InvalidInput
 
 
 def test_the_line_of_twenty_has_the_published_best_designs():
-    env = environments.production_line(20, seed=1)
+    env = production_line(20, seed=1)
     assert env.num_arms == 3249
     assert env.means.max() == pytest.approx(5.776121751463529, rel=1e-12)
     best = {env.arms.ids[arm] for arm in np.flatnonzero(env.gaps < 1e-9)}
@@ -19,9 +19,9 @@ def test_the_line_of_twenty_has_the_published_best_designs():
 
 
 def test_the_means_of_simulated_rewards_are_those_of_observations():
-    env, exact = environments.simulated_production_line(9, seed=4), environments.production_line(9, seed=4)
+    env, exact = simulated_production_line(9, seed=4), production_line(9, seed=4)
     assert env.arms.ids == exact.arms.ids
-    means = np.array([environments.observation_mean(tuple(design)) for design in env.law.designs])
+    means = np.array([observation_mean(tuple(design)) for design in env.law.designs])
     assert env.best == np.argmax(means)
     near = means >= means.max() - 1.0
     np.testing.assert_array_equal(env.means[near], means[near])
@@ -31,7 +31,7 @@ def test_the_means_of_simulated_rewards_are_those_of_observations():
 
 
 def test_simulated_rewards_of_twenty_have_the_best_designs_of_the_long_run():
-    env, exact = environments.simulated_production_line(20), environments.production_line(20)
+    env, exact = simulated_production_line(20), production_line(20)
     assert env.arms.ids[env.best] == "7-7-6-8-12"
     assert env.means.max() == pytest.approx(5.868133403509, abs=1e-11)
     good, good_exact = env.epsilon_best(0.1), exact.epsilon_best(0.1)
@@ -40,12 +40,12 @@ def test_simulated_rewards_of_twenty_have_the_best_designs_of_the_long_run():
 
 @pytest.mark.slow
 def test_the_line_of_fifty_has_the_published_best_designs():
-    exact = environments.production_line(50, seed=1)
+    exact = production_line(50, seed=1)
     assert exact.num_arms == 57_624
     assert exact.arms.ids[exact.best] in ("17-17-16-21-29", "16-17-17-29-21")
     assert exact.means.max() == pytest.approx(15.69758482, abs=1e-8)
     assert np.count_nonzero(exact.gaps <= 0.1) == 43
-    env = environments.simulated_production_line(50, seed=1)
+    env = simulated_production_line(50, seed=1)
     assert env.arms.ids[env.best] == "17-17-16-20-30"
     assert env.means.max() == pytest.approx(16.000516971, abs=1e-8)
     good, good_exact = env.epsilon_best(0.1), exact.epsilon_best(0.1)
@@ -85,8 +85,8 @@ def test_a_simulated_line_agrees(design):
 
 def test_a_line_without_room_is_refused():
     with pytest.raises(InvalidInput, match="length is 2"):
-        environments.production_line(2)
+        production_line(2)
     with pytest.raises(InvalidInput, match="length is 2"):
-        environments.simulated_production_line(2)
+        simulated_production_line(2)
     with pytest.raises(InvalidInput, match="high"):
-        environments.simulated_production_line(6, high=-1.0)
+        simulated_production_line(6, high=-1.0)

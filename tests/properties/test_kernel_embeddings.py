@@ -10,14 +10,8 @@ from budgets import budget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.embeddings import (
-    GaussianKernel,
-    KernelEmbedding,
-    MaternKernel,
-    MercerEmbedding,
-    NeuralTangentKernel,
-    PolynomialKernel,
-)
+from surepick.embeddings import GaussianKernel, KernelEmbedding, MaternKernel, NeuralTangentKernel, PolynomialKernel
+from surepick.embeddings.mercer import MercerEmbedding
 from surepick.embeddings.mercer.eigenfunctions import Expansion
 
 KERNELS = [

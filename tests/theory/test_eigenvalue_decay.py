@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from surepick.embeddings import FourierExpansion, HermiteExpansion, MercerEmbedding, SineExpansion
+from surepick.embeddings.mercer import FourierExpansion, HermiteExpansion, MercerEmbedding, SineExpansion
 from surepick.errors import InvalidInput
 from surepick.policies.dimension import effective_dimension
 from surepick.theory import ExponentialDecay, PolynomialDecay, decay_of, effective_dimension_of_tails

@@ -1,29 +1,5 @@
-"""Many studies against many environments: specs, runner, results, summaries."""
+"""Many studies against many environments: specs, runner, results, summaries. The names load on first use."""
 
-from surepick.bench.paper_experiments import experiment, experiment_names, experiments
-from surepick.bench.replicate import Played, play
-from surepick.bench.results import Results, read_results
-from surepick.bench.runner import run_experiments
-from surepick.bench.spec import Cell, EnvironmentSpec, Experiment, PolicySpec, crossed, restricted
-from surepick.bench.summary import CellSummary, summarize
-from surepick.linalg.blas_threads import one_thread
+import lazy_loader
 
-__all__ = [
-    "Cell",
-    "CellSummary",
-    "EnvironmentSpec",
-    "Experiment",
-    "Played",
-    "PolicySpec",
-    "Results",
-    "crossed",
-    "experiment",
-    "experiment_names",
-    "experiments",
-    "one_thread",
-    "play",
-    "read_results",
-    "restricted",
-    "run_experiments",
-    "summarize",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -40,7 +40,7 @@ from surepick.core.validation import storable_text
 from surepick.errors import InvalidInput, StorageError
 from surepick.linalg.blas_threads import one_thread, several_threads
 from surepick.policies.base import Policy, name_of, spec_of, stopped
-from surepick.policies.registry import built_policy, policy_names
+from surepick.policies.registry import built_policy, is_named
 from surepick.studies.contradictions import Repeats
 from surepick.studies.deviations import EarlyEnd, answer_of
 from surepick.studies.logs.base import CLOSED_ROUNDS
@@ -116,7 +116,7 @@ def certificate_document(study: Study, name: str | None = None, *, check: bool =
 def _built_again(study: Study) -> Policy[Any]:
     """The policy without what it holds from before, which several threads may have computed, in other last bits."""
     spec = spec_of(study.policy)
-    known = spec is not None and spec.get("name") in policy_names(None) and study.policy.traits.rows is None
+    known = spec is not None and is_named(spec.get("name")) and study.policy.traits.rows is None
     return built_policy(arms=study.arms, **spec) if spec is not None and known else study.policy
 
 

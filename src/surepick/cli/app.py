@@ -22,13 +22,16 @@ import surepick
 from surepick.cli.groups import Suggesting
 from surepick.cli.options import with_groups
 from surepick.cli.output import BAD_INPUT, DONE, FAILURE, INTERRUPTED, noted, say
-from surepick.errors import NotConverged, StorageError, SurepickError
+from surepick.cli.plugin_names import with_plugins
+from surepick.core.command_spec import CommandSpec
+from surepick.core.plugins import COMMANDS, plugin, plugin_names
+from surepick.errors import InvalidInput, NotConverged, StorageError, SurepickError
 from surepick.text import one_line
 
 EMOJI_CODE = re.compile(r":(\S+?)(?=:)")  # what rich may take for the name of a picture
 
 
-PANELS = {  # in the order of --help: name -> (module and function, the first line of the command's own help)
+PANELS = {  # name -> (module and function, the first line of the command's own help)
     "Try": {
         "demo": ("demo:demo", "Find a seven among 60 real handwritten digits under heavy noise (no download)."),
         "run": (
@@ -66,46 +69,73 @@ PANELS = {  # in the order of --help: name -> (module and function, the first li
         "list": ("studies.list:list_studies", "List the studies of a database."),
         "migrate": ("studies.migrate:migrate", "Bring a database to the schema of this version; copy it first."),
     },
-    "Team": {
-        "serve": ("serve:serve", "Serve the studies of a database: pages for people, and an API for programs."),
-        "token": ("token:token", "Tokens: who may use a server, and for what."),
-    },
     "Share and check": {
         "certificate": ("certificate:certificate", "State the answer and the assumptions that it rests on."),
         "report": ("report:report", "Write a study as one page to pass on: answer, pictures, assumptions and log."),
         "verify": ("verify:verify", "Compute every number of a certificate again, from its measurements."),
         "export": ("export:export", "Write the results of the complete rounds to a table."),
     },
-    "Experiments": {
-        "bench": (
-            "surepick.bench.cli.commands:bench",
-            "Experiments over many seeds: run them, sum them up, draw them.",
-        ),
-    },
 }
-COMMANDS = {name: (panel, *entry) for panel, entries in PANELS.items() for name, entry in entries.items()}
+OURS = {
+    name: CommandSpec(panel, summary, f"surepick.cli.commands.{place}")
+    for panel, entries in PANELS.items()
+    for name, (place, summary) in entries.items()
+}
+ORDER = ("Try", "Studies", "Team", "Share and check", "Experiments")  # of the panels of --help; others follow
+ELSEWHERE = {"serve": "serve", "token": "serve", "bench": "bench"}  # commands of other packages -> the extra
 
 
-def loaded(name: str) -> Any:
-    """The command or the group of commands of this name, with its options; only its own module is loaded."""
-    _, place, _ = COMMANDS[name]
-    module, _, function = place.partition(":")
-    path = module if module.startswith("surepick.") else f"surepick.cli.commands.{module}"
-    found = getattr(importlib.import_module(path), function)
+def command_spec(name: str) -> CommandSpec | None:
+    """The command of this name, ours or that of an installed package.
+
+    Raises:
+        InvalidInput: what the package adds is no command.
+    """
+    return OURS.get(name) or plugin(COMMANDS, name, CommandSpec)
+
+
+def command_names() -> list[str]:
+    """All commands, in the order of --help."""
+    specs = {**OURS, **{name: _listed(name) for name in plugin_names(COMMANDS) if name not in OURS}}
+    panels = dict.fromkeys((*ORDER, *(spec.panel for spec in specs.values())))
+    return [name for panel in panels for name, spec in specs.items() if spec.panel == panel]
+
+
+def _listed(name: str) -> CommandSpec:
+    """The command of an installed package, as --help lists it: what is wrong with it, where something is."""
+    try:
+        found = command_spec(name)
+    except InvalidInput as error:
+        return CommandSpec("Not available", str(error), "")
+    assert found is not None
+    return found
+
+
+def loaded(name: str, *, helps: bool = False) -> Any:
+    """The command or the group of commands, with its options; only its own module is loaded.
+
+    Args:
+        name: of the command, one of `command_names()`.
+        helps: its help is wanted, with what it says of other packages.
+    """
+    spec = command_spec(name)
+    assert spec is not None
+    module, _, function = spec.path.partition(":")
+    found = getattr(importlib.import_module(module), function)
     if isinstance(found, typer.Typer):
-        return _with_plain_help(typer.main.get_group(found))
+        return _with_plain_help(typer.main.get_group(found), helps=helps)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(with_groups(found))
-    return _with_plain_help(typer.main.get_command(alone))
+    return _with_plain_help(typer.main.get_command(alone), helps=helps)
 
 
-def _with_plain_help(command: Any) -> Any:
+def _with_plain_help(command: Any, *, helps: bool) -> Any:
     """The command, and those of a group, with help that is printed as it is written."""
     for each in (command, *command.params):
         if getattr(each, "help", None):
-            each.help = as_written(each.help)
+            each.help = as_written(with_plugins(each.help) if helps else each.help)
     for below in getattr(command, "commands", {}).values():
-        _with_plain_help(below)
+        _with_plain_help(below, helps=helps)
     return command
 
 
@@ -141,17 +171,24 @@ class Commands(Suggesting):
                 _end("interrupted. What was stored stays; the same command goes on.", INTERRUPTED)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the signature is Typer's)
-        return list(COMMANDS)
+        return command_names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        if cmd_name not in OURS and cmd_name not in plugin_names(COMMANDS):
             return None
-        panel, _, summary = COMMANDS[cmd_name]
-        return TyperCommand(cmd_name, help=as_written(summary), rich_help_panel=panel)
+        spec = OURS.get(cmd_name) or _listed(cmd_name)
+        return TyperCommand(cmd_name, help=as_written(spec.summary), rich_help_panel=spec.panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, loaded(str(name)), rest
+        name = args[0] if args else ""
+        if command_spec(name) is None:
+            if name in ELSEWHERE:
+                extra = ELSEWHERE[name]
+                raise InvalidInput(
+                    f'surepick {name} is in another package, which is absent: pip install "surepick[{extra}]".'
+                )
+            return super().resolve_command(ctx, args)
+        return name, loaded(name, helps="--help" in args), args[1:]
 
 
 app = typer.Typer(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from surepick.cli.output import note
-from surepick.client.addresses import checked_address, is_http
 from surepick.errors import InvalidInput
+from surepick.studies.addresses import checked_address, is_http
 
 if TYPE_CHECKING:
     from surepick.studies.study import Study
@@ -95,14 +95,14 @@ WorkerOption = Annotated[str | None, Option("--worker", help="The name of the on
 
 def opened(url: str, name: str) -> Study:
     """The study; everything that was decided in it is computed again."""
-    from surepick.client.opening import open_study  # noqa: PLC0415 (numpy: `--help` needs none)
+    from surepick.studies.opening import open_study  # noqa: PLC0415 (numpy: `--help` needs none)
 
     return open_study(url, name)
 
 
 def resumed(url: str, name: str) -> Study:
     """The study; nothing is computed again."""
-    from surepick.client.opening import resume_study  # noqa: PLC0415 (numpy: `--help` needs none)
+    from surepick.studies.opening import resume_study  # noqa: PLC0415 (numpy: `--help` needs none)
 
     return resume_study(url, name)
 

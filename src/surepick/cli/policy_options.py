@@ -12,6 +12,7 @@ from typer import Option
 
 from surepick.blocks.rows import RowBlocks
 from surepick.cli.options import Goal
+from surepick.cli.plugin_names import POLICIES
 from surepick.cli.program_options import items_in
 from surepick.cli.question_options import QuestionOptions
 from surepick.core.arms import Arms
@@ -20,9 +21,8 @@ from surepick.errors import InvalidInput
 from surepick.noise import Noise, parse_noise
 from surepick.policies.base import Policy
 from surepick.policies.parts import NAMES_OF_A_KERNEL, OF_BLOCKS, fitting_policy
-from surepick.policies.question_baselines import QUESTION_BASELINES
-from surepick.policies.registry import make_policy, policy_names, policy_options, rehearsed
-from surepick.questions import QUESTION_OPTIONS, of_question
+from surepick.policies.registry import make_policy, policy_options, rehearsed
+from surepick.questions import QUESTION_OPTIONS, of_question, own_fields
 from surepick.studies.logs.item_keys import ITEM
 from surepick.tables.reading import read_table
 
@@ -32,6 +32,7 @@ WHO_KNOWS = {
     "norm_source": LINEAR,
     "norm_bound": LINEAR,
     **dict.fromkeys(NAMES_OF_A_KERNEL, KERNEL),
+    "embedding": "certified-embedding",
     "misspecification": NEURAL,
     "batch_size": WITHOUT_FEATURES,
     "max_batches": WITHOUT_FEATURES,
@@ -51,7 +52,7 @@ class PolicyOptions(QuestionOptions):
     policy: Annotated[
         str | None,
         Option(
-            help=f"{', '.join(policy_names())}; with --question {', '.join(QUESTION_BASELINES)}. None: "
+            help=f"{POLICIES}. None: "
             "certified-linear if a norm bound is given, certified-kernel if a kernel is given as well, else "
             "certified-independent, which ignores the features."
         ),
@@ -71,6 +72,9 @@ class PolicyOptions(QuestionOptions):
             help='A kernel by its eigenfunctions: sine, "hermite:GAMMA:SPREAD", "fourier:polynomial:RATE", '
             '"fourier:geometric:RATIO", or one for each feature column joined by "*".'
         ),
+    ] = None
+    embedding: Annotated[
+        str | None, Option(metavar="NAME", help="That of an installed package; its settings: --option NAME=VALUE.")
     ] = None
     misspecification: Annotated[float | None, Option(help="For certified-neural: the embedding's error.")] = None
     gap_bound: Annotated[float | None, Option(help="The largest possible difference of two means.")] = None
@@ -132,7 +136,7 @@ class PolicyOptions(QuestionOptions):
             InvalidInput: an option has several values, the policy does not know it, or a setting has no meaning.
         """
         name, settings = self.single()
-        known = policy_options(name)
+        known = policy_options(name, settings)
         if seed is not None and "seed" in known:
             settings["seed"] = seed
         if rehearsal_seed is not None:
@@ -154,7 +158,7 @@ class PolicyOptions(QuestionOptions):
                 )
         settings = {option: value for option, (value,) in values.items()}
         name = (self.policy or "").strip() or fitting_policy(settings)
-        known = policy_options(name)
+        known = policy_options(name, settings)
         for option in settings:
             if option in WHO_KNOWS and option not in known:
                 raise InvalidInput(
@@ -175,18 +179,26 @@ class PolicyOptions(QuestionOptions):
         if not names and usual_norm_bound and "norm_bound" not in values:
             values = {"norm_bound": _numbers("--norm-bound", usual_norm_bound), **values}
         names = names or list(_implied(values))
+        known_to = {name: _known_options(name, values) for name in names}
         for option in values:
-            if not any(option in policy_options(name) for name in names):
+            if not any(option in known for known in known_to.values()):
                 add = f", or add --policy {WHO_KNOWS[option]}" if option in WHO_KNOWS else ""
                 raise InvalidInput(f"{_flag(option)} has no meaning for {', '.join(names)}; leave it out{add}.")
         grid = {}
         for name in names:
             _check_estimate(name, values)
-            known = {option: several for option, several in values.items() if option in policy_options(name)}
+            known = {option: several for option, several in values.items() if option in known_to[name]}
             for combination in product(*known.values()):
                 options = of_question(dict(zip(known, combination, strict=True)))
+                own = policy_options(name, options)  # without those of another question of another package
+                options = {option: value for option, value in options.items() if option in own}
                 grid[_label(name, options)] = (name, options)
         return grid
+
+    def own_values(self) -> dict[str, Any]:
+        """The options of a question of another package that were given."""
+        own = own_fields(self.question)
+        return {name: value for name, (value,) in _more_options(self.option or []).items() if name in own}
 
     def _values(self) -> Values:
         """The options that were given, with their values."""
@@ -204,6 +216,7 @@ class PolicyOptions(QuestionOptions):
             "gamma": _numbers("--gamma", self.gamma),
             "kernel": _words(self.kernel),
             "expansion": _words(self.expansion),
+            "embedding": [] if self.embedding is None else [self.embedding],
             "gap_bound": [] if self.gap_bound is None else [self.gap_bound],
             "batch_size": _wholes("--batch-size", self.batch_size),
             "max_batches": _wholes("--max-batches", self.max_batches),
@@ -275,6 +288,12 @@ def _check_estimate(name: str, values: Values) -> None:
             f"--norm-estimate has no meaning for {name}, which takes every norm for a bound; give --norm-bound if you "
             f"can vouch for it, or take --policy {LINEAR}."
         )
+
+
+def _known_options(name: str, values: Values) -> set[str]:
+    """The options of a policy, with those of every question and embedding of another package that is given."""
+    named = [{option: value} for option in ("question", "embedding") for value in values.get(option, ())]
+    return {option for given in ({}, *named) for option in policy_options(name, given)}
 
 
 def _more_options(pairs: list[str]) -> Values:

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from typer import Option
 
 from surepick.cli.options import Goal
+from surepick.cli.plugin_names import QUESTIONS
 from surepick.policies.questions.words import guarantee_of, said
-from surepick.questions import NAMES, TopM, parse_constraint, taken_question
+from surepick.questions import TopM, parse_constraint, taken_question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class QuestionOptions:
 
     question: Annotated[
         str | None,
-        Option(help=f"{', '.join(['best', *NAMES])}: which is the best (usual), which are above, the m best, ..."),
+        Option(help=f"{QUESTIONS}: which is the best (usual), which are above, the m best, ..."),
     ] = None
     m: Annotated[int | None, Option(min=1, help="How many of the best (question top).")] = None
     threshold: Annotated[float | None, Option(help="What means are compared with (question above).")] = None
@@ -60,6 +61,10 @@ class QuestionOptions:
         asked = [word.strip() for word in (self.question or "").split(",") if word.strip()]
         return {"question": asked, **found} if asked else found
 
+    def own_values(self) -> dict[str, Any]:
+        """The options of a question of another package that were given."""
+        return {}
+
     @property
     def asks_several(self) -> bool:
         """Whether questions are compared."""
@@ -75,7 +80,7 @@ class QuestionOptions:
         values = self.question_values()
         if self.asks_several:
             return f"{len(values['question'])} questions, each with epsilon {goal.epsilon:g} and delta {goal.delta:g}."
-        given = {name: value for name, (value,) in values.items()}
+        given = {name: value for name, (value,) in values.items()} | self.own_values()
         question = taken_question({**given, "control": getattr(self, "control", None)})
         if question is None and by_segment:
             question = TopM(1)

@@ -1,7 +1,5 @@
 """Studies on a server (`surepick serve`), with the methods of `Study`. `Server` needs the extra `client`.
 
-addresses.py  which address is a server's, and whether a token may be sent there
-opening.py    what `sp.open_study` and the like do with an address: a database's, or a server's
 server.py     a server: its studies, new ones, forecasts, certificates that it checks
 splitting.py  results that are more than a server takes at once
 study.py      a study on it

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import httpx
 
-from surepick.client.addresses import TOKEN, checked_address, given_token, is_this_machine
 from surepick.core.design import Design
 from surepick.core.json import from_json
 from surepick.errors import (
@@ -23,6 +22,7 @@ from surepick.errors import (
     SurepickError,
     UnusualResult,
 )
+from surepick.studies.addresses import TOKEN, checked_address, given_token, is_this_machine
 
 API = "/api/v1"
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds before a request is sent again

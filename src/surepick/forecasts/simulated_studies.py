@@ -20,7 +20,7 @@ from surepick.policies.parts import OF_BLOCKS, PAIRED
 from surepick.policies.prices import Prices
 from surepick.policies.registry import built_policy
 from surepick.policies.verdict import certificate_of
-from surepick.questions import Above, Constraint, constraints_of
+from surepick.questions import Constraint, constraints_of, number_of
 from surepick.studies.replay import Closed, replay
 
 FEWEST_STUDIES, MOST_STUDIES = 8, 200
@@ -247,8 +247,7 @@ def worst_case(policy: Policy[Any], noise: Noise, limit: Limit, *, seed: int = 0
 
 def _level(problem: Problem) -> float:
     """Where equal arms are hardest to judge: at the threshold, if there is one."""
-    asked = problem.question
-    return asked.threshold + asked.by if isinstance(asked, Above) and asked.threshold is not None else 0.0
+    return number_of(problem) or 0.0
 
 
 def _most_expensive_of_equals(policy: Policy[Any], limit: Limit, quiet: SimulatedStudy, seed: int) -> SimulatedStudy:

@@ -1,4 +1,4 @@
-"""How a name becomes a policy: its class, its parts and its options."""
+"""How a name becomes a policy: its class, its parts and its options. Other packages give theirs by an entry point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
-from surepick.policies.parts import OPTIONS_OF, MakeParts
+from surepick.policies.parts import OPTIONS_OF, MakeParts, embedding_options
 from surepick.questions import (
     BEST,
     NAMES,
@@ -18,29 +18,33 @@ from surepick.questions import (
     Question,
     TopM,
     constraints_of,
+    own_fields,
     question_name,
     taken_question,
 )
 
-EVERY_QUESTION = (BEST, *NAMES)
+ANY_OTHER = "*"  # stands for the questions of other packages
+EVERY_QUESTION = (BEST, *NAMES, ANY_OTHER)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """How a name becomes a policy.
+class PolicySpec:
+    """How a name becomes a policy. The entry point of another package in `surepick.policies` gives one.
 
     Args:
-        path: module and class, below `surepick.policies`.
-        parts: (arms, options) -> the embedding, the features or the network; it takes its options out of `options`.
+        path: of the class, "module:Class", a record with `problem` and `spec`; it is loaded when a policy is made.
+        parts: (arms, options) -> what it is made of beside the problem and its own options: one of the functions of
+            `surepick.policies.parts`, of which `nothing` is for policies that look at the number of arms only,
+            `features` for those that take vectors, `linear`, `kernel` and `independent` for those with an embedding.
         summary: one line for people who choose.
         paper: the options that give the literal choices of its source.
         rule: how the dimension of a round is chosen, where that is an option.
-        usual: defaults that differ from those of the records.
+        defaults: values that differ from those of the records.
         set: fields that the name decides, which are no options.
-        unsaid: options with a usual value that says nothing, which a spec does not name.
-        kinds: values of the option "evidence" that stand for another class, with its path.
+        hidden_defaults: options with a usual value that says nothing, which a spec does not name.
+        evidence: values of the option "evidence" that stand for another class, with its path.
         listed: its own options, as words, where the class cannot be loaded without torch; "": read from the records.
-        questions: the names of those that it answers.
+        questions: the names of those that it answers; ANY_OTHER among them: those of other packages, too.
     """
 
     path: str
@@ -48,10 +52,10 @@ class Entry:
     summary: str
     paper: Mapping[str, Any] = field(default_factory=dict)
     rule: type[Any] | None = None
-    usual: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
-    unsaid: Mapping[str, Any] = field(default_factory=dict)
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    hidden_defaults: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, str] = field(default_factory=dict)
     listed: str = ""
     questions: tuple[str, ...] = (BEST,)
 
@@ -61,40 +65,41 @@ class Entry:
         Args:
             kind: the value of "evidence"; None: the usual one.
         """
-        module, _, name = (self.path if kind is None else self.kinds[kind]).rpartition(".")
-        found: type[Any] = getattr(import_module(f"surepick.policies.{module}"), name)
+        module, _, name = (self.path if kind is None else self.evidence[kind]).partition(":")
+        found: type[Any] = getattr(import_module(module), name)
         return found
 
     def own_options(self) -> tuple[str, ...]:
         """What a user may set of the policy and its rule."""
-        return (*(["evidence"] if self.kinds else []), *(tuple(self.listed.split()) or self.record_fields()))
+        return (*(["evidence"] if self.evidence else []), *(tuple(self.listed.split()) or self.record_fields()))
 
     def record_fields(self) -> tuple[str, ...]:
         """The fields of the policy and its rule, but for what they are made of."""
         ours = {"problem", "embedding", "features", "network", "rule", "spec", *self.set}
-        records = [self.record(), *map(self.record, self.kinds), *([self.rule] if self.rule else [])]
+        records = [self.record(), *map(self.record, self.evidence), *([self.rule] if self.rule else [])]
         names = [each.name for one in records for each in fields(one) if each.init and each.name not in ours]
         return tuple(dict.fromkeys(names))
 
-    def options(self) -> tuple[str, ...]:
-        """All options, those of the problem and of the parts included."""
-        asked = [each.name for name in self.questions if name != BEST for each in fields(NAMES[name])]
-        question = ("question", *asked) if asked else ()
-        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *OPTIONS_OF.get(self.parts, ()), *question)))
+    def options(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """All options, those of the problem and of the parts included, and of what `given` names of other packages."""
+        asked = [each.name for name in self.questions if name in NAMES for each in fields(NAMES[name])]
+        question = ("question", *asked, *own_fields(given.get("question"))) if asked else ()
+        parts = (*OPTIONS_OF.get(self.parts, ()), *embedding_options(self.parts, given))
+        return tuple(dict.fromkeys(("gap_bound", *self.own_options(), *parts, *question)))
 
 
-def asked_question(name: str, entry: Entry, given: dict[str, Any]) -> Question | None:
+def asked_question(name: str, spec: PolicySpec, given: dict[str, Any]) -> Question | None:
     """The question that the options ask of a policy; its options are taken out of them.
 
     Raises:
         InvalidInput: there is no such question, or the policy does not answer it.
     """
-    question = None if entry.questions == (BEST,) else taken_question(given)
-    check_answered(name, entry, question_name(question))
+    question = None if spec.questions == (BEST,) else taken_question(given)
+    check_answered(name, spec, question_name(question))
     return question
 
 
-def for_each_segment(name: str, entry: Entry, arms: Arms, question: Question | None) -> Question | None:
+def for_each_segment(name: str, spec: PolicySpec, arms: Arms, question: Question | None) -> Question | None:
     """The question, where arms have segments: the best of each segment is one of its 1 best.
 
     Raises:
@@ -102,7 +107,7 @@ def for_each_segment(name: str, entry: Entry, arms: Arms, question: Question | N
     """
     if arms.segments is None:
         return question
-    if "lists" not in entry.kinds:
+    if "lists" not in spec.evidence:
         raise InvalidInput(
             f"{name} answers for the whole list and not for each segment: leave segments out, or take "
             "certified-independent, certified-linear or certified-kernel."
@@ -126,21 +131,21 @@ def for_each_segment(name: str, entry: Entry, arms: Arms, question: Question | N
     return question
 
 
-def check_answered(name: str, entry: Entry, asked: str) -> None:
+def check_answered(name: str, spec: PolicySpec, asked: str) -> None:
     """Refuse a question that a policy does not answer.
 
     Raises:
         InvalidInput: it is none of its own.
     """
-    if asked not in entry.questions:
-        known = " or ".join(map(repr, entry.questions))
+    if asked not in spec.questions and (asked in EVERY_QUESTION or ANY_OTHER not in spec.questions):
+        known = " or ".join(map(repr, spec.questions))
         raise InvalidInput(
             f"{name} answers question {known}, not {asked!r}; certified-independent answers every question."
         )
 
 
 def refuse_beside_lists(
-    name: str, unsaid: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
+    name: str, hidden_defaults: Mapping[str, Any], given: Mapping[str, Any], *, allowed: tuple[str, ...] = ()
 ) -> None:
     """Refuse options of the best arm's evidence where the question is another one, but for those allowed.
 
@@ -149,7 +154,7 @@ def refuse_beside_lists(
     """
     said = [
         option
-        for option, usual in unsaid.items()
+        for option, usual in hidden_defaults.items()
         if option not in allowed and given.get(option, usual) not in (usual, None)
     ]
     if said:

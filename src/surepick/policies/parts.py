@@ -10,19 +10,21 @@ import numpy as np
 
 from surepick.core.arms import Arms
 from surepick.core.arrays import FloatArray
+from surepick.core.plugins import EMBEDDINGS, plugin_names
 from surepick.embeddings import (
     ArmEmbedding,
     GaussianKernel,
     IndependentEmbedding,
     KernelEmbedding,
     LinearEmbedding,
-    MercerEmbedding,
 )
 from surepick.embeddings.exact import ExactFeatures
+from surepick.embeddings.spec import embedding_spec
 from surepick.errors import InvalidInput
 
 LINEAR = ("norm_bound", "bound", "norm_source", "max_rank")
 KERNEL = ("kernel", "norm_bound", "bound", "nystrom_above", "max_rank", "rounding", "norm_source")
+EXPANSIONS = "mercer"  # the embedding that has them, in surepick-bench
 MERCER = ("expansion", "norm_bound", "bound", "max_dim", "norm_source")
 NAMES_OF_A_KERNEL = ("gamma", "kernel", "expansion")
 OF_BLOCKS = ("blocks", "block_size", "control", "once_a_block", "streams")
@@ -80,10 +82,17 @@ def kernel(arms: Arms, options: dict[str, Any]) -> Parts:
         )
     gamma = options.pop("gamma", None)
     if named == ["expansion"]:
-        return {"embedding": MercerEmbedding(arms.features, **taken(options, MERCER))}
+        if EXPANSIONS not in plugin_names(EMBEDDINGS):
+            raise InvalidInput('expansion is in another package, which is absent: pip install "surepick[bench]".')
+        return {"embedding": embedding_spec(EXPANSIONS).make(arms.features, options)}
     if gamma is not None:
         options["kernel"] = GaussianKernel(gamma)
     return {"embedding": KernelEmbedding(arms.features, **taken(options, KERNEL))}
+
+
+def of_package(arms: Arms, options: dict[str, Any]) -> Parts:
+    """The embedding of another package, by its name."""
+    return {"embedding": embedding_spec(options.pop("embedding")).make(arms.features, options)}
 
 
 def unbounded(arms: Arms, _: dict[str, Any]) -> Parts:
@@ -113,8 +122,23 @@ def network(arms: Arms, options: dict[str, Any]) -> Parts:
 
 
 OPTIONS_OF: Mapping[MakeParts, tuple[str, ...]] = MappingProxyType(
-    {linear: LINEAR, kernel: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))), network: NETWORK}
+    {
+        linear: LINEAR,
+        kernel: tuple(dict.fromkeys((*KERNEL, *MERCER, "gamma"))),
+        network: NETWORK,
+        of_package: ("embedding",),
+    }
 )
+
+
+def embedding_options(parts: MakeParts, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options of the embedding of another package that `given` names.
+
+    Raises:
+        InvalidInput: no package has it.
+    """
+    name = given.get("embedding")
+    return () if parts is not of_package or name is None else embedding_spec(name).options
 
 
 def are_paired(options: Mapping[str, Any], *, known_scale: bool) -> bool:
@@ -141,6 +165,8 @@ def fitting_policy(options: Mapping[str, Any]) -> str:
     given = {option for option, value in options.items() if value is not None}
     if "items" in given:
         return "certified-items"
+    if "embedding" in given:
+        return "certified-embedding"
     if "misspecification" in given:
         return "certified-neural"
     if given & set(NAMES_OF_A_KERNEL):

@@ -1,16 +1,21 @@
-"""Names of the algorithms: name + options <-> policy. The options of a name are the fields of its records."""
+"""Names of the algorithms: name + options <-> policy. The options of a name are the fields of its records.
+
+Names that are not in `ENTRIES` are those of other packages (`core.plugins`).
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
 from surepick.blocks.rows import RowBlocks
 from surepick.core.arms import Arms
+from surepick.core.plugins import EMBEDDINGS, POLICIES, QUESTIONS, check_packages, package_of, plugin, plugin_names
 from surepick.core.validation import check_choice
 from surepick.core.values import setting
 from surepick.errors import InvalidInput
@@ -20,7 +25,7 @@ from surepick.policies import parts as parts_of
 from surepick.policies.base import Policy, Problem, doubts_of_delta
 from surepick.policies.entry import (
     EVERY_QUESTION,
-    Entry,
+    PolicySpec,
     asked_question,
     check_answered,
     for_each_segment,
@@ -30,8 +35,7 @@ from surepick.policies.long_lists import best_of_subset, one_of_share, shortened
 from surepick.policies.options import check_noise
 from surepick.policies.paper.arm_elimination import AdaptiveDimension, FixedDimension, WholeSpace
 from surepick.policies.parts import NETWORK, MakeParts, Parts, taken
-from surepick.policies.question_baselines import QUESTION_BASELINES
-from surepick.questions import BEST, NAMES, OneOf, question_name, question_spec
+from surepick.questions import BEST, NAMES, OneOf, own_question, question_class, question_name, question_spec
 from surepick.text import did_you_mean, quoted
 
 LITERAL_ROUNDS = {
@@ -44,37 +48,44 @@ PUBLISHED_NETWORK = {
 }  # fmt: skip
 
 
-CARRIED = "carried.elimination.CarriedElimination"
-EPOCHS = "certified.elimination.CertifiedElimination"
-PAIRED = "paired.elimination.PairedElimination"
-LISTS = "questions.elimination.CertifiedLists"
+ROUNDS = "surepick.policies.paper.arm_elimination:ArmElimination"
+CARRIED = "surepick.policies.carried.elimination:CarriedElimination"
+EPOCHS = "surepick.policies.certified.elimination:CertifiedElimination"
+PAIRED = "surepick.policies.paired.elimination:PairedElimination"
+LISTS = "surepick.policies.questions.elimination:CertifiedLists"
 OF_ITEMS = "certified-items"
+USUAL_DELTA = 0.05
+OF_PACKAGE = "certified-embedding"
+IN_BENCH = (  # which surepick-bench has
+    "action-elimination", "apt", "lingame", "lingape", "lucb", "lucb-top", "means-neural-rule", "sequential-halving",
+    "st2", "uniform-lists", "xy-adaptive", "xy-static",
+)  # fmt: skip
 
 
-def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> Entry:
+def _rounds(parts: MakeParts, rule: type[Any], summary: str) -> PolicySpec:
     """Algorithms 1 and 3 with some embedding."""
-    return Entry("paper.arm_elimination.ArmElimination", parts, summary, paper=LITERAL_ROUNDS, rule=rule)
+    return PolicySpec(ROUNDS, parts, summary, paper=LITERAL_ROUNDS, rule=rule)
 
 
-def _certified(parts: MakeParts, summary: str, **more: str) -> Entry:
-    kinds = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
-    unsaid = {
+def _certified(parts: MakeParts, summary: str, **more: str) -> PolicySpec:
+    evidence = {"carried": CARRIED, "epochs": EPOCHS, "lists": LISTS, **more}
+    hidden_defaults = {
         "batch_size": None,
         "max_batches": None,
         "batch_cost": 0.0,
         **dict.fromkeys((*parts_of.OF_BLOCKS, "later", "later_share")),
     }
-    return Entry(
+    return PolicySpec(
         CARRIED,
         parts,
         summary,
-        unsaid=unsaid,
-        kinds=kinds,
+        hidden_defaults=hidden_defaults,
+        evidence=evidence,
         questions=EVERY_QUESTION,
     )
 
 
-ENTRIES: Mapping[str, Entry] = MappingProxyType(
+ENTRIES: Mapping[str, PolicySpec] = MappingProxyType(
     {
         "linear-embedding": _rounds(
             parts_of.linear,
@@ -92,17 +103,17 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "fixed-kernel": _rounds(
             parts_of.kernel, FixedDimension, "Algorithm 3 with a kernel: one dimension for all rounds"
         ),
-        "rage": Entry(
-            "paper.arm_elimination.ArmElimination",
+        "rage": PolicySpec(
+            ROUNDS,
             parts_of.exact,
             "RAGE (Fiez et al. 2019): rewards exactly linear in the features",
             paper={"floor": "published", "stopping": "rounds"},
             rule=WholeSpace,
-            usual={"schedule": "paper", "union": "rage", "looks": 1},
+            defaults={"schedule": "paper", "union": "rage", "looks": 1},
             set={"reserve": 0.0},
         ),
-        "unknown-misspecification": Entry(
-            "paper.unknown_misspecification.UnknownMisspecificationElimination",
+        "unknown-misspecification": PolicySpec(
+            "surepick.policies.paper.unknown_misspecification:UnknownMisspecificationElimination",
             parts_of.unbounded,
             "Algorithm 4: features of which nothing is known; never certifies and never stops by itself",
             paper={"schedule": "paper", "union": "all", "floor": "published"},
@@ -119,118 +130,101 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
             "fewest measurements for a certificate without features: the default where none are used",
             paired=PAIRED,
         ),
-        OF_ITEMS: Entry(
-            "items.elimination.CertifiedItems",
+        OF_PACKAGE: _certified(
+            parts_of.of_package, "fewest measurements for a certificate, with the embedding of another package"
+        ),
+        OF_ITEMS: PolicySpec(
+            "surepick.policies.items.elimination:CertifiedItems",
             parts_of.nothing,
             "fewest answers for a certificate on a finite set of test items, which all candidates answer in one order",
         ),
-        "neural-embedding": Entry(
-            "paper.neural_elimination.NeuralElimination",
+        "neural-embedding": PolicySpec(
+            "surepick.policies.paper.neural_elimination:NeuralElimination",
             parts_of.network,
             "Algorithm 2 with a network (extra 'neural'): to reproduce it; its verdict is heuristic",
             paper=PUBLISHED_NETWORK,
             listed="constants error_tolerance tolerance_scale trainer regularization slack floor misspecification "
             "tolerance",
         ),
-        "means-neural-rule": Entry(
-            "neural.means_control.MeansNeuralRule",
-            parts_of.nothing,
-            "Algorithm 2's counts and threshold on plain means: a control beside neural-embedding",
-            paper={"constants": "paper"},
-        ),
-        "certified-neural": Entry(
-            "certified.neural.CertifiedNeural",
+        "certified-neural": PolicySpec(
+            "surepick.policies.certified.neural:CertifiedNeural",
             parts_of.network,
             "a certificate with a network's embedding (extra 'neural'), if its misspecification is declared",
-            usual={"depth": 2, "width": 512, "architecture": "standard"},
+            defaults={"depth": 2, "width": 512, "architecture": "standard"},
             listed="misspecification dim vectors regularization tolerance reserve largest_batch",
         ),
-        "action-elimination": Entry(
-            "baselines.action_elimination.ActionElimination",
-            parts_of.nothing,
-            "action elimination: features are ignored, one interval per arm",
-            paper={"growth": 0.02},
-        ),
-        "xy-static": Entry(
-            "baselines.xy_static.XYStatic",
-            parts_of.features,
-            "XY-static (Soare et al. 2014): rewards exactly linear in the features, one fixed design",
-            paper={"constants": "paper"},
-        ),
-        "xy-adaptive": Entry(
-            "baselines.xy_adaptive.XYAdaptive",
-            parts_of.features,
-            "XY-adaptive (Soare et al. 2014): rewards exactly linear in the features, phases that drop arms",
-            paper={"constants": "paper", "shrinkage": 0.1, "stopping": "phases"},
-        ),
-        "lingape": Entry(
-            "baselines.lingape.LinGapE",
-            parts_of.features,
-            "LinGapE (Xu et al. 2018): rewards exactly linear, of bounded norm; the leader against its closest rival",
-            paper={"selection": "greedy", "radius": "dimension"},
-        ),
-        "lingame": Entry(
-            "baselines.lingame.LinGame",
-            parts_of.features,
-            "LinGame (Degenne et al. 2020): rewards exactly linear, of bounded norm; weights from a game",
-            paper={"play": "learner", "threshold": "stylised"},
-        ),
-        "lucb": Entry(
-            "baselines.lucb.LUCB",
-            parts_of.nothing,
-            "LUCB1 (Kalyanakrishnan et al. 2012): features are ignored, the leader and its strongest rival are pulled",
-            paper={"growth": 0.0},
-        ),
-        "sequential-halving": Entry(
-            "baselines.sequential_halving.SequentialHalving",
-            parts_of.nothing,
-            "sequential halving (Karnin et al. 2013): features are ignored, a fixed budget; its verdict is heuristic",
-        ),
-        **QUESTION_BASELINES,
     }
 )
 
 
 def policy_names(question: str | None = BEST) -> tuple[str, ...]:
-    """The names that `make_policy` knows, sorted; and `certified-items`, for a finite set of test items.
+    """The names that `make_policy` knows, sorted, those of installed packages among them.
+
+    `certified-items`, for a finite set of test items, and `certified-embedding`, for the embedding of another package,
+    are known beside them.
 
     Args:
         question: only those that answer the question of this name, "best", e.g. "top"; None: all.
     """
-    known = {name for name, entry in ENTRIES.items() if question is None or question in entry.questions}
-    return tuple(sorted(known - {OF_ITEMS}))
+    ours = {name: spec for name, spec in ENTRIES.items() if name not in (OF_ITEMS, OF_PACKAGE)}
+    if question is None:
+        return tuple(sorted({*ours, *plugin_names(POLICIES)}))
+    specs = {**_loadable(), **ours}
+    return tuple(sorted(name for name, spec in specs.items() if question in spec.questions))
 
 
-def policy_options(name: str) -> tuple[str, ...]:
-    """The options that the policy knows, sorted."""
-    return tuple(sorted(_entry(name).options()))
+def is_named(name: object) -> bool:
+    """Whether `policy_names(None)` has the name; of a name of ours, no other package is asked."""
+    ours = name in ENTRIES and name not in (OF_ITEMS, OF_PACKAGE)
+    return ours or (name not in ENTRIES and name in plugin_names(POLICIES))
+
+
+def _loadable() -> dict[str, PolicySpec]:
+    """The policies of installed packages, but for those that cannot be loaded: whoever names one is told why."""
+    found = {}
+    for name in plugin_names(POLICIES):
+        with suppress(InvalidInput):
+            found[name] = policy_spec(name)
+    return found
+
+
+def policy_options(name: str, given: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...]:
+    """The options that the policy knows, sorted.
+
+    Args:
+        given: options that are given to it: a question or an embedding of another package has options of its own.
+    """
+    return tuple(sorted(policy_spec(name).options(given)))
 
 
 def needs_torch(name: str) -> bool:
     """Whether the policy trains a network."""
-    return _entry(name).parts is parts_of.network
+    return policy_spec(name).parts is parts_of.network
 
 
-def uses_features(name: str) -> bool:
-    """Whether the policy looks at the features of its arms.
+def uses_features(policy: Policy[Any] | str) -> bool:
+    """Whether a policy, given as it is or by its name, looks at the features of its arms.
 
     Raises:
-        InvalidInput: the name is not known.
+        InvalidInput: the name is not known, or it is no policy.
     """
-    return _entry(name).parts not in (parts_of.independent, parts_of.nothing)
+    if isinstance(policy, str):
+        return policy_spec(policy).parts not in (parts_of.independent, parts_of.nothing)
+    _check_policy(policy)
+    return policy.traits.uses_features
 
 
 def stands_for(name: str, policy: Policy[Any]) -> bool:
     """Whether the policy, perhaps made by hand, is of the class and chooses dimensions by the rule of that name."""
-    entry = _entry(name)
+    entry = policy_spec(name)
     rule = entry.rule is None or type(getattr(policy, "rule", None)) is entry.rule
-    paths = (entry.path, *entry.kinds.values())
-    return rule and type(policy).__name__ in {path.rpartition(".")[2] for path in paths}
+    paths = (entry.path, *entry.evidence.values())
+    return rule and type(policy).__name__ in {path.partition(":")[2] for path in paths}
 
 
 def policy_summary(name: str) -> str:
     """One line about the policy, for people who choose."""
-    return _entry(name).summary
+    return policy_spec(name).summary
 
 
 def paper_settings(name: str) -> dict[str, Any]:
@@ -241,7 +235,7 @@ def paper_settings(name: str) -> dict[str, Any]:
     Raises:
         InvalidInput: the name is not known.
     """
-    return dict(_entry(name).paper)
+    return dict(policy_spec(name).paper)
 
 
 def make_policy(
@@ -274,17 +268,57 @@ def make_policy(
     return policy
 
 
+def settled_policy(
+    policy: Policy[Any] | str,
+    arms: Arms,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    noise: Noise | str | None,
+    **options: Any,
+) -> Policy[Any]:
+    """The policy that was given, or the one of that name, for whoever takes either.
+
+    Args:
+        policy: a policy, perhaps of another package, which has all that follows itself; or a name.
+        arms, epsilon, delta, noise, options: as in `make_policy`; delta None: 0.05.
+
+    Raises:
+        InvalidInput: a setting stands beside a policy that has it itself, epsilon or noise is missing beside a name,
+            or as `make_policy`.
+    """
+    if isinstance(policy, str):
+        for missing in [name for name, value in (("epsilon", epsilon), ("noise", noise)) if value is None]:
+            raise InvalidInput(f"{policy} needs {missing}, as in make_policy({policy!r}, arms, {missing}=..., ...).")
+        assert epsilon is not None
+        assert noise is not None
+        return make_policy(
+            policy, arms, epsilon=epsilon, delta=USUAL_DELTA if delta is None else delta, noise=noise, **options
+        )
+    _check_policy(policy)
+    given = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
+    for name in [name for name, value in given.items() if value is not None]:
+        raise InvalidInput(f"{name} is given, and the policy, a {type(policy).__name__}, has it itself; leave it out.")
+    known = policy.problem.arms
+    if known is not None and (known.num_arms, known.ids) != (arms.num_arms, arms.ids):
+        raise InvalidInput(
+            f"the policy was made for other candidates, {quoted(known.ids[0])}, ...; make it of those that are given."
+        )
+    return policy
+
+
 def built_policy(
     name: str, arms: Arms | RowBlocks, *, epsilon: float, delta: float, noise: Noise | str, **options: Any
 ) -> Policy[Any]:
     """As `make_policy`, without a word about what is accepted."""
-    entry = _entry(name)
+    check_packages(options.pop("packages", None) or ())
+    entry = policy_spec(name)
     options = {each: setting(each, value) for each, value in options.items()}
     if isinstance(arms, RowBlocks) or "first_look" in options:
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, **options}
-        return shortened_first(built_policy, _check_known, entry.unsaid, name, arms, **asked)
+        return shortened_first(built_policy, _check_known, entry.hidden_defaults, name, arms, **asked)
     if "selected" in options:
-        if not entry.kinds or question_name(options.get("question")) not in (None, BEST):
+        if not entry.evidence or question_name(options.get("question")) not in (None, BEST):
             raise InvalidInput("candidates that were selected answer which is the best, by a certified-* policy only.")
         return best_of_subset(built_policy, name, arms, epsilon=epsilon, delta=delta, noise=noise, **options)
     _check_known(name, options)
@@ -293,21 +327,21 @@ def built_policy(
     assumed = parse_noise(noise) if isinstance(noise, str) else noise
     if isinstance(assumed, type) or not isinstance(assumed, (Normal, Noise)):
         raise InvalidInput(f"noise is {quoted(noise)}; give Bernoulli(), Bounded(low, high), SubGaussian(s) or text.")
-    given = {**entry.usual, **options}
+    given = {**entry.defaults, **options}
     question = for_each_segment(name, entry, arms, asked_question(name, entry, given))
     if isinstance(question, OneOf):
         return one_of_share(built_policy, question, name, arms, epsilon=epsilon, delta=delta, noise=noise, **given)
-    check_noise(name, assumed, given, unknown_scale=bool(entry.kinds))
-    kind = given.pop("evidence", None) if entry.kinds else None
+    check_noise(name, assumed, given, unknown_scale=bool(entry.evidence))
+    kind = given.pop("evidence", None) if entry.evidence else None
     if (question is not None and kind not in (None, "lists")) or (kind == "lists" and question is None):
         raise InvalidInput("evidence='lists' answers questions other than 'best', and no other evidence does.")
-    if question is not None and entry.kinds:
+    if question is not None and entry.evidence:
         kind = "lists"
-        refuse_beside_lists(name, {**entry.unsaid, "gap_bound": None}, given, allowed=parts_of.OF_LISTS)
-    if kind is None and "paired" in entry.kinds and parts_of.are_paired(given, known_scale=known_scale(assumed)):
+        refuse_beside_lists(name, {**entry.hidden_defaults, "gap_bound": None}, given, allowed=parts_of.OF_LISTS)
+    if kind is None and "paired" in entry.evidence and parts_of.are_paired(given, known_scale=known_scale(assumed)):
         kind = "paired"
     if kind is not None:
-        check_choice("evidence", kind, tuple(entry.kinds))
+        check_choice("evidence", kind, tuple(entry.evidence))
     problem = Problem(arms.num_arms, epsilon, delta, assumed, given.pop("gap_bound", None), arms, question)
     parts = entry.parts(arms, given)
     if entry.rule is not None:
@@ -315,8 +349,8 @@ def built_policy(
     free = (
         kind is None
         and known_scale(assumed)
-        and bool(entry.kinds)
-        and all(given.get(each, usual) == usual for each, usual in entry.unsaid.items())
+        and bool(entry.evidence)
+        and all(given.get(each, usual) == usual for each, usual in entry.hidden_defaults.items())
     )
     if free and parts_of.stays_biased(parts.get("embedding"), given.get("dim"), problem.epsilon):
         kind = "epochs"
@@ -324,7 +358,7 @@ def built_policy(
     known = {each.name for each in fields(entry.record(kind))}
     given = {each: value for each, value in given.items() if value is not None or each in known}
     policy: Policy[Any] = entry.record(kind)(problem, **parts, **entry.set, **given)
-    object.__setattr__(policy, "spec", _spec(name, entry, policy, parts))
+    object.__setattr__(policy, "spec", _spec(name, entry, policy, parts, options.get("embedding")))
     return policy
 
 
@@ -335,9 +369,11 @@ def rehearsed(name: str, options: Mapping[str, Any], seed: int) -> dict[str, Any
     return {**{option: seed for option, is_drawn in drawn.items() if is_drawn}, **options}
 
 
-def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] | None:
-    """Every option in force, as plain data, so that a default that changes later changes nothing; None if one has no
-    name."""
+def _spec(
+    name: str, entry: PolicySpec, policy: Any, parts: Parts, embedding: str | None = None
+) -> dict[str, Any] | None:
+    """Every option in force, as plain data, so that a default that changes later changes nothing, and the packages of
+    others that it needs; None if an option has no name."""
     problem: Problem = policy.problem
     asked = {"epsilon": problem.epsilon, "delta": problem.delta, "noise": problem.noise.spec}
     options: dict[str, Any] = {"gap_bound": problem.gap_bound}
@@ -346,15 +382,31 @@ def _spec(name: str, entry: Entry, policy: Any, parts: Parts) -> dict[str, Any] 
     for one in (policy, *([policy.rule] if entry.rule else [])):
         held = {each.name: getattr(one, each.name) for each in fields(one) if each.name in entry.own_options()}
         options |= {key: value.spec if isinstance(value, Items) else value for key, value in held.items()}
-    if entry.parts in (parts_of.linear, parts_of.kernel):
+    if entry.parts in (parts_of.linear, parts_of.kernel, parts_of.of_package):
         embedded = parts["embedding"].traits.spec
         if embedded is None:
             return None
-        options |= embedded
+        options |= embedded if embedding is None else {"embedding": embedding, **embedded}
     if "network" in parts:
         options |= {option: getattr(parts["network"], option) for option in NETWORK}
-    unsaid = entry.unsaid.items()
-    return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in unsaid}}
+    wanted = ((POLICIES, name), (QUESTIONS, question_name(problem.question)), (EMBEDDINGS, embedding))
+    others = {package for group, one in wanted if (package := _package_of(group, one)) is not None}
+    if others:
+        options["packages"] = sorted(others)
+    hidden = entry.hidden_defaults.items()
+    return {"name": name, **asked, **{key: value for key, value in options.items() if (key, value) not in hidden}}
+
+
+def _package_of(group: str, name: str | None) -> str | None:
+    """The package of others that has the name; None where it is ours."""
+    ours = {POLICIES: ENTRIES, QUESTIONS: (BEST, *NAMES), EMBEDDINGS: ()}[group]
+    return None if name is None or name in ours else package_of(group, name)
+
+
+def _check_policy(policy: object) -> None:
+    """Refuse what is neither a policy nor a name."""
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise InvalidInput(f"policy is {quoted(policy)}; give a name, one of policy_names(), or a policy.")
 
 
 def _need_torch(name: str) -> None:
@@ -384,13 +436,18 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidInput: there are some, or one without which it cannot start is missing.
     """
-    if (asked := question_name(options.get("question"))) in NAMES:
-        check_answered(name, _entry(name), asked)
-    known = policy_options(name)
+    if isinstance(options.get("question"), str) and options["question"] != BEST:
+        question_class(options["question"])
+    asked = question_name(options.get("question"))
+    if asked in NAMES or own_question(asked) is not None:
+        check_answered(name, policy_spec(name), asked)
+    known = policy_options(name, options)
     unknown = sorted(set(options) - set(known))
     if unknown:
         meant = did_you_mean(unknown[0], known)
         raise InvalidInput(f"{name} has no option {', '.join(map(repr, unknown))}; it knows {', '.join(known)}.{meant}")
+    if name == OF_PACKAGE and options.get("embedding") is None:
+        raise InvalidInput(f"{OF_PACKAGE} needs embedding: the name of one that an installed package has.")
     if name == OF_ITEMS and options.get("items") is None:
         raise InvalidInput(
             f"{OF_ITEMS} needs items: the ids of the test items that all candidates answer, or their number."
@@ -402,7 +459,7 @@ def _check_known(name: str, options: Mapping[str, Any]) -> None:
         )
 
 
-def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]) -> None:
+def _check_kind(name: str, entry: PolicySpec, kind: str | None, given: dict[str, Any]) -> None:
     """Take out options that this kind of evidence does not have, if they say nothing.
 
     Raises:
@@ -413,12 +470,21 @@ def _check_kind(name: str, entry: Entry, kind: str | None, given: dict[str, Any]
     known = {each.name for each in fields(entry.record(kind))}
     for option in [each for each in given if each not in known]:
         value = given.pop(option)
-        if option not in entry.unsaid or value != entry.unsaid[option]:
+        if option not in entry.hidden_defaults or value != entry.hidden_defaults[option]:
             raise InvalidInput(f"{name} with evidence={kind!r} has no option {option!r}; leave out one of the two.")
 
 
-def _entry(name: str) -> Entry:
-    if not isinstance(name, str) or name not in ENTRIES:
-        meant = did_you_mean(name, policy_names(None))
-        raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")
-    return ENTRIES[name]
+def policy_spec(name: str) -> PolicySpec:
+    """How the name becomes a policy, ours or that of an installed package.
+
+    Raises:
+        InvalidInput: there is no such policy, or its package is absent or does not load.
+    """
+    if isinstance(name, str) and name in ENTRIES:
+        return ENTRIES[name]
+    if (found := plugin(POLICIES, name, PolicySpec)) is not None:
+        return found
+    if name in IN_BENCH:
+        raise InvalidInput(f'{name} is in another package, which is absent: pip install "surepick[bench]".')
+    meant = did_you_mean(name, policy_names(None))
+    raise InvalidInput(f"there is no policy {quoted(name)}; choose one of {', '.join(policy_names(None))}.{meant}")

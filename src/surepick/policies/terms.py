@@ -12,7 +12,7 @@ from surepick.core.column_names import ColumnNames
 from surepick.core.plan import Blocking
 from surepick.policies.base import Policy
 from surepick.policies.prices import Prices
-from surepick.questions import LISTED, Constraint, constraints_in, constraints_of
+from surepick.questions import LISTED, NAMES, Constraint, constraints_in, constraints_of
 
 
 @record
@@ -64,6 +64,7 @@ class Terms:
     def stored_in(configuration: Mapping[str, Any]) -> Terms:
         """Those of a stored study."""
         asked = configuration["policy"]
+        question = (asked.get("question") or {}).get("name")
         return Terms(
             delta=asked["delta"],
             most_rounds=configuration["most_rounds"],
@@ -72,7 +73,7 @@ class Terms:
             gap_bound=asked.get("gap_bound"),
             prices=Prices.stored_in(configuration),
             blocks=Blocking.stored_in(asked),
-            listed=(asked.get("question") or {}).get("name") in LISTED,
+            listed=question is not None and (question in LISTED or question not in NAMES),
             constraints=constraints_in(asked),
             later=len(asked.get("later") or ()),
             shortens=sum((asked.get("first_look") or {}).get("sizes", ())),

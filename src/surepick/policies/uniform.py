@@ -12,7 +12,7 @@ from surepick.core.observations import Observations
 from surepick.noise import known_scale, largest_scale, scales
 from surepick.policies.base import Policy, Problem
 from surepick.policies.dimension import uniform_pulls
-from surepick.questions import Above, AllGood, BestFeasible, OneOf, TopM
+from surepick.questions import Above, AllGood, BestFeasible, OneOf, OwnQuestion, TopM
 
 
 def uniform_pulls_for(problem: Problem, sigma: float) -> int:
@@ -29,6 +29,7 @@ def uniform_pulls_for(problem: Problem, sigma: float) -> int:
         the m best               2 sigma^2, epsilon      m (K - m) pairs, of each segment
         within epsilon of best   2 sigma^2, slack / 2    K (K - 1) pairs, of each segment
         one of the best share    as the best of the sample, with delta / 2
+        of another package       2 sigma^2, epsilon      as many as it says
         best that keeps bounds   the best, and K arms for each bound with half of its tolerance; each with its share of
                                  delta
 
@@ -49,8 +50,10 @@ def uniform_pulls_for(problem: Problem, sigma: float) -> int:
     if isinstance(asked, Above):
         variance, nulls = (sigma**2, num_arms) if asked.control is None else (2.0 * sigma**2, num_arms - 1)
         return num_arms * _each(variance, nulls, epsilon, delta)
-    if isinstance(asked, TopM):
-        return num_arms * _each(2.0 * sigma**2, sum(asked.m * max(size - asked.m, 0) for size in sizes), epsilon, delta)
+    if isinstance(asked, (TopM, OwnQuestion)):
+        pairs = [asked.m * max(size - asked.m, 0) for size in sizes] if isinstance(asked, TopM) else []
+        nulls = asked.nulls(num_arms) if isinstance(asked, OwnQuestion) else sum(pairs)
+        return num_arms * _each(2.0 * sigma**2, nulls, epsilon, delta)
     if isinstance(asked, AllGood):
         slack = epsilon if asked.slack is None else asked.slack
         return num_arms * _each(2.0 * sigma**2, sum(size * (size - 1) for size in sizes), slack / 2.0, delta)

@@ -6,13 +6,19 @@ proofs. A policy's problem holds the question; None there asks for one epsilon-b
 
 from surepick.questions.constraints import Constraint, parse_constraint
 from surepick.questions.list_names import ListNames, list_names
+from surepick.questions.own import OwnQuestion
 from surepick.questions.parsing import (
     QUESTION_OPTIONS,
     constraints_in,
     constraints_of,
+    number_of,
     of_question,
+    own_fields,
+    own_question,
     parse_question,
+    question_class,
     question_name,
+    question_names,
     question_spec,
     taken_question,
 )
@@ -41,15 +47,21 @@ __all__ = [
     "Constraint",
     "ListNames",
     "OneOf",
+    "OwnQuestion",
     "Question",
     "TopM",
     "constraints_in",
     "constraints_of",
     "list_names",
+    "number_of",
     "of_question",
+    "own_fields",
+    "own_question",
     "parse_constraint",
     "parse_question",
+    "question_class",
     "question_name",
+    "question_names",
     "question_spec",
     "taken_question",
 ]

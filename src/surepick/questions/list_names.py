@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from surepick.core.arrays import record
-from surepick.questions.records import Above, AllGood, BestFeasible, OneOf, Question, TopM
+from surepick.questions.own import OwnQuestion
+from surepick.questions.records import Above, AllGood, BestFeasible, Question, TopM
 
 
 @record
@@ -35,7 +36,10 @@ def list_names(asked: Question, epsilon: float) -> ListNames:
         return ListNames("the best" if asked.m == 1 else f"the {asked.m} best", "the others")
     if isinstance(asked, AllGood):
         return ListNames(f"within {epsilon:g} of the best", "worse than that")
-    if isinstance(asked, OneOf):
-        return ListNames("recommended", "", "not recommended")
-    assert isinstance(asked, BestFeasible)
-    return ListNames("the best that keeps the bounds", "the others")
+    if isinstance(asked, BestFeasible):
+        return ListNames("the best that keeps the bounds", "the others")
+    return (
+        ListNames(*asked.called(epsilon), "not asked about")
+        if isinstance(asked, OwnQuestion)
+        else ListNames("recommended", "", "not recommended")
+    )

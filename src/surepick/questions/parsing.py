@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from surepick.core.plugins import QUESTIONS, plugin, plugin_names
 from surepick.errors import InvalidInput
 from surepick.questions.constraints import Constraint, parse_constraint
+from surepick.questions.own import METHODS, OwnQuestion
 from surepick.questions.records import BEST, NAMES, Above, AllGood, BestFeasible, OneOf, Question, TopM
 from surepick.text import did_you_mean, quoted
 
@@ -15,6 +17,15 @@ from surepick.text import did_you_mean, quoted
 def constraints_of(question: Question | None) -> tuple[Constraint, ...]:
     """On what else is measured beside the reward."""
     return question.constraints if isinstance(question, BestFeasible) else ()
+
+
+def number_of(problem: Any) -> float | None:
+    """What number a problem's arms are compared with, in reward units; None: with each other, or with an arm."""
+    asked = problem.question
+    if isinstance(asked, OwnQuestion):
+        found: float | None = asked.inquiry(problem, problem.delta).number
+        return found
+    return asked.threshold + asked.by if isinstance(asked, Above) and asked.threshold is not None else None
 
 
 def constraints_in(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
@@ -47,16 +58,13 @@ def parse_question(asked: Question | Mapping[str, Any] | str | None, options: Ma
     if isinstance(asked, Mapping):
         given = dict(asked)
         return _made(given.pop("name", None), given)
-    if not isinstance(asked, (Above, TopM, AllGood, OneOf, BestFeasible)):
-        raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join([BEST, *NAMES])}, or its record.")
+    if isinstance(asked, type) or not isinstance(asked, (Above, TopM, AllGood, OneOf, BestFeasible, OwnQuestion)):
+        raise InvalidInput(f"question is {quoted(asked)}; give one of {', '.join(question_names())}, or its record.")
     return asked
 
 
 def _made(name: object, options: Mapping[str, Any]) -> Question:
-    if name not in NAMES:
-        meant = did_you_mean(name, [BEST, *NAMES])
-        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join([BEST, *NAMES])}.{meant}")
-    made = NAMES[str(name)]
+    made = question_class(name)
     known = [each.name for each in fields(made)]
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -74,12 +82,56 @@ def _made(name: object, options: Mapping[str, Any]) -> Question:
     return found
 
 
+def question_class(name: object) -> type[Any]:
+    """The record of the question of this name, which is not "best".
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    made = NAMES.get(str(name)) or own_question(name)
+    if made is None:
+        known = question_names()
+        raise InvalidInput(f"question is {quoted(name)}; choose one of {', '.join(known)}.{did_you_mean(name, known)}")
+    return made
+
+
+def own_question(name: object) -> type[Any] | None:
+    """The class of the question that an installed package adds under this name; None where none does, or it is ours.
+
+    Raises:
+        InvalidInput: what it adds is no question.
+    """
+    found = None if name in (BEST, *NAMES) else plugin(QUESTIONS, name, type)
+    if found is None:
+        return None
+    whole = all(callable(getattr(found, each, None)) for each in METHODS)
+    if not is_dataclass(found) or getattr(found, "name", None) != name or not whole:
+        raise InvalidInput(
+            f"{found.__name__} is no question {quoted(name)}: it must be a frozen dataclass of that name with the "
+            "methods of surepick.questions.OwnQuestion."
+        )
+    return found
+
+
+def own_fields(asked: object) -> tuple[str, ...]:
+    """The options of a question of another package, given by its name; () of any other."""
+    found = own_question(asked) if isinstance(asked, str) else None
+    return () if found is None else tuple(each.name for each in fields(found))
+
+
+def question_names() -> list[str]:
+    """All names of questions, those of installed packages last."""
+    return [BEST, *NAMES, *(name for name in plugin_names(QUESTIONS) if name not in NAMES)]
+
+
 def question_name(question: Question | Mapping[str, Any] | str | None) -> str:
-    """The name of a question, which may be given by its record, its spec or its name: one of `NAMES`, or "best"."""
+    """The name of a question, which may be given by its record, its spec or its name."""
     if isinstance(question, Mapping):
         return str(question.get("name"))
     if isinstance(question, str):
         return question
+    if isinstance(question, OwnQuestion):
+        return question.name
     return next((name for name, made in NAMES.items() if isinstance(question, made)), BEST)
 
 
@@ -87,7 +139,7 @@ def question_spec(question: Question | None) -> dict[str, Any] | None:
     """Plain data that `parse_question` makes an equal question of; None for the best arm."""
     if question is None:
         return None
-    held = {each.name: getattr(question, each.name) for each in fields(question)}
+    held = {each.name: getattr(question, each.name) for each in fields(question)}  # type: ignore[arg-type]
     if isinstance(question, BestFeasible):
         held["constraints"] = [one.text for one in question.constraints]
     return {"name": question_name(question), **{key: value for key, value in held.items() if value is not None}}
@@ -98,8 +150,9 @@ QUESTION_OPTIONS = tuple(dict.fromkeys(each.name for made in NAMES.values() for 
 
 def of_question(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without those of other questions than the one that they name: for whoever compares questions."""
-    made = NAMES.get(str(options.get("question", "best")))
-    own = () if made is None else tuple(each.name for each in fields(made))
+    asked = options.get("question", BEST)
+    made = NAMES.get(str(asked))
+    own = own_fields(asked) if made is None else tuple(each.name for each in fields(made))
     named = "question" in options
     return {name: value for name, value in options.items() if not named or name in own or name not in QUESTION_OPTIONS}
 
@@ -113,6 +166,7 @@ def taken_question(options: dict[str, Any]) -> Question | None:
         InvalidInput: as `parse_question`.
     """
     asked = options.pop("question", None)
-    own = [name for name in QUESTION_OPTIONS if name in options and (asked is not None or name != "control")]
+    names = dict.fromkeys((*QUESTION_OPTIONS, *own_fields(asked)))
+    own = [name for name in names if name in options and (asked is not None or name != "control")]
     given = {name: value for name in own if (value := options.pop(name)) is not None}
     return parse_question(asked, given)

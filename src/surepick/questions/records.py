@@ -18,6 +18,7 @@ from surepick.core.validation import (
 )
 from surepick.errors import InvalidInput
 from surepick.questions.constraints import Constraint, parse_constraint
+from surepick.questions.own import OwnQuestion
 
 ERRORS = ("family", "discovery")
 FLOATING_POINT = 1e-12
@@ -171,7 +172,7 @@ class BestFeasible:
         object.__setattr__(self, "constraints", found)
 
 
-Question = Above | TopM | AllGood | OneOf | BestFeasible
+Question = Above | TopM | AllGood | OneOf | BestFeasible | OwnQuestion
 BEST = "best"  # the name of the usual question, which has no record
 NAMES: Mapping[str, type[Any]] = {
     "above": Above,

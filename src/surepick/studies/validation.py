@@ -17,7 +17,7 @@ from surepick.core.values import real_numbers
 from surepick.errors import InvalidInput
 from surepick.noise import Bernoulli, Noise, known_scale, unrounded
 from surepick.policies.base import Policy, name_of
-from surepick.questions import Above
+from surepick.questions import number_of
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS, COUNT, REFUSE, Judge, Results, Surplus
 from surepick.studies.logs.block_names import block_totals
 from surepick.studies.logs.centred import deviations_of, known_deviations
@@ -298,8 +298,7 @@ def checked_judge(judge: str, policy: Policy[Any], *, minimize: bool = False) ->
             f"the candidates were selected where {was} rewards were good, and here {is_now} ones are to be: give "
             f"minimize={listed.minimize}."
         )
-    asked = policy.problem.question
-    if minimize and isinstance(asked, Above) and asked.threshold is not None:
+    if minimize and number_of(policy.problem) is not None:
         raise InvalidInput(
             "a threshold is for rewards of which large ones are good: leave minimize out, and the second list has the "
             "candidates below it."

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.embeddings import FourierExpansion, HermiteExpansion, SineExpansion
+from surepick.embeddings.mercer import FourierExpansion, HermiteExpansion, SineExpansion
 from surepick.errors import InvalidInput
 from surepick.text import quoted
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from surepick.embeddings import (
-    ArmEmbedding,
+from surepick.embeddings import ArmEmbedding
+from surepick.embeddings.mercer import (
     ExpansionRecord,
     FourierExpansion,
     HermiteExpansion,

@@ -10,8 +10,8 @@ from typer import Option
 from surepick.cli import options
 from surepick.cli.open_study import NameArgument, UrlArgument, opened
 from surepick.cli.output import note, print_json, say
-from surepick.client.addresses import is_http
 from surepick.errors import InvalidInput
+from surepick.studies.addresses import is_http
 
 SUFFIXES = (".html", ".htm")
 

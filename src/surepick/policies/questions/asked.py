@@ -12,7 +12,7 @@ from surepick.policies.questions.feasible import BestOfFeasible
 from surepick.policies.questions.inquiries import AboveCentre, GoodOnes, Inquiry, TopOf
 from surepick.policies.questions.segments import of_segments
 from surepick.policies.questions.sheets import NUMBER
-from surepick.questions import Above, AllGood, BestFeasible, TopM
+from surepick.questions import Above, AllGood, BestFeasible, OwnQuestion, TopM
 from surepick.text import did_you_mean, quoted
 
 
@@ -41,6 +41,9 @@ def inquiry_of(problem: Problem) -> Inquiry:
 def _asked_of(problem: Problem, num_arms: int, delta: float) -> Inquiry:
     """The question of so many arms, with so much of delta."""
     asked = problem.question
+    if isinstance(asked, OwnQuestion):
+        made: Inquiry = asked.inquiry(problem, delta)
+        return made
     if isinstance(asked, Above):
         centre, discovery = NUMBER, asked.errors == "discovery"
         if asked.control is not None:

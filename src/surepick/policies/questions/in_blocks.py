@@ -13,7 +13,7 @@ from surepick.noise import known_scale
 from surepick.policies.base import Problem
 from surepick.policies.block_equations import equations
 from surepick.policies.questions.sheets import Bet
-from surepick.questions import Above, constraints_of
+from surepick.questions import constraints_of, number_of
 
 
 def gains_in_blocks(
@@ -58,7 +58,7 @@ def check_blocks(problem: Problem, blocking: Blocking | None, *, features: bool)
     """
     if blocking is None:
         return
-    if isinstance(problem.question, Above) and problem.question.control is None:
+    if number_of(problem) is not None:
         raise InvalidInput(
             f"a {blocking.name} may shift all of its measurements, and a threshold does not shift with them: measure a "
             "control in the place of the threshold (control=ID, --control ID), or leave blocks out."

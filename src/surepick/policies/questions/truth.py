@@ -9,7 +9,7 @@ from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.certificate import Listed
 from surepick.errors import InvalidInput
 from surepick.policies.base import Problem
-from surepick.questions import Above, AllGood, BestFeasible, OneOf, TopM
+from surepick.questions import Above, AllGood, BestFeasible, OneOf, OwnQuestion, TopM
 
 ROUNDING = 1e-12  # of the means' size
 
@@ -45,6 +45,8 @@ def _wrong(problem: Problem, inside: BoolArray, outside: BoolArray, arms: Arms, 
     """The same of arms that are compared with each other."""
     asked, epsilon = problem.question, problem.epsilon
     slack = ROUNDING * max(float(np.abs(means).max()), 1.0)
+    if isinstance(asked, OwnQuestion):
+        return asked.wrong(problem, inside, outside, means)
     if isinstance(asked, Above):
         centre = asked.threshold
         if centre is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick.core.certificate import Listed, Segment
 from surepick.policies.base import Claim, Problem
-from surepick.questions import Above, AllGood, BestFeasible, OneOf, Question, TopM
+from surepick.questions import Above, AllGood, BestFeasible, OneOf, OwnQuestion, Question, TopM
 
 
 def lists_of(problem: Problem, claim: Claim) -> Listed | None:
@@ -25,6 +25,8 @@ def lists_of(problem: Problem, claim: Claim) -> Listed | None:
     unasked = [ids.index(asked.control)] if isinstance(asked, Above) and asked.control is not None else []
     if isinstance(asked, OneOf):
         unasked = list(range(num_arms))
+    if isinstance(asked, OwnQuestion):
+        unasked = np.flatnonzero(~asked.inquiry(problem, problem.delta).asked).tolist()
     left = np.setdiff1d(np.arange(num_arms), [*inside, *outside, *unasked]).tolist()
     segments = None if problem.arms is None else problem.arms.segments
     first, second, undecided = (tuple(ids[arm] for arm in arms) for arms in (inside, outside, left))
@@ -44,6 +46,13 @@ def _segments_of(segments: Sequence[str], ids: Sequence[str], lists: Sequence[Se
 
 def said(asked: Question, epsilon: float, *, by_segment: bool = False) -> tuple[str, str, str]:
     """(the question, what is said of the first list, what is said of the second)."""
+    return asked.said(epsilon) if isinstance(asked, OwnQuestion) else _said(asked, epsilon, by_segment=by_segment)
+
+
+def _said(
+    asked: Above | TopM | AllGood | OneOf | BestFeasible, epsilon: float, *, by_segment: bool
+) -> tuple[str, str, str]:
+    """The same of surepick's own questions."""
     if isinstance(asked, Above):
         centre = f"{asked.threshold:g}" if asked.control is None else f"the control {asked.control}"
         better, worse = ("above", "below") if asked.control is None else ("better than", "worse than")
@@ -109,6 +118,8 @@ def _nearly(by: float, epsilon: float, better: str, worse: str, centre: str) -> 
 
 def guarantee_of(asked: Question, delta: float) -> str:
     """How often any of it, or which share of it, may be wrong."""
+    if isinstance(asked, OwnQuestion):
+        return asked.guarantee(delta)
     if isinstance(asked, Above) and asked.errors == "discovery":
         return f"Of each list, a share of at most {delta:g} is wrong on average; single candidates may be."
     if isinstance(asked, (Above, AllGood)):

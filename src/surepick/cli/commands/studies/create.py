@@ -13,11 +13,11 @@ from surepick.cli.output import note, print_json, say
 from surepick.cli.policy_options import PolicyOptions, declared_noise
 from surepick.cli.table_options import TableOptions
 from surepick.cli.tolerances import advice_for
-from surepick.client.addresses import is_http
-from surepick.client.opening import create_study
 from surepick.errors import InvalidInput
 from surepick.policies.base import caveats_of, spec_of
+from surepick.studies.addresses import is_http
 from surepick.studies.logs.base import AS_THEY_COME, CLOSED_ROUNDS
+from surepick.studies.opening import create_study
 from surepick.studies.registration import subject_of
 
 SHOWN = 3  # candidates whose names a new study shows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from surepick.cli import options
 from surepick.cli.open_study import UrlArgument
 from surepick.cli.output import picked, print_json, print_table, say
-from surepick.client import opening
+from surepick.studies import opening
 from surepick.studies.logs.leases import format_utc
 
 HEADERS = ("study", "policy", "verdict", "candidates", "epsilon", "delta", "rounds", "measured")

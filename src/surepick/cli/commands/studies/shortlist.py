@@ -9,8 +9,8 @@ from typer import Argument
 from surepick.cli import options
 from surepick.cli.open_study import DatabaseArgument, NameArgument, command_line, opened
 from surepick.cli.output import print_json, say
-from surepick.client.opening import create_study
 from surepick.policies.base import spec_of
+from surepick.studies.opening import create_study
 
 
 def shortlist(

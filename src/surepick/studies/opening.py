@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from surepick.client.addresses import is_http
 from surepick.core.arms import Arms
 from surepick.errors import InvalidInput
+from surepick.noise import Noise
 from surepick.policies.base import Policy
+from surepick.studies.addresses import is_http
 from surepick.studies.logs.base import CLOSED_ROUNDS, COUNT, Judge, Surplus
 from surepick.studies.progress import Listed
 from surepick.studies.registration import subject_of
 from surepick.studies.study import Study
 
-if TYPE_CHECKING:
-    from surepick.client.server import Server
-
+CLIENT = "surepick.client.server"  # in surepick-server
 EXTRAS = {"sqlalchemy": "studies", "alembic": "studies", "httpx": "client"}
 
 
@@ -24,8 +23,11 @@ def create_study(
     url: str,
     name: str,
     arms: Arms | Policy[Any],
-    policy: Policy[Any] | None = None,
+    policy: Policy[Any] | str | None = None,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise: Noise | str | None = None,
     minimize: bool = False,
     judge: Judge = CLOSED_ROUNDS,
     surplus: Surplus | None = None,
@@ -33,6 +35,7 @@ def create_study(
     reward_column: str | None = None,
     study_id: str | None = None,
     token: str | None = None,
+    **options: Any,
 ) -> Study:
     """A new study in a database, which is made if it is absent, or on a server.
 
@@ -40,7 +43,9 @@ def create_study(
         url: "sqlite:///FILE" or "postgresql+psycopg://USER@HOST/DATABASE"; or of a server, "https://HOST".
         name: what the study is called there; no other study may be.
         arms, policy: what is chosen among, and the algorithm; or the algorithm alone, if it knows its arms. It was
-            made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere.
+            made by `make_policy`, or is equal to one that was: only such a one can be built again elsewhere. One of
+            another package is built again wherever that is installed.
+        epsilon, delta, noise, options: where `policy` is a name: as in `make_policy`; delta None: 0.05.
         minimize: small rewards are good.
         judge, study_id: as in `Study`.
         id_column, reward_column: what your tables call the columns of ids and of results; beside "id" and "reward",
@@ -54,6 +59,13 @@ def create_study(
             judge parts.
         StorageError: the database or the server cannot be reached or written, or is not ours.
     """
+    if isinstance(policy, str):
+        from surepick.policies.registry import settled_policy  # noqa: PLC0415 (only where a policy is made)
+
+        known = arms if isinstance(arms, Arms) else subject_of(arms)[0]
+        policy = settled_policy(policy, known, epsilon=epsilon, delta=delta, noise=noise, **options)
+    elif any(each is not None for each in (epsilon, delta, noise, *options.values())):
+        raise InvalidInput("epsilon, delta, noise and options stand beside the name of a policy; leave them out.")
     told: dict[str, Any] = {"minimize": minimize, "judge": judge}
     told |= {"id_column": id_column, "reward_column": reward_column, "study_id": study_id}
     made: Study
@@ -79,8 +91,9 @@ def open_study(url: str, name: str, policy: Policy[Any] | None = None, *, token:
             follow from the reported results; the row is named.
     """
     if is_http(url):
-        return _server("open_study", url, token).study(name, policy, check=True)
-    found: Study = _databases("open_study", token).open_study(url, name, policy)
+        found: Study = _server("open_study", url, token).study(name, policy, check=True)
+    else:
+        found = _databases("open_study", token).open_study(url, name, policy)
     return found
 
 
@@ -91,8 +104,9 @@ def resume_study(url: str, name: str, policy: Policy[Any] | None = None, *, toke
         As `open_study`, but for what only a computation could find.
     """
     if is_http(url):
-        return _server("resume_study", url, token).study(name, policy)
-    found: Study = _databases("resume_study", token).resume_study(url, name, policy)
+        found: Study = _server("resume_study", url, token).study(name, policy)
+    else:
+        found = _databases("resume_study", token).resume_study(url, name, policy)
     return found
 
 
@@ -106,14 +120,14 @@ def list_studies(url: str, *, token: str | None = None) -> list[Listed]:
         InvalidInput, StorageError: as in `open_study`.
     """
     if is_http(url):
-        return _server("list_studies", url, token).studies()
-    found: list[Listed] = _databases("list_studies", token).list_studies(url)
+        found: list[Listed] = _server("list_studies", url, token).studies()
+    else:
+        found = _databases("list_studies", token).list_studies(url)
     return found
 
 
-def _server(name: str, url: str, token: str | None) -> Server:
-    found: Server = _loaded(name, "surepick.client.server").Server(url, token=token)
-    return found
+def _server(name: str, url: str, token: str | None) -> Any:
+    return _loaded(name, CLIENT).Server(url, token=token)
 
 
 def _databases(name: str, token: str | None) -> Any:
@@ -131,7 +145,10 @@ def _loaded(name: str, module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        absent = error.name is not None and f"{module}.".startswith(f"{error.name}.")
+        if error.name not in EXTRAS and not absent:
             raise
-        extra = EXTRAS[error.name]
+        if absent:
+            raise InvalidInput(f'{name} of a server is in another package: pip install "surepick[client]".') from error
+        extra = EXTRAS[str(error.name)]
         raise InvalidInput(f'{name} needs {error.name}, which is absent: pip install "surepick[{extra}]".') from error

@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,10 @@ from typer.testing import CliRunner
 import surepick as sp
 from surepick.cli.app import app
 from surepick.core import plugins
+from surepick.core.command_spec import CommandSpec
 from surepick.core.plugins import COMMANDS, EMBEDDINGS, POLICIES, QUESTIONS, plugin_names
+from surepick.embeddings.spec import EmbeddingSpec
+from surepick.policies.entry import PolicySpec
 from surepick.policies.questions.truth import wrongly_listed
 from surepick.policies.registry import IN_BENCH, policy_options
 from surepick.questions import NAMES, question_name, question_spec
@@ -189,6 +195,19 @@ def test_two_packages_may_not_add_the_same_name(outside, tmp_path, monkeypatch):
 
 
 # what surepick-bench and surepick-server have
+
+
+def test_what_is_declared_is_there():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    kinds = {COMMANDS: CommandSpec, POLICIES: PolicySpec, EMBEDDINGS: EmbeddingSpec}
+    assert set(project["entry-points"]) == set(kinds)
+    for group, declared in project["entry-points"].items():
+        for name, value in declared.items():
+            found = EntryPoint(name, value, group).load()
+            assert isinstance(found, kinds[group])
+            module, _, of = found.path.partition(":")
+            assert callable(getattr(import_module(module), of)), name
+    assert tuple(sorted(project["entry-points"][POLICIES])) == IN_BENCH
 
 
 def test_the_names_of_our_own_packages():

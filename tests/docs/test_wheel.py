@@ -48,3 +48,17 @@ def test_the_package_runs_from_the_wheel(wheel, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert wheel.name.split("-")[1] in done.stdout
+
+
+def test_the_wheel_says_what_it_adds(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "surepick", "bench", "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Experiments over many seeds" in done.stdout

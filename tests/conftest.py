@@ -29,6 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffled", type=int, metavar="SEED", help="files, and the tests in each, in a random order")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Processor time is measured; where all examples are tried, no test has a budget of it."""
+    from budgets import ALL
+    from processor_time import ProcessorTime
+
+    config.pluginmanager.register(ProcessorTime(budgeted=not os.environ.get(ALL)), "processor time")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --shuffled, files come in a random order, and so do the tests in each."""
     seed = config.option.shuffled
@@ -156,6 +164,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("seconds per file")
     for file, total in sorted(seconds.items()):
         terminalreporter.write_line(f"{total:8.1f}  {file}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates_are_compiled_once() -> Iterator[None]:
+    """A report is a tenth of a second of compiling its templates, and thousands of tests make one."""
+    from compiled_templates import compiled_once
+
+    with compiled_once():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""Processor time is measured of a test and its children, and a test beyond its budget fails; one that waits does not."""
+"""Processor time is measured of a test and its children; one beyond its budget fails, one that waits does not."""
 
 import os
 import subprocess

@@ -29,8 +29,8 @@ def complaint(seconds: float) -> str | None:
     if seconds <= FAILS_AT:
         return None
     return (
-        f"the test spent {seconds:.1f} s of processor time, and its budget is {BUDGET:g} s: make its instances smaller, "
-        "or its studies fewer while every saboteur still fails, or mark it slow."
+        f"the test spent {seconds:.1f} s of processor time, and its budget is {BUDGET:g} s: make its instances "
+        "smaller, or its studies fewer while every saboteur still fails, or mark it slow."
     )
 
 

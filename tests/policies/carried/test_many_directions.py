@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 from kernel_studies import smooth_means, told
 
 import surepick as sp
@@ -47,8 +48,9 @@ def all_dear(monkeypatch):
 
 @pytest.mark.usefixtures("all_dear")
 @pytest.mark.parametrize("evidence", ["carried", "epochs"])
-@pytest.mark.parametrize("kernel", ["gaussian:.25", "gaussian:.5"])
-def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kernel, monkeypatch):
+@pytest.mark.parametrize("kernel", ["gaussian:.25", pytest.param("gaussian:.5", marks=pytest.mark.slow)])
+@few_and_all("seeds", 1, 3)
+def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kernel, seeds, monkeypatch):
     solved, usual, most = [], star.solved, 0
 
     def counted(problem, **options):
@@ -56,7 +58,7 @@ def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kerne
         return usual(problem, **options)
 
     monkeypatch.setattr(star, "solved", counted)
-    for seed in range(3):
+    for seed in range(seeds):
         study, means = study_of(seed, evidence, kernel)
         rng, rounds = stream(seed, "noise"), 0
         while (plan := study.ask()) is not None and rounds < 12:

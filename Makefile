@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+unexport PYTHONDONTWRITEBYTECODE # else every process, the tests' own among them, compiles surepick and its tests anew
 
 .PHONY: demo test docs-test browser prove check site clean
 

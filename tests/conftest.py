@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import gc
 import hashlib
 import os
 import secrets
@@ -35,6 +36,17 @@ def pytest_configure(config: pytest.Config) -> None:
     from processor_time import ProcessorTime
 
     config.pluginmanager.register(ProcessorTime(budgeted=not os.environ.get(ALL)), "processor time")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays to the end, so nobody looks for garbage in it: a quarter of the time of collecting."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,13 +10,14 @@ FEWEST = 10
 ALL = "SUREPICK_ALL_EXAMPLES"  # set by `make prove`
 
 
-def budget(examples: int) -> int:
+def budget(examples: int, fewest: int = FEWEST) -> int:
     """The number of examples of this run.
 
     Args:
         examples: how many all are.
+        fewest: at least so many; fewer than usual where one takes long.
     """
-    return examples if os.environ.get(ALL) else min(examples, max(FEWEST, examples // 5))
+    return examples if os.environ.get(ALL) else min(examples, max(fewest, examples // 5))
 
 
 def few_and_all(name: str, few: int, every: int) -> pytest.MarkDecorator:

@@ -8,7 +8,7 @@ from surepick.designs.objective import Objective
 from surepick.designs.problem import pose_star
 from surepick.designs.working_set import many_directions
 
-DIM, ARMS = 60, 3500
+DIM, ARMS = 60, 5000
 
 
 def smooth(rng: np.random.Generator, num_arms: int = ARMS, dim: int = DIM) -> np.ndarray:

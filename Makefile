@@ -3,18 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+unexport PYTHONDONTWRITEBYTECODE # else every process, the tests' own among them, compiles surepick and its tests anew
 
 .PHONY: demo test docs-test browser prove check site clean
 
 demo: .venv/.demo
 	@$(BIN)/surepick demo
 
+# Every belief at reduced size. It ends with what the tests cost in processor time; one beyond its budget of it fails.
 test: .venv/.dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" --ignore=tests/docs --ignore=tests/browser
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" --durations 20 --ignore=tests/docs --ignore=tests/browser
 
 # The documents: their programs and sessions, the examples, the site, and what is in the wheel.
 docs-test: .venv/.dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/docs
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" --durations 20 tests/docs
 
 # The pages in a browser (chromium), for those who see, hear or type them. It is passed over where there is none.
 browser: .venv/.dev

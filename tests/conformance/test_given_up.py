@@ -12,6 +12,7 @@ from surepick.certificates.document import write_certificate
 from surepick.certificates.verify import verify_certificate
 from surepick.core.random_streams import stream
 from surepick.errors import InvalidInput
+from surepick.reports.study import page
 from surepick.reports.study.page import write_report
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.4, 0.3]])
@@ -148,6 +149,22 @@ WAYS = {
 }
 
 
+FORESEEN: dict[str, object] = {}  # of each policy, for what a study has seen does not enter a forecast
+
+
+@pytest.fixture(autouse=True)
+def forecasts_are_made_once(monkeypatch):
+    honest = page.foreseen
+
+    def shared(policy, *, most_arms: int):
+        key = f"{policy.spec} {most_arms}"
+        if key not in FORESEEN:
+            FORESEEN[key] = honest(policy, most_arms=most_arms)
+        return FORESEEN[key]
+
+    monkeypatch.setattr(page, "foreseen", shared)
+
+
 def check(study, folder) -> None:
     """The certificate is the same by all ways to it, and verifies; the report can be written."""
     answer = study.certificate()
@@ -180,13 +197,19 @@ def test_it_has_its_certificate_and_report_in_memory(name, way, tmp_path):
     check(study, tmp_path)
 
 
-ON_A_LINE = [
-    *(("certified-independent", way) for way in WAYS),
-    *((name, "first round given up") for name in KINDS if name not in (INDEPENDENT, "certified-neural")),
-]
+STORED_ALIKE = set(NAMES) - {INDEPENDENT, LINEAR, "sequential-halving"}  # by their names; the others have more to store
 
 
-@pytest.mark.parametrize(("name", "way"), ON_A_LINE)
+def on_a_line():
+    """Every way of one policy, and one way of every kind; of those that are stored alike one in `make test`."""
+    yield from ((INDEPENDENT, way) for way in WAYS)
+    for name in KINDS:
+        if name not in (INDEPENDENT, "certified-neural"):
+            marks = [pytest.mark.slow] if name in STORED_ALIKE else []
+            yield pytest.param(name, "first round given up", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "way"), list(on_a_line()))
 def test_it_has_them_on_the_command_line(name, way, sqlite_url, tmp_path):
     kind = KINDS[name]
     study = sp.create_study(sqlite_url, "x", kind.policy())

@@ -6,7 +6,7 @@ import pytest
 from surepick.designs import on_fewer_arms, solve_star_design, solve_target_design
 from surepick.designs.sparsify import HEURISTIC_FEWER_ARMS, HEURISTIC_SURE
 
-DIM, ARMS = 60, 5000
+DIM, ARMS = 60, 2500
 
 
 @pytest.fixture(scope="module", params=["gaussian", "kernel"])
@@ -74,6 +74,7 @@ def test_the_fewest_arms_that_are_accepted_are_taken(features, usual):
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-25, 1e25, 1e150])
 def test_features_of_any_scale(features, scale):
+    features = features[:1000]
     targets = features[0] - features[1:]
     design, usual = (solve_target_design(size * features, targets, tolerance=0.1) for size in (scale, 1.0))
     assert design.gap <= 0.1

@@ -180,7 +180,7 @@ def test_run_takes_an_expansion(table):
 
 def test_forecast_takes_several(table):
     code, output = surepick(
-        "forecast", table, "--reward", "yield", "--expansion", "hermite:1:0.5,hermite:2:0.5", *COMMON
+        "forecast", table, "--reward", "yield", "--expansion", "hermite:1:0.5,hermite:2:0.5", "--rehearsals", 2, *COMMON
     )
     rows = json.loads(output)["rows"]
     assert code == 0

@@ -166,6 +166,8 @@ def test_a_built_in_examples_own_bound_gives_way_to_an_estimate():
         "0.1",
         "--norm-estimate",
         "1",
+        "--policy",
+        "linear-embedding",
         "--rehearsals",
         "1",
         "--format",

@@ -56,11 +56,14 @@ def certified_means():
 
 @pytest.mark.parametrize(
     "instance",
-    [two_clusters, digits, sphere, rage, means_only, certified_clusters, certified_digits, certified_means],
+    [
+        *(two_clusters, digits, sphere, rage, means_only, certified_means),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (certified_clusters, certified_digits)),
+    ],
 )
 def test_a_forecast_is_what_simulation_spends_and_the_worst_case_is_worse(instance):
     environment, policy = instance()
-    trials = 25
+    trials = 12 if instance in (certified_means, means_only) else 25
     spent = np.array([sp.simulate(policy, environment, seed=500 + seed).pulls for seed in range(trials)])
     guess, worst = forecast(policy, environment.means, seed=1), forecast(policy)
     assert guess.total == pytest.approx(spent.mean(), rel=0.2)
@@ -178,7 +181,7 @@ def test_predictions_are_not_taken_for_designs():
     """Their plans after the first hold a number of pulls where others hold tau: no bias is computed from it."""
     environment = sp.environments.two_clusters(num_arms=30, dim=6, perturbation=3e-3)
     policy = linear(environment, epsilon=0.2, name="certified-linear")
-    for found in (forecast(policy), forecast(policy, environment.means)):
+    for found in (forecast(policy, rehearsals=2), forecast(policy, environment.means, rehearsals=2)):
         first, *later = found.rounds
         assert first.value > 0
         assert later

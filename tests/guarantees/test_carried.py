@@ -1,14 +1,19 @@
 """Evidence that is carried on keeps delta: on hard instances, under hostile steering, with lost results.
 
 Counts of wrong certificates are held against exact binomial bounds at delta = .1; `test_carried_saboteurs.py` shows
-that they would notice. 500 runs of everything take about 50 s of a processor; docs/prove.md has the figures of 10,000.
+that they would notice, at the same numbers of trials. docs/prove.md has the figures of 10,000.
 """
 
 import pytest
 from bounds import failures_allowed
 from carried_studies import (
+    BIASED,
+    CANDIDATES,
     DELTA,
+    IN_THE_PLANE,
+    PAIRS,
     RIVALS,
+    STUDIES,
     fooled_by_bias,
     fooled_in_the_plane,
     fooled_without_features,
@@ -18,8 +23,10 @@ from carried_studies import (
     wrong_answers,
 )
 
-A_TWENTIETH_AND_ALL = [500, pytest.param(10_000, marks=pytest.mark.slow)]  # runs; `make prove` has all of them
-runs_each = pytest.mark.parametrize("runs", A_TWENTIETH_AND_ALL)
+
+def some_and_all(runs: int) -> pytest.MarkDecorator:
+    """So many in `make test`, 10,000 in `make prove`."""
+    return pytest.mark.parametrize("runs", [runs, pytest.param(10_000, marks=pytest.mark.slow)])
 
 
 def assert_kept(what: str, wrong: int, runs: int) -> None:
@@ -27,13 +34,13 @@ def assert_kept(what: str, wrong: int, runs: int) -> None:
     assert wrong <= failures_allowed(runs, DELTA)
 
 
-@runs_each
+@some_and_all(STUDIES)
 @pytest.mark.parametrize(("num_arms", "sigma"), [(5, 0.5), (50, 0.3)])
 def test_the_best_arm_hidden_among_equals(num_arms, sigma, runs):
     assert_kept(f"one of {num_arms} arms", wrong_answers(slippage(num_arms, sigma), runs), runs)
 
 
-@runs_each
+@some_and_all(STUDIES)
 @pytest.mark.parametrize("best", [1.0, 100.0])
 def test_the_best_arm_hidden_among_equals_at_another_price(best, runs):
     """Plans avoid a dear best arm, and a dear candidate against a cheap one."""
@@ -42,42 +49,42 @@ def test_the_best_arm_hidden_among_equals_at_another_price(best, runs):
     assert_kept(f"one of 5 arms, the best one at {best:g}", wrong, runs)
 
 
-@runs_each
+@some_and_all(STUDIES)
 def test_two_arms_looked_at_after_every_pull_of_each(runs):
     assert_kept("two arms, pull by pull", wrong_answers(slippage(2, 1.0), runs, largest_batch=1), runs)
 
 
-@runs_each
+@some_and_all(CANDIDATES)
 def test_bad_candidates_only_another_after_each_batch(runs):
     assert_kept("bad candidates in turn", fooled_without_features(runs), runs)
 
 
-@runs_each
+@some_and_all(CANDIDATES)
 def test_bad_candidates_only_and_new_starts_without_end(runs):
     wrong = fooled_without_features(runs, batches=40, hopeless=-1.0)
     assert_kept("bad candidates in turn, new starts", wrong, runs)
 
 
-@runs_each
+@some_and_all(IN_THE_PLANE)
 def test_bad_candidates_only_in_the_plane(runs):
     assert_kept("bad candidates in turn, in the plane", fooled_in_the_plane(runs), runs)
 
 
-@runs_each
+@some_and_all(BIASED)
 @pytest.mark.parametrize("gamma", [0.4, 0.75])
 def test_the_best_arm_hidden_by_misspecification_at_its_bound(gamma, runs):
     """The candidate looks better than the best arm, which is never pulled."""
     assert_kept(f"hidden by a bias of {gamma}", fooled_by_bias(runs, gamma=gamma), runs)
 
 
-@runs_each
+@some_and_all(PAIRS)
 @pytest.mark.parametrize("name", RIVALS)
 def test_pairs_looked_at_after_every_pull(name, runs):
     """Every rival is better than the candidate by just over epsilon, so each is a trial of its own."""
     assert_kept(f"pairs, {name}", settled_wrongly(RIVALS[name], runs), runs)
 
 
-@runs_each
+@some_and_all(PAIRS)
 @pytest.mark.parametrize("name", ["normal", "rare bernoulli"])
 def test_pairs_of_which_a_fifth_of_the_results_is_lost_at_random(name, runs):
     assert_kept(f"pairs, {name}, lost results", settled_wrongly(RIVALS[name], runs, lost=lost_at_random), runs)

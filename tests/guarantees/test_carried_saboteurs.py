@@ -7,10 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice
 from carried_studies import (
+    BIASED,
+    CANDIDATES,
     DELTA,
+    IN_THE_PLANE,
+    PAIRS,
     RIVALS,
+    STUDIES,
     fooled_by_bias,
     fooled_in_the_plane,
     fooled_without_features,
@@ -25,7 +30,22 @@ from surepick.estimators.mean_processes import MeanProcesses
 from surepick.estimators.vector_processes import UNKNOWN, Given, VectorProcesses
 from surepick.policies.carried import elimination, rest
 
-RUNS, CROWD = 200, 1000
+
+@pytest.mark.parametrize(
+    ("trials", "wrong", "missed"),
+    [
+        (PAIRS, 0.34, 1e-6),
+        (CANDIDATES, 0.32, 1e-6),
+        (IN_THE_PLANE, 0.24, 1e-2),
+        (BIASED, 0.53, 1e-6),
+        (STUDIES, 0.9, 1e-6),
+    ],
+)
+def test_the_numbers_of_trials_notice_whoever_errs_so_often(trials, wrong, missed):
+    assert 0.8 * trials <= trials_to_notice(DELTA, wrong, missed) <= trials
+
+
+SOON = 60  # looks of 200: enough for whoever errs nearly always
 
 
 def noticed(wrong: int, runs: int) -> bool:
@@ -50,15 +70,15 @@ def without_bad_batches(after):
     return spoilt
 
 
-@pytest.mark.parametrize("name", ["normal", "rare bernoulli"])
-def test_weights_that_look_at_the_batch_are_noticed_of_pairs(name, monkeypatch):
+@pytest.mark.parametrize(("name", "looks"), [("normal", SOON), ("rare bernoulli", 200)])
+def test_weights_that_look_at_the_batch_are_noticed_of_pairs(name, looks, monkeypatch):
     monkeypatch.setattr(MeanProcesses, "after", without_bad_batches(MeanProcesses.after))
-    assert noticed(settled_wrongly(RIVALS[name], CROWD), CROWD)
+    assert noticed(settled_wrongly(RIVALS[name], PAIRS, looks=looks), PAIRS)
 
 
 def test_weights_that_look_at_the_batch_are_noticed_with_bad_candidates(monkeypatch):
     monkeypatch.setattr(MeanProcesses, "after", without_bad_batches(MeanProcesses.after))
-    assert noticed(fooled_without_features(RUNS), RUNS)
+    assert noticed(fooled_without_features(CANDIDATES), CANDIDATES)
 
 
 # --- T < 0
@@ -78,7 +98,7 @@ def of_either_sign(upper_bounds):
 
 def test_a_negative_flow_towards_the_candidate_is_noticed(monkeypatch):
     monkeypatch.setattr(VectorProcesses, "upper_bounds", of_either_sign(VectorProcesses.upper_bounds))
-    assert noticed(fooled_in_the_plane(RUNS), RUNS)
+    assert noticed(fooled_in_the_plane(IN_THE_PLANE), IN_THE_PLANE)
 
 
 # --- the flow of a lost pull
@@ -91,7 +111,7 @@ def test_the_flow_of_a_lost_pull_is_noticed_if_it_is_counted(monkeypatch):
         return honest(situation, state, plan, Observations(plan.counts, seen.sums, seen.squares))
 
     monkeypatch.setattr(elimination, "processes_after", counted)
-    assert noticed(settled_wrongly(RIVALS["normal"], CROWD, lost=lost_at_random), CROWD)
+    assert noticed(settled_wrongly(RIVALS["normal"], PAIRS, looks=SOON, lost=lost_at_random), PAIRS)
 
 
 # --- the bias omitted
@@ -110,19 +130,21 @@ def half_of_it(self, candidate, amount, rows):
 @pytest.mark.parametrize("spoilt", [no_bias, half_of_it])
 def test_an_omitted_bias_is_noticed(spoilt, monkeypatch):
     monkeypatch.setattr(VectorProcesses, "unmatched", spoilt)
-    assert noticed(fooled_by_bias(RUNS, gamma=0.4), RUNS)
+    assert noticed(fooled_by_bias(BIASED, gamma=0.4), BIASED)
 
 
 # --- the noise understated
 
 
 def test_half_the_noise_is_noticed_of_pairs():
-    assert noticed(settled_wrongly(RIVALS["normal"], CROWD, noise=sp.SubGaussian(1.0)), CROWD)
+    assert noticed(settled_wrongly(RIVALS["normal"], PAIRS, noise=sp.SubGaussian(1.0)), PAIRS)
 
 
-@pytest.mark.parametrize("fooled", [fooled_without_features, fooled_in_the_plane])
-def test_half_the_noise_is_noticed_with_bad_candidates(fooled):
-    assert noticed(fooled(2 * RUNS, told=0.5), 2 * RUNS)
+@pytest.mark.parametrize(
+    ("fooled", "runs"), [(fooled_without_features, CANDIDATES), (fooled_in_the_plane, IN_THE_PLANE)]
+)
+def test_half_the_noise_is_noticed_with_bad_candidates(fooled, runs):
+    assert noticed(fooled(runs, told=0.5), runs)
 
 
 # --- new starts without their weight
@@ -131,11 +153,11 @@ def test_half_the_noise_is_noticed_with_bad_candidates(fooled):
 def test_a_new_start_with_weight_one_is_noticed(monkeypatch):
     honest = rest.start_weights
     monkeypatch.setattr(rest, "start_weights", lambda starts: np.where(starts == 1, honest(starts), 0.0))
-    assert noticed(fooled_without_features(RUNS, batches=40, hopeless=-1.0), RUNS)
+    assert noticed(fooled_without_features(CANDIDATES, batches=40, hopeless=-1.0), CANDIDATES)
 
 
 # --- results lost because of their values
 
 
 def test_results_lost_by_value_are_noticed():
-    assert noticed(settled_wrongly(RIVALS["normal"], CROWD, lost=lost_when_high), CROWD)
+    assert noticed(settled_wrongly(RIVALS["normal"], PAIRS, lost=lost_when_high), PAIRS)

@@ -6,7 +6,8 @@ notice. What is forbidden and what is not is listed in docs/certified-eliminatio
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice
+from budgets import few_and_all
 from certified_studies import (
     CROWD,
     DELTAS,
@@ -34,14 +35,16 @@ from surepick.errors import ContractError
 from surepick.policies.certified import candidate_test as epochs_module
 from surepick.policies.certified.candidate_test import opened
 
-A_PART_AND_ALL = [50, pytest.param(2000, marks=pytest.mark.slow)]  # runs; `make prove` has all of them
+# Runs in which a policy steers itself hide what saboteurs do: the fewest that notice one who is nearly always wrong.
+FEW = trials_to_notice(0.3, 0.99)
+FEW_AND_ALL = few_and_all("runs", FEW, 2000)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("name", FIVE_ARMS)
 def test_five_arms_just_outside_epsilon(name, delta):
     instance = FIVE_ARMS[name]
-    assert wrong_answers(instance, instance.policy(delta), 60) <= failures_allowed(60, delta)
+    assert wrong_answers(instance, instance.policy(delta), FEW) <= failures_allowed(FEW, delta)
 
 
 @pytest.mark.slow
@@ -55,7 +58,7 @@ def test_five_arms_just_outside_epsilon_in_2000_runs(name, delta):
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("runs", A_PART_AND_ALL)
+@FEW_AND_ALL
 def test_arms_on_a_circle(runs, delta):
     instance = circle()
     wrong = wrong_answers(instance, instance.policy(delta), runs)
@@ -79,7 +82,7 @@ def answer_from_single_pulls(delta: float, seed: int) -> str:
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("runs", A_PART_AND_ALL)
+@FEW_AND_ALL
 def test_two_arms_from_single_pulls_with_a_look_after_each(runs, delta):
     wrong = sum(answer_from_single_pulls(delta, seed) != "0" for seed in range(runs))
     print(f"\ntwo arms pull by pull at delta {delta}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
@@ -87,7 +90,7 @@ def test_two_arms_from_single_pulls_with_a_look_after_each(runs, delta):
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("runs", [50, pytest.param(2000, marks=pytest.mark.slow)])
+@few_and_all("runs", 20, 2000)  # with which an omitted bias is noticed
 def test_the_best_arm_hidden_by_misspecification_at_its_bound(runs, delta):
     """No batch pulls the best arm, and another one looks better by far more than epsilon."""
     instance = hidden_best(gamma=0.75, sigma=0.3)
@@ -132,12 +135,14 @@ def test_the_processes_endure_results_lost_at_random(delta):
 # --- hostile steering
 
 
-@pytest.mark.parametrize("delta", DELTAS)
-def test_every_bad_arm_that_looks_best_made_candidate_in_turn(delta):
+@pytest.mark.parametrize(
+    ("delta", "runs"), [(0.05, 17), *(pytest.param(d, 30, marks=pytest.mark.slow) for d in DELTAS)]
+)
+def test_every_bad_arm_that_looks_best_made_candidate_in_turn(delta, runs):
     instance = one_good(len(MANY))
     ask = bad_candidates_in_turn(MANY, most=6)
-    wrong = wrong_answers(instance, instance.policy(delta), 30, ask=ask, most_batches=100)
-    assert wrong <= failures_allowed(30, delta)
+    wrong = wrong_answers(instance, instance.policy(delta), runs, ask=ask, most_batches=100)
+    assert wrong <= failures_allowed(runs, delta)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -170,10 +175,10 @@ def test_the_weights_of_the_epochs_never_exceed_one(monkeypatch):
 @pytest.mark.parametrize("delta", DELTAS)
 def test_a_study_that_loses_a_fifth_of_its_results_at_random(delta):
     instance = FIVE_ARMS["one good"]
-    answers = [told_with_losses(instance, delta, lost_at_random, seed) for seed in range(50)]
+    answers = [told_with_losses(instance, delta, lost_at_random, seed) for seed in range(FEW)]
     assert all(answer.verdict == "certified" for answer in answers)
     wrong = sum(not instance.environment.is_epsilon_best(answer.arm, instance.epsilon) for answer in answers)
-    assert wrong <= failures_allowed(50, delta)
+    assert wrong <= failures_allowed(FEW, delta)
 
 
 # --- the direction

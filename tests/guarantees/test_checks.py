@@ -11,7 +11,7 @@ from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.estimators import lack_of_fit, least_squares, norm_contradicted
 
-LEVEL, TRIALS = 0.05, 2000
+LEVEL, TRIALS = 0.05, 500
 
 
 def batch(rng, *, deviation=0.0, norm=1.0, sigma=1.0):

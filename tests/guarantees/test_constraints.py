@@ -7,11 +7,10 @@ import pytest
 from bounds import failures_allowed
 from constrained_studies import INSTANCES, Careless, Hostile, Nobody, ShiftedHostile, ShiftedNobody, wrong_studies
 
-RUNS = [20, pytest.param(5_000, marks=pytest.mark.slow)]
+RUNS = [(20, 0.05), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(20, 0.3), (5_000, 0.05), (5_000, 0.3)])]
 
 
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize(("runs", "delta"), RUNS)
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_bad_candidates_only(instance, delta, runs):
     player = Nobody if instance == "none_but_one" else Hostile

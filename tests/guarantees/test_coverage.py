@@ -11,7 +11,7 @@ from surepick.core.design import Embedding
 from surepick.core.observations import Observations
 from surepick.estimators import anytime_radius, estimate, least_squares, noise_multiplier
 
-DELTA, TRIALS = 0.05, 4000
+DELTA, TRIALS = 0.05, 1000
 
 
 def gaussian_sums(counts, means, sigma, rng):

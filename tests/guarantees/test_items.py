@@ -4,7 +4,7 @@ Counts are held against exact binomial bounds, and the last test shows that they
 """
 
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice
 from hostile_items import TABLES, failed_where_silent, fooled, sorted_by_scores, wrong_answers
 
 DELTAS = (0.05, 0.3)
@@ -21,14 +21,14 @@ def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     assert wrong <= failures_allowed(runs, delta)
 
 
-@some_and_all(100)
+@some_and_all(200)
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("table", TABLES)
 def test_studies_certify_a_bad_arm_seldom(table, delta, share):
     assert_kept(table, wrong_answers(TABLES[table], RUNS // share, delta), RUNS // share, delta)
 
 
-@some_and_all(20)
+@some_and_all(100)
 @pytest.mark.parametrize("table", TABLES)
 def test_bad_candidates_only_another_after_each_item(table, share):
     wrong = fooled(TABLES[table], RUNS // share, *DELTAS)
@@ -38,5 +38,6 @@ def test_bad_candidates_only_another_after_each_item(table, share):
 
 @pytest.mark.parametrize("spoil", [sorted_by_scores, failed_where_silent])
 def test_what_is_forbidden_is_noticed(spoil):
-    runs = 200
+    runs = 50  # the milder is wrong in .63 of the runs
+    assert trials_to_notice(0.05, 0.6) <= runs
     assert fooled(TABLES["slippage"], runs, 0.05, spoil=spoil)[0.05] > failures_allowed(runs, 0.05)

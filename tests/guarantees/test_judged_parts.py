@@ -5,16 +5,16 @@ docs/certified-elimination.md, line 18. The saboteur lets values decide which re
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice
 from certified_studies import CORRELATED, GAP
 from judged_parts import HONEST, answer_in_parts, by_value, wrong_answers
 
 import surepick as sp
 
 DELTA = 0.1
-QUICK = {"at random": 500, "a few": 100, "by what was judged": 100}  # runs
+QUICK = trials_to_notice(DELTA, 0.9)  # runs: the saboteur is always wrong
 TWO = np.array([0.0, -GAP])
-A_PART_AND_ALL = [60, pytest.param(2_000, marks=pytest.mark.slow)]
+A_PART_AND_ALL = [QUICK, pytest.param(2_000, marks=pytest.mark.slow)]
 
 
 def without_features(means: np.ndarray, sigma: float):
@@ -31,7 +31,7 @@ def check_two_arms(arrives, runs: int) -> None:
 
 @pytest.mark.parametrize("name", HONEST)
 def test_two_arms_just_outside_epsilon(name):
-    check_two_arms(HONEST[name], QUICK[name])
+    check_two_arms(HONEST[name], QUICK)
 
 
 @pytest.mark.slow
@@ -52,7 +52,7 @@ def test_arms_with_features(arrives, runs):
 
 
 def test_parts_that_values_decide_are_noticed():
-    runs = 60
+    runs = 10
     wrong = wrong_answers(without_features(TWO, 1.0), TWO, 1.0, by_value, range(runs))
     print(f"\n{wrong} wrong of {runs}, {failures_allowed(runs, DELTA)} allowed")
     assert wrong > failures_allowed(runs, DELTA)
@@ -62,4 +62,4 @@ def test_small_parts_come_to_an_end():
     """Two results at a time, of arms whose processes owe flows to former candidates."""
     means = np.array([0.0, -GAP, -GAP, -GAP])
     policy = without_features(means, 0.6)
-    assert all(answer_in_parts(policy, means, 0.6, HONEST["a few"], seed) is not None for seed in range(60))
+    assert all(answer_in_parts(policy, means, 0.6, HONEST["a few"], seed) is not None for seed in range(20))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from budgets import few_and_all
 
 import surepick as sp
 from surepick.core.random_streams import stream
@@ -50,7 +51,8 @@ def test_it_is_narrower_than_the_union_where_it_decides(num_arms):
     assert (mixture < union).all()
 
 
-def test_action_elimination_with_it_is_certified_and_takes_fewer_pulls():
+@few_and_all("seeds", 2, 5)
+def test_action_elimination_with_it_is_certified_and_takes_fewer_pulls(seeds):
     arms = sp.Arms(np.eye(20))
     world = sp.environments.Environment(arms=arms, means=np.linspace(0.0, 1.0, 20), noise=sp.SubGaussian(1.0))
     spent = {}
@@ -59,7 +61,7 @@ def test_action_elimination_with_it_is_certified_and_takes_fewer_pulls():
             "action-elimination", arms, epsilon=0.1, delta=0.05, noise=sp.SubGaussian(1.0), boundary=boundary
         )
         assert sp.make_policy(arms=arms, **policy.spec) == policy
-        runs = [sp.simulate(policy, world, seed=seed) for seed in range(5)]
+        runs = [sp.simulate(policy, world, seed=seed) for seed in range(seeds)]
         assert all(run.success and run.verdict == "certified" for run in runs)
         spent[boundary] = sum(run.pulls for run in runs)
     assert spent["mixture"] < 0.9 * spent["union"]

@@ -11,6 +11,7 @@ import functools
 import numpy as np
 import pytest
 from bounds import failures_allowed
+from budgets import few_and_all
 from neural_instances import one_among_a_hundred
 from scipy.stats import binom
 
@@ -46,6 +47,7 @@ def network(trials: int, dim: int, **changes) -> int:
     return wrong_answers("neural-embedding", trials, tuple((PUBLISHED | changes).items()), dim)
 
 
+@pytest.mark.slow
 def test_the_published_constants_break_delta():
     """Of 40 runs at least 9 wrong (12 were); what keeps delta = .05 reaches that with a probability below 2e-4."""
     options, dim = VARIATIONS["1e-3 of all"]
@@ -56,7 +58,7 @@ def test_the_published_constants_break_delta():
 def test_the_derived_constants_keep_it_here():
     """Within the exact bound for delta, false alarm 1e-6; none of the first 40 was wrong."""
     options, dim = VARIATIONS["1e-3 of all"]
-    assert network(15, dim, constants="derived", **options) <= failures_allowed(15, DELTA)
+    assert network(6, dim, constants="derived", **options) <= failures_allowed(6, DELTA)
 
 
 @pytest.mark.slow
@@ -73,7 +75,11 @@ def test_the_derived_constants_are_right_in_95_of_100_runs(variation):
     assert network(100, dim, constants="derived", **options) <= 5
 
 
-def test_it_is_the_constants_and_not_the_network():
+@few_and_all("trials", 200, 400)
+def test_it_is_the_constants_and_not_the_network(trials):
     """Plain means are wrong in 25 to 60 % of runs with them as well, and keep the exact bound with the derived ones."""
-    assert 100 <= wrong_answers("means-neural-rule", 400, (("constants", "paper"),), 100) <= 240
-    assert wrong_answers("means-neural-rule", 400, (("constants", "derived"),), 100) <= failures_allowed(400, DELTA)
+    published, derived = (
+        wrong_answers("means-neural-rule", trials, (("constants", which),), 100) for which in ("paper", "derived")
+    )
+    assert 0.25 * trials <= published <= 0.6 * trials
+    assert derived <= failures_allowed(trials, DELTA)

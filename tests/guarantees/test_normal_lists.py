@@ -13,32 +13,33 @@ from normal_lists import wrong_shares
 
 from surepick.policies.questions import elimination, outlook
 
-FEW_AND_ALL = [8, pytest.param(5_000, marks=pytest.mark.slow)]
+
+def few_and_all(few: int) -> pytest.MarkDecorator:
+    """(runs, delta): few at .05, which notice who is always wrong; as few at .3 would notice nobody."""
+    every = [pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3)]
+    return pytest.mark.parametrize(("runs", "delta"), [(few, 0.05), *every])
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.3])
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 @pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
-@pytest.mark.parametrize("runs", FEW_AND_ALL)
+@few_and_all(8)
 def test_no_arm_is_on_a_wrong_list(kind, best, delta, runs):
     wrong = int(np.count_nonzero(wrong_shares(kind, runs, delta, best=best)))
     print(f"\n{kind}, {best}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong <= failures_allowed(runs, delta)
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.3])
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
-@pytest.mark.parametrize("runs", FEW_AND_ALL)
+@few_and_all(8)
 def test_the_wrong_share_of_a_list_is_small_on_average(best, delta, runs):
     share = float(wrong_shares("shares", runs, delta, best=best).mean())
     print(f"\nshares, {best}, delta {delta:g}: {share:.4f} of {runs}, {shares_allowed(runs, delta):.4f} allowed")
     assert share <= shares_allowed(runs, delta)
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.3])
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 @pytest.mark.parametrize("kind", ["number", "control", "top", "good"])
-@pytest.mark.parametrize("runs", [5, pytest.param(5_000, marks=pytest.mark.slow)])
+@few_and_all(5)
 def test_no_arm_is_on_a_wrong_list_with_features(kind, best, delta, runs):
     wrong = int(np.count_nonzero(wrong_shares(kind, runs, delta, best=best, features=True)))
     print(f"\n{kind}, {best}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")

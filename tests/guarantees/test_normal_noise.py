@@ -30,6 +30,12 @@ PAIRS = {  # repeats a batch, scale, batches
 }
 
 
+def few_and_all(few: int, every: int) -> pytest.MarkDecorator:
+    """(runs, delta): few at .05, of which as many at .3 would notice hardly anybody, and all at both."""
+    whole = [pytest.param(every, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3)]
+    return pytest.mark.parametrize(("runs", "delta"), [(few, 0.05), *whole])
+
+
 def assert_kept(what: str, wrong: int, runs: int, delta: float) -> None:
     print(f"\n{what}, delta {delta:g}: {wrong} wrong of {runs}, {failures_allowed(runs, delta)} allowed")
     assert wrong <= failures_allowed(runs, delta)
@@ -43,8 +49,7 @@ def test_rivals_just_over_epsilon_looked_at_after_every_batch(name, delta, runs)
     assert_kept(name, settled_wrongly(runs, delta=delta, scale=scale, repeats=repeats, looks=looks), runs, delta)
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(5_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("delta", [0.05, 0.3])
+@few_and_all(10, 5_000)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
     wrong, pulls = wrong_answers(five_arms(best), runs, delta=delta)
@@ -56,8 +61,7 @@ def test_whole_studies_with_variances_from_1_to_100(best, delta, runs):
 FEATURED = {"2 repeats": (2, 0.4, 10), "8 repeats": (8, 0.8, 8)}
 
 
-@pytest.mark.parametrize("runs", [40, pytest.param(2_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("delta", [0.05, 0.3])
+@few_and_all(40, 2_000)
 @pytest.mark.parametrize("name", FEATURED)
 def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, delta, runs):
     repeats, scale, looks = FEATURED[name]
@@ -65,8 +69,7 @@ def test_with_features_a_better_arm_is_not_believed_to_be_within_epsilon(name, d
     assert_kept(f"with features, {name}", wrong, runs, delta)
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(2_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("delta", [0.05, 0.3])
+@few_and_all(10, 2_000)
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
 def test_whole_studies_with_features_and_variances_from_1_to_100(best, delta, runs):
     wrong, pulls = wrong_answers_with_features(runs, delta=delta, best=best)

@@ -34,18 +34,20 @@ def test_rivals_just_over_epsilon(kind, name, runs, delta):
     assert_kept(f"{kind}, {name} a batch", wrong, runs, delta)
 
 
-@at_both
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
-@pytest.mark.parametrize("runs", [40, pytest.param(5_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("runs", "delta"), [(40, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
+)
 def test_two_arms_that_go_together(correlation, runs, delta):
     wrong = settled_pairs("streams", runs, delta, correlation=correlation, blocks=4, looks=10, more=12)
     assert_kept(f"correlation {correlation:g}", wrong, runs, delta)
 
 
-@at_both
+@pytest.mark.parametrize(  # ten at .3 would notice nobody
+    ("runs", "delta"), [(10, 0.05), *(pytest.param(5_000, delta, marks=pytest.mark.slow) for delta in (0.05, 0.3))]
+)
 @of_both_kinds
 @pytest.mark.parametrize("best", ["noisiest", "quietest"])
-@pytest.mark.parametrize("runs", [10, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_whole_studies_with_variances_from_1_to_100(kind, best, runs, delta):
     assert_kept(f"{kind}, best arm the {best}", wrong_answers(kind, runs, delta, best=best), runs, delta)
 

@@ -13,7 +13,7 @@ from surepick.core.random_streams import stream
 from surepick.policies.carried import situation
 from surepick.studies.progress import Progress, rounded_up
 
-STUDIES, DELTA = 12, 0.05
+STUDIES, DELTA = {"linear": 12, "kernel": 6, "clicks": 12}, 0.05  # with 5 who is always wrong is noticed
 SABOTAGE = 6.0  # of log(1/delta), which is 3
 
 
@@ -81,7 +81,7 @@ def studied(kind: str, seed: int) -> list[Round]:
 
 @cache
 def studies(kind: str) -> tuple[list[Round], ...]:
-    return tuple(studied(kind, seed) for seed in range(STUDIES))
+    return tuple(studied(kind, seed) for seed in range(STUDIES[kind]))
 
 
 def share_known(said: list[Round]) -> float:
@@ -93,15 +93,15 @@ def share_known(said: list[Round]) -> float:
 @pytest.mark.parametrize("kind", WORLDS)
 def test_what_is_said_at_any_time_is_true(kind):
     wrong = sum(any(one.wrong for one in said) for said in studies(kind))
-    assert wrong <= failures_allowed(STUDIES, DELTA)
+    assert wrong <= failures_allowed(STUDIES[kind], DELTA)
 
 
 def test_evidence_that_is_taken_for_more_is_noticed(monkeypatch):
     """The saboteur: each process is judged as if it had reached 400 times as much."""
     honest = situation.threshold_of
     monkeypatch.setattr(situation, "threshold_of", lambda problem: honest(problem) - SABOTAGE)
-    wrong = sum(any(one.wrong for one in studied("clicks", seed)) for seed in range(STUDIES))
-    assert wrong > failures_allowed(STUDIES, DELTA)
+    wrong = sum(any(one.wrong for one in studied("clicks", seed)) for seed in range(STUDIES["clicks"]))
+    assert wrong > failures_allowed(STUDIES["clicks"], DELTA)
 
 
 @pytest.mark.parametrize(("kind", "early"), [("linear", 0.3), ("kernel", 0.3), ("clicks", 0.8)])
@@ -120,7 +120,7 @@ def test_it_falls_while_the_recommendation_stays(kind):
                 assert after.certified_gap <= before.certified_gap
                 falls += after.certified_gap < before.certified_gap
             assert after.ruled_out >= before.ruled_out
-    assert falls >= STUDIES
+    assert falls >= STUDIES[kind]
 
 
 @pytest.mark.parametrize("kind", WORLDS)

@@ -22,7 +22,7 @@ from changing_lists import (
 from surepick.policies.carried.situation import Situation
 from surepick.policies.certified.conclusion import threshold_of
 
-FEW_AND_MANY = [(0.3, 200), *[pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
+FEW_AND_MANY = [(0.3, 160), *[pytest.param(delta, 5_000, marks=pytest.mark.slow) for delta in (0.05, 0.3)]]
 both = pytest.mark.parametrize(("delta", "runs"), FEW_AND_MANY)
 
 

@@ -24,3 +24,15 @@ def shares_allowed(runs: int, rate: float, false_alarm: float = 1e-6) -> float:
     if rate == 0.0:
         return 0.0
     return 1.0 if excess(1.0) < 0.0 else float(brentq(excess, rate, 1.0))
+
+
+def trials_to_notice(rate: float, wrong: float, missed: float = 1e-6) -> int:
+    """Fewest trials in which a procedure that errs with probability `wrong` fails the test of `failures_allowed`.
+
+    It passes with probability at most `missed`, and so more studies than these tell nothing more of a saboteur who errs
+    that often.
+    """
+    trials = 1
+    while binom.cdf(failures_allowed(trials, rate), trials, wrong) > missed:
+        trials += 1
+    return trials

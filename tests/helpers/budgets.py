@@ -1,17 +1,25 @@
-"""How many examples a property is tried on: a fifth of them in `make test`, all of them in `make prove`."""
+"""How many examples a property is tried on, and a belief studies: few in `make test`, all of them in `make prove`."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
 FEWEST = 10
 ALL = "SUREPICK_ALL_EXAMPLES"  # set by `make prove`
 
 
-def budget(examples: int) -> int:
+def budget(examples: int, fewest: int = FEWEST) -> int:
     """The number of examples of this run.
 
     Args:
         examples: how many all are.
+        fewest: at least so many; fewer than usual where one takes long.
     """
-    return examples if os.environ.get(ALL) else min(examples, max(FEWEST, examples // 5))
+    return examples if os.environ.get(ALL) else min(examples, max(fewest, examples // 5))
+
+
+def few_and_all(name: str, few: int, every: int) -> pytest.MarkDecorator:
+    """So many of what `name` counts in `make test`, and all of them in `make prove`."""
+    return pytest.mark.parametrize(name, [few, pytest.param(every, marks=pytest.mark.slow)])

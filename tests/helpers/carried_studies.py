@@ -27,6 +27,12 @@ DELTA = 0.1
 GAP = 1.002  # just over epsilon = 1
 THRESHOLD = math.log(1.0 / DELTA)
 
+# Trials of `make test`, each the least that notices its mildest saboteur except with probability 1e-6, or in the plane
+# 1e-2: half the noise is wrong of .34 of the pairs, of .32 of the bad candidates and of .24 of those in the plane, and
+# half of the bias of .53. Studies that steer themselves hide what saboteurs do: few are enough to see one who is
+# nearly always wrong.
+PAIRS, CANDIDATES, IN_THE_PLANE, BIASED, STUDIES = 280, 310, 350, 95, 23
+
 # --- the policy steers itself
 
 

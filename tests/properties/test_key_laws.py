@@ -124,7 +124,7 @@ def test_the_laws_would_notice_what_each_part_does(monkeypatch, saboteur, again)
 
 
 @given(st.data(), st.decimals(-(10**9), 10**9, places=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=budget(300))
 def test_a_number_is_one_key_however_it_is_written(data, number):
     """Same number, same key; another number, another key."""
     key = canonical_key(f"{number.normalize():f}", "A")

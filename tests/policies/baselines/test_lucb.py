@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -115,12 +116,13 @@ def test_no_result_at_all_is_no_answer():
     assert certificate_of(policy, state).verdict == "not-yet"
 
 
-def test_batches_cost_little():
-    """Eight seeds with the paper's one pull of each of the two arms, and with batches of a tenth."""
+@few_and_all("seeds", 2, 8)
+def test_batches_cost_little(seeds):
+    """Some seeds with the paper's one pull of each of the two arms, and with batches of a tenth."""
     means = np.array([0.9, 0.6, 0.5, 0.3])
     environment = sp.environments.Environment(arms=sp.Arms(np.eye(4)), means=means, noise=sp.SubGaussian(0.5))
-    literal = [sp.simulate(lucb(4, growth=0.0), environment, seed=seed) for seed in range(8)]
-    batched = [sp.simulate(lucb(4), environment, seed=seed) for seed in range(8)]
+    literal = [sp.simulate(lucb(4, growth=0.0), environment, seed=seed) for seed in range(seeds)]
+    batched = [sp.simulate(lucb(4), environment, seed=seed) for seed in range(seeds)]
     assert all(run.success for run in [*literal, *batched])
     assert sum(run.pulls for run in batched) < 1.3 * sum(run.pulls for run in literal)
     assert sum(len(run.rounds) for run in batched) < sum(len(run.rounds) for run in literal) / 2

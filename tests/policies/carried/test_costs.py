@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 
 import surepick as sp
 from surepick.core.json import from_json, to_json
@@ -134,10 +135,11 @@ def money(kind: str, seed: int, costs, *, known: bool) -> float:
 
 
 @pytest.mark.parametrize(("kind", "share"), [("vectors", 0.7), ("means", 0.9)])
-def test_plans_that_know_the_costs_take_less_money(kind, share):
+@few_and_all("seeds", 4, 12)
+def test_plans_that_know_the_costs_take_less_money(kind, share, seeds):
     """Measured: shares of .4 to .5 and .6 to .8 (benchmarks/costs.py has more)."""
     spent = {True: 0.0, False: 0.0}
-    for seed in range(12):
+    for seed in range(seeds):
         number = WORLDS[kind][0](seed).num_arms
         costs = np.where(np.random.default_rng([seed, 8]).random(number) < 0.5, 1.0, 100.0)
         for known in spent:
@@ -148,11 +150,12 @@ def test_plans_that_know_the_costs_take_less_money(kind, share):
 
 @pytest.mark.parametrize("price", [100.0, 1000.0])
 @pytest.mark.parametrize("kind", WORLDS)
-def test_dear_batches_are_few(kind, price):
+@few_and_all("seeds", 2, 6)
+def test_dear_batches_are_few(kind, price, seeds):
     """Measured: shares of .3 to .6 at 100, .2 to .4 at 1,000."""
     make, name, options = WORLDS[kind]
     paid, batches = {True: 0.0, False: 0.0}, {True: 0, False: 0}
-    for seed in range(6):
+    for seed in range(seeds):
         world = make(seed)
         for known in paid:
             plans, _ = followed(world, made(world, name, None, batch_cost=price * known, **options), seed)

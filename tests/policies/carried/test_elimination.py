@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 
 import surepick as sp
 from surepick.core.observations import Observations
@@ -81,13 +82,14 @@ def test_where_epsilon_is_far_below_the_gap_it_takes_far_fewer_pulls_than_epochs
 
 
 @pytest.mark.parametrize(("means", "epsilon"), [((6.1, 7.4, 6.8), 0.3), ((0.0, 0.2, 0.4, 0.5, 0.9), 0.2)])
-def test_few_arms_never_go_on_for_ever(means, epsilon):
+@few_and_all("seeds", 20, 100)
+def test_few_arms_never_go_on_for_ever(means, epsilon, seeds):
     """Shares of less than a pull, and flows that are left on former candidates, once did so in one run of a hundred."""
     means = np.array(means)
     arms = sp.Arms(ids=[str(arm) for arm in range(len(means))])
     policy = sp.make_policy("certified-independent", arms, epsilon=epsilon, delta=0.05, noise=sp.SubGaussian(0.5))
     spent = []
-    for seed in range(100):
+    for seed in range(seeds):
         rng, state = stream(seed, "few arms"), policy.init()
         while not policy.claim(state).finished and state.pulls < 1000:
             counts = policy.ask(state).counts

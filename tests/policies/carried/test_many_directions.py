@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 from kernel_studies import smooth_means, told
 
 import surepick as sp
@@ -18,10 +19,12 @@ from surepick.policies.certified import dear_designs, opening, sampling_rule
 ARMS, EPSILON, SIGMA = 400, 0.4, 0.3
 
 
-def study_of(seed: int, evidence: str, kernel: str = "gaussian:.25") -> tuple[sp.Study, np.ndarray]:
+def study_of(
+    seed: int, evidence: str, kernel: str = "gaussian:.25", num_arms: int = ARMS
+) -> tuple[sp.Study, np.ndarray]:
     """A study with a kernel, and its means: a function of norm 1."""
     rng = stream(seed, "many directions")
-    places, centres, weights = rng.uniform(size=(ARMS, 5)), rng.uniform(size=(20, 5)), rng.standard_normal(20)
+    places, centres, weights = rng.uniform(size=(num_arms, 5)), rng.uniform(size=(20, 5)), rng.standard_normal(20)
     means = smooth_means(kernel, places, centres, weights)
     arms = sp.Arms(places)
     policy = sp.make_policy(
@@ -47,8 +50,9 @@ def all_dear(monkeypatch):
 
 @pytest.mark.usefixtures("all_dear")
 @pytest.mark.parametrize("evidence", ["carried", "epochs"])
-@pytest.mark.parametrize("kernel", ["gaussian:.25", "gaussian:.5"])
-def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kernel, monkeypatch):
+@pytest.mark.parametrize("kernel", ["gaussian:.25", pytest.param("gaussian:.5", marks=pytest.mark.slow)])
+@few_and_all("seeds", 1, 3)
+def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kernel, seeds, monkeypatch):
     solved, usual, most = [], star.solved, 0
 
     def counted(problem, **options):
@@ -56,7 +60,7 @@ def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kerne
         return usual(problem, **options)
 
     monkeypatch.setattr(star, "solved", counted)
-    for seed in range(3):
+    for seed in range(seeds):
         study, means = study_of(seed, evidence, kernel)
         rng, rounds = stream(seed, "noise"), 0
         while (plan := study.ask()) is not None and rounds < 12:
@@ -68,11 +72,12 @@ def test_at_most_one_design_in_many_directions_is_solved_a_round(evidence, kerne
     assert most == 1
 
 
-def test_needs_count_what_misspecification_has_taken():
+@pytest.mark.parametrize(("seeds", "num_arms"), [(1, 150), pytest.param(3, ARMS, marks=pytest.mark.slow)])
+def test_needs_count_what_misspecification_has_taken(seeds, num_arms):
     """An open rival whose flow is matched lacks evidence: else its bound would have rejected it."""
     counted, forgotten = [], []
-    for seed in range(3):
-        study, means = study_of(seed, "carried")
+    for seed in range(seeds):
+        study, means = study_of(seed, "carried", num_arms=num_arms)
         rng = stream(seed, "noise")
         while (plan := study.ask()) is not None:
             if plan.candidate is not None and study.state.vectors is not None and study.state.vectors.begun:

@@ -144,11 +144,12 @@ def test_many_directions_and_arms_are_dear():
 
 
 @pytest.mark.parametrize("evidence", ["carried", "epochs"])
-def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence):
+@pytest.mark.parametrize(("seeds", "num_arms"), [(1, 200), pytest.param(4, ARMS, marks=pytest.mark.slow)])
+def test_a_batch_of_rivals_has_no_pulls_that_check_the_fit(evidence, seeds, num_arms):
     """With more arms than directions a difference would be fitted: with a bias that two arms alone have not."""
     some = 0
-    for seed in range(4):
-        places = stream(seed, "places").uniform(size=(ARMS, 4))
+    for seed in range(seeds):
+        places = stream(seed, "places").uniform(size=(num_arms, 4))
         arms = sp.Arms(places)
         centres, weights = stream(seed, "centres").uniform(size=(9, 4)), stream(seed, "weights").standard_normal(9)
         means = smooth_means("gaussian:.5", places, centres, weights)

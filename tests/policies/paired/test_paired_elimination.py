@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 from paired_studies import alike, drawn, played, policy_of, seen_of, where
 
 import surepick as sp
@@ -152,7 +153,8 @@ def test_the_gain_is_that_of_the_weights_written_out(kind, seed, monkeypatch):
 
 @pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.6, 0.95])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_factor_of_a_batch_has_mean_at_most_one_if_the_bounds_hold(kind, correlation):
+@few_and_all("batches", 500, 3_000)
+def test_the_factor_of_a_batch_has_mean_at_most_one_if_the_bounds_hold(kind, correlation, batches):
     rng, root = np.random.default_rng([46, int(100 * correlation) % 97]), alike([1.0, 1.4], correlation)
     early = drawn(rng, np.ones((40, 2), bool), np.zeros(2), root)
     before = pairs_with(seen_of(early).blocks, 0, 2)
@@ -164,7 +166,7 @@ def test_the_factor_of_a_batch_has_mean_at_most_one_if_the_bounds_hold(kind, cor
     margins, both = np.array([1.5]), np.repeat([True, False], [6, 9 if kind == "streams" else 0])
     goal = Goal(0, np.array([1]), margins, 0.3, 3.0, np.zeros(2), spread.noise_scales(np.array([1.5, 1.5])))
     gains = []
-    for _ in range(3_000):
+    for _ in range(batches):
         late = drawn(rng, np.stack([np.ones_like(both), both], axis=1), np.zeros(2), root)
         news, (number, total, squares) = pairs_with(seen_of(late).blocks, 0, 2), alone(seen_of(late).blocks, 0)
         centre = Observations(np.array([number]), np.array([total]), np.array([squares]))

@@ -4,13 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+from budgets import few_and_all
 from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.observations import Observations
 from surepick.policies.questions.sheets import NUMBER, Bet
 
-CASES = 40
+CASES = 12
 RANGES = {"certified-independent": (0.0, 1.0), "certified-linear": (-1.0, 1.0)}
 
 
@@ -20,13 +21,13 @@ def told(counts, ones, low):
     return Observations(counts, low * zeros + ones, low**2 * zeros + 1.0 * ones)
 
 
-def means_of_e_values(name: str, *, number: bool, high: bool, beyond: float = 0.0) -> list[float]:
+def means_of_e_values(name: str, *, number: bool, high: bool, beyond: float = 0.0, cases: int = CASES) -> list[float]:
     """E exp(gain) of random cases in which the difference is the margin plus `beyond`; cases without a bet are skipped.
 
     Means, features, the past and the counts are drawn; bets are the policy's own.
     """
     rng, found, low = np.random.default_rng(7), [], RANGES[name][0]
-    while len(found) < CASES:
+    while len(found) < cases:
         num_arms, theta = int(rng.integers(2, 5)), rng.uniform(-0.4, 0.4, 2)
         features = rng.uniform(-1.0, 1.0, (num_arms, 2))
         means = features @ theta if name == "certified-linear" else rng.uniform(0.1, 0.9, num_arms)
@@ -56,8 +57,9 @@ def means_of_e_values(name: str, *, number: bool, high: bool, beyond: float = 0.
 @pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("number", [True, False], ids=["threshold", "control"])
 @pytest.mark.parametrize("high", [True, False], ids=["above", "below"])
-def test_no_batch_is_evidence_against_a_true_null_on_average(name, number, high):
-    assert max(means_of_e_values(name, number=number, high=high)) <= 1.0 + 1e-9
+@few_and_all("cases", CASES, 40)
+def test_no_batch_is_evidence_against_a_true_null_on_average(name, number, high, cases):
+    assert max(means_of_e_values(name, number=number, high=high, cases=cases)) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("name", RANGES)

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from bounds import failures_allowed
+from bounds import failures_allowed, trials_to_notice
+from budgets import few_and_all
 from scipy.stats import hypergeom
 
 import surepick as sp
@@ -72,13 +73,13 @@ def wrong_of(runs, *, num_arms=40, share=0.1, sample=None):
     return wrong
 
 
-@pytest.mark.parametrize("runs", [150, pytest.param(5000, marks=pytest.mark.slow)])
+@few_and_all("runs", trials_to_notice(DELTA, 0.9), 5_000)
 def test_lists_made_by_an_adversary_are_answered_rightly(runs):
     assert wrong_of(runs) <= failures_allowed(runs, DELTA)
 
 
 def test_a_sample_that_the_maker_of_the_list_knows_is_caught():
-    assert wrong_of(60, sample=list(range(20, 40))) > failures_allowed(60, DELTA)
+    assert wrong_of(10, sample=list(range(20, 40))) > failures_allowed(10, DELTA)
 
 
 def test_a_policy_made_again_from_its_spec_is_equal():

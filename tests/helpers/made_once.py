@@ -28,6 +28,29 @@ def tables_and_certificates() -> Iterator[None]:
         yield
 
 
+def remember_routes() -> None:
+    """What FastAPI derives of a route (its parameters, its models) is the same for every server: 50 ms less for each.
+
+    The routes are those of the routers of surepick's modules, which all servers share; a FastAPI that derives this
+    elsewhere goes on as ever.
+    """
+    from fastapi import routing
+
+    derived = getattr(getattr(routing, "_EffectiveRouteContext", None), "from_api_route", None)
+    if derived is None or hasattr(derived, "known"):
+        return
+
+    @functools.wraps(derived)
+    def of_a_route(*, original_route: Any, include_context: Any) -> Any:
+        key = (id(original_route), include_context.path_for(original_route))
+        if key not in known:  # with the route, so that no other one gets its id
+            known[key] = original_route, derived(original_route=original_route, include_context=include_context)
+        return known[key][1]
+
+    known = of_a_route.known = {}
+    routing._EffectiveRouteContext.from_api_route = of_a_route
+
+
 class _Upgrades:
     """As `alembic.command.upgrade`, which is remembered for databases without tables."""
 

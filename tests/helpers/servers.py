@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import httpx
 import uvicorn
+from made_once import remember_routes
 
 from surepick.serve.access.roles import Role
 from surepick.serve.app import make_app
@@ -24,6 +25,7 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
     Connections are kept as long as the test takes: one that the server ends because it was not used meets now and then
     a request that was just sent on it, where the machine has other work.
     """
+    remember_routes()
     app = make_app(Settings(url, **{"slowest_headers": 3_600.0, **settings}))
     server = uvicorn.Server(configuration(app, app.state.server.settings))
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

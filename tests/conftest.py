@@ -96,9 +96,9 @@ def connections_closed() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def made_once() -> Iterator[None]:
     """What tests need hundreds of times, and is always the same, is made once in this process."""
-    from made_once import tables_and_certificates
+    from made_once import usual_things
 
-    with tables_and_certificates():
+    with usual_things():
         yield
 
 

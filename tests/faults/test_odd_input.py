@@ -178,7 +178,7 @@ NAMED = {
     "status": [],
     "recommend": [],
     "certificate": [],
-    "report": ["--out", "r.html"],
+    "report": ["--out", "r.html", "--forecast-up-to", "0"],
     "export": ["--out", "o.csv"],
     "release": ["--worker", "w"],
     "abandon": ["--reason", "x"],
@@ -213,7 +213,7 @@ def test_a_file_name_of_300_characters(files, url, tmp_path, name):
         ("bench", "summary", name + ".parquet"),
         ("bench", "figures", name + ".parquet"),
         ("certificate", url, "s", "--out", tmp_path / name),
-        ("report", url, "s", "--out", tmp_path / f"{name}.html"),
+        ("report", url, "s", "--out", tmp_path / f"{name}.html", "--forecast-up-to", 0),
         ("export", url, "s", "--out", tmp_path / f"{name}.csv"),
         ("ask", url, "s", "--out", tmp_path / f"{name}.csv"),
         ("forecast", "two-clusters", "--rehearsals", "1", *noise, "--figure", tmp_path / f"{name}.png"),
@@ -288,7 +288,7 @@ def test_no_command_prints_what_a_terminal_would_obey(evil, tmp_path, monkeypatc
     assert SEEN in words("certificate", *study, "--out", f"c{EVIL}.json", codes=(0, 3))
     assert words("verify", f"c{EVIL}.json", codes=(0, 3))
     assert SEEN in words("export", *study, "--out", f"o{EVIL}.csv")
-    assert SEEN in words("report", *study, "--out", f"r{EVIL}.html")
+    assert SEEN in words("report", *study, "--out", f"r{EVIL}.html", "--forecast-up-to", "0")
     assert SEEN in words("list", url)
     other = [url, f"other{EVIL}"]
     assert run(["create", *other, "--arms", str(table), "--id", "id", "--epsilon", "0.05", *noise]).code == 0

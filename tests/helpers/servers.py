@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 
 import httpx
 import uvicorn
+from apart import forks
 from made_once import remember_routes
 
 from surepick.cli.app import main
@@ -52,13 +53,9 @@ def serving(url: str, **settings) -> Iterator[httpx.Client]:
             app.state.server.close()
 
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["servers"])  # imported once, and then there for each server
-
-
-def served_apart(url: str, port: int) -> multiprocessing.process.BaseProcess:
+def served_apart(url: str, port: int) -> BaseProcess:
     """A process of its own in which `surepick serve` runs, and which may be killed; begun in a tenth of a second."""
-    process = FORKS.Process(target=_serve, args=(url, port), daemon=True)
+    process = forks().Process(target=_serve, args=(url, port), daemon=True)
     process.start()
     return process
 

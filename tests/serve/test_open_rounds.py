@@ -70,7 +70,7 @@ CASES = {
     f"{API}/studies/{{name}}": [("GET", STUDY, {})],
     f"{API}/studies/{{name}}/candidates": [("GET", f"{STUDY}/candidates", {})],
     f"{API}/studies/{{name}}/certificate": [("GET", f"{STUDY}/certificate", {})],
-    f"{API}/studies/{{name}}/report": [("GET", f"{STUDY}/report", {})],
+    f"{API}/studies/{{name}}/report": [("GET", f"{STUDY}/report?forecast_up_to=0", {})],
     f"{API}/studies/{{name}}/export.{{kind}}": [
         ("GET", f"{STUDY}/export.csv", {}),
         ("GET", f"{STUDY}/export.jsonl", {}),

@@ -65,8 +65,15 @@ def test_a_function_of_one_argument_is_called_once_a_block():
     assert study.run(measure, progress=False).best_arm == "b"
 
 
-@pytest.mark.parametrize("minimize", [False, True])
-@pytest.mark.parametrize("kind", ["streams", "blocks"])
+@pytest.mark.parametrize(
+    ("kind", "minimize"),
+    [
+        ("streams", False),
+        ("blocks", True),
+        pytest.param("streams", True, marks=pytest.mark.slow),
+        pytest.param("blocks", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_study_in_a_database_is_replayed_and_its_certificate_verified(database_url, kind, minimize, tmp_path):
     study = create_study(database_url, "line", policy_of(kind), minimize=minimize)
     while (batch := study.ask()) is not None:

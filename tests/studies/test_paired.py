@@ -126,7 +126,16 @@ def test_a_stream_of_an_earlier_round_is_refused(database_url):
         study.tell(["a", "a"], [0.0, 0.1], blocks=["new", "new"])
 
 
-@pytest.mark.parametrize("how", [("--measure", " {id} {block}"), ("--measure-batch", "")])
+@pytest.mark.parametrize(
+    ("how", "database_url"),
+    [
+        (("--measure", " {id} {block}"), "sqlite"),
+        (("--measure-batch", ""), "postgresql"),
+        pytest.param(("--measure", " {id} {block}"), "postgresql", marks=pytest.mark.slow),
+        pytest.param(("--measure-batch", ""), "sqlite", marks=pytest.mark.slow),
+    ],
+    indirect=["database_url"],
+)
 def test_programs_are_told_the_stream(database_url, how, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
